@@ -1,0 +1,1 @@
+"""tpudeploy: a declarative deployer for vLLM on Google Cloud TPU."""

@@ -1,0 +1,111 @@
+"""TPU generations, one row each: sizes, memory, runtime, zones, list prices. Add a generation here."""
+
+from __future__ import annotations
+
+from tpudeploy.domain.accelerator import AcceleratorType, Generation
+
+
+def _v6e(
+    chips: int, topology: str, *, hosts: int = 1, machine: str = "ct6e-standard-4t", ram: int = 720
+) -> AcceleratorType:
+    return AcceleratorType(
+        name=f"v6e-{chips}",
+        generation="v6e",
+        topology=topology,
+        chips=chips,
+        hosts=hosts,
+        host_ram_gib=ram,
+        machine_type=machine,
+    )
+
+
+def _v5e(chips: int, topology: str, *, ram: int) -> AcceleratorType:
+    return AcceleratorType(
+        name=f"v5litepod-{chips}",
+        generation="v5e",
+        topology=topology,
+        chips=chips,
+        hosts=1,
+        host_ram_gib=ram,
+        machine_type=f"ct5lp-hightpu-{chips}t",
+    )
+
+
+# Sizes: Google's v6e page; host counts for 16 chips and up: four chips a VM. RAM of the 4t machine is unverified.
+# bytes_limit: measured, vLLM pull request 16211 (`gpu_memory_per_device`); v5e inferred from boot logs.
+# Zones: where accelerator-types lists v6e-1 (2026-08), those that took flex-start first. A zone can list a type and
+# serve nothing; quota is no zone list either (37 zones report v6e quota, 18 have hardware).
+# Prices: USD per chip-hour, SkyPilot catalogue v8 and the billing catalogue (2026-08); spot prices move monthly.
+V6E = Generation(
+    name="v6e",
+    runtime_version="v2-alpha-tpuv6e",
+    hbm_gib=32,
+    bytes_limit=33_550_237_696,
+    types=(
+        _v6e(1, "1x1", machine="ct6e-standard-1t", ram=164),
+        _v6e(4, "2x2"),
+        _v6e(8, "2x4", machine="ct6e-standard-8t", ram=1340),
+        _v6e(16, "4x4", hosts=4),
+        _v6e(32, "4x8", hosts=8),
+        _v6e(64, "8x8", hosts=16),
+        _v6e(128, "8x16", hosts=32),
+        _v6e(256, "16x16", hosts=64),
+    ),
+    zones=(
+        "us-east5-a",
+        "us-east5-b",
+        "europe-west4-a",
+        "asia-northeast1-b",
+        "southamerica-west1-a",
+        "us-central1-a",
+        "us-central1-b",
+        "us-central1-c",
+        "us-east1-d",
+        "us-east5-c",
+        "us-south1-a",
+        "us-south1-c",
+        "us-west1-c",
+        "asia-southeast1-b",
+        "asia-east1-c",
+        "asia-south1-b",
+        "asia-south1-c",
+        "southamerica-east1-c",
+    ),
+    flex_start_zones=(
+        "us-east5-a",
+        "us-east5-b",
+        "europe-west4-a",
+        "asia-northeast1-b",
+        "southamerica-west1-a",
+        "us-central1-a",
+    ),
+    prices={
+        "us-central1": {"on-demand": 2.70, "spot": 0.544},
+        "us-east1": {"on-demand": 2.70, "spot": 0.544},
+        "us-west1": {"on-demand": 2.70, "spot": 0.544},
+        "us-east4": {"on-demand": 2.70, "spot": 0.578},
+        "us-east5": {"on-demand": 2.70, "spot": 1.4033, "flex-start": 1.35},
+        "us-south1": {"on-demand": 2.70, "spot": 1.35},
+        "europe-west4": {"on-demand": 2.97, "spot": 1.78, "flex-start": 1.35},
+        "asia-northeast1": {"on-demand": 3.24, "spot": 0.944},
+        "asia-south1": {"on-demand": 3.24, "spot": 2.27},
+        "asia-southeast1": {"on-demand": 2.97, "spot": 0.363},
+        "southamerica-west1": {"on-demand": 2.70},
+    },
+    prices_as_of="2026-08",
+)
+
+# The same API serves v5e; zones and prices are not researched yet, so `zones: any` finds none and a list is needed.
+V5E = Generation(
+    name="v5e",
+    runtime_version="v2-alpha-tpuv5-lite",
+    hbm_gib=16,
+    bytes_limit=16_909_336_576,
+    types=(_v5e(1, "1x1", ram=44), _v5e(4, "2x2", ram=176), _v5e(8, "2x4", ram=352)),
+    zones=(),
+    flex_start_zones=(),
+    prices={},
+    prices_as_of="",
+)
+
+GENERATIONS = (V6E, V5E)

@@ -1,0 +1,1 @@
+"""The nouns: frozen data, standard library only. Start reading tpudeploy here."""

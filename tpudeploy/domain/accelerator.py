@@ -1,0 +1,43 @@
+"""What kinds of TPU slice exist: pure description; the rows stand in catalog/generations.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceleratorType:
+    """One slice size, by Google's name, e.g. `v6e-4`."""
+
+    name: str
+    generation: str
+    topology: str
+    chips: int
+    hosts: int
+    host_ram_gib: int
+    machine_type: str
+
+    @property
+    def chips_per_host(self) -> int:
+        return self.chips // self.hosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One TPU generation: sizes, runtime, memory, where it stands and what it costs.
+
+    `bytes_limit` is the HBM that the runtime reports per chip (`memory_stats()["bytes_limit"]`), in bytes.
+    `zones` is a hint, in the order to try: zones where accelerator-types lists the type. Never a promise.
+    `prices` is USD per chip and hour, by region and provisioning model.
+    """
+
+    name: str
+    runtime_version: str
+    hbm_gib: int
+    bytes_limit: int
+    types: tuple[AcceleratorType, ...]
+    zones: tuple[str, ...]
+    flex_start_zones: tuple[str, ...]
+    prices: Mapping[str, Mapping[str, float]]
+    prices_as_of: str

@@ -1,0 +1,118 @@
+"""Deployment: the desired state with every default decided. Made by core/resolve.py, never by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.names import Zone
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+class Provisioning(StrEnum):
+    """How a slice is paid for and kept, in Google's words."""
+
+    FLEX_START = "flex-start"
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+    RESERVED = "reserved"
+
+
+class Via(StrEnum):
+    """From where an endpoint is looked at."""
+
+    AUTO = "auto"
+    EXTERNAL = "external"
+    INTERNAL = "internal"
+    IAP = "iap"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One pair that may be asked. `usd_per_chip_hour` is None where no list price is known."""
+
+    zone: Zone
+    provisioning: Provisioning
+    usd_per_chip_hour: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRef:
+    """Where a secret lives; never its value. `secret` is an id or a full resource name with version."""
+
+    variable: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """What docker gets. `serve` is the argument list from `vllm` on; `environment` holds plain values only."""
+
+    name: str
+    image: str
+    serve: tuple[str, ...]
+    setup: tuple[str, ...]
+    environment: Mapping[str, str]
+    secrets: tuple[SecretRef, ...]
+    volumes: tuple[tuple[str, str], ...]
+    shm_size: str | None
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    network: str | None
+    subnetwork: str | None
+    external_ip: bool
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthGoal:
+    """When a deployment counts as serving: a real completion within `timeout_seconds` of the grant."""
+
+    timeout_seconds: float
+    via: Via
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    prevent_destroy: bool
+    create_before_destroy: bool
+    ignore_changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Everything that must be true. Durations in seconds, sizes in bytes unless a name says otherwise.
+
+    `attributes` is the resolved profile, flat: dotted path to JSON value, defaults included. Plans, state and
+    fingerprints speak of these paths. `origins` says where each written path came from; display only.
+    """
+
+    name: str
+    replicas: int
+    project: str | None
+    model_id: str
+    accelerator: AcceleratorType
+    runtime_version: str
+    boot_disk_gib: int
+    candidates: tuple[Candidate, ...]
+    reservation: str | None
+    max_run_seconds: float | None
+    valid_until_seconds: float
+    network: Network
+    service_account: str | None
+    labels: Mapping[str, str]
+    container: Container
+    health: HealthGoal
+    lifecycle: Lifecycle
+    attributes: Mapping[str, Json]
+    origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

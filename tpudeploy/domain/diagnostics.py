@@ -1,0 +1,50 @@
+"""Diagnostic: one of possibly many problems in what a person wrote. What *stopped* us is an error, see errors.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Location:
+    """A stretch of one line in one source. Lines and columns count from 1; `width` is in characters.
+
+    `text` is the line itself, so that a view can draw it without reading the file again.
+    """
+
+    file: str
+    line: int
+    column: int
+    width: int = 1
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """`code` is stable (`TPU1xxx` format, `TPU2xxx` checks) and known to `tpudeploy explain`.
+
+    `path` is the dotted key, e.g. `serving.args.block_size`. `also` names a second place (the other half of a
+    conflict).
+    """
+
+    code: str
+    message: str
+    severity: Severity = Severity.ERROR
+    path: str = ""
+    location: Location | None = None
+    hint: str = ""
+    also: Location | None = None
+
+
+def errors_in(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(d for d in diagnostics if d.severity is Severity.ERROR)

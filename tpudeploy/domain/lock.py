@@ -1,0 +1,26 @@
+"""Who holds the state, for what, since when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockInfo:
+    """Written into the lock itself, so that whoever finds it can say who holds it."""
+
+    id: str
+    operation: str
+    who: str
+    pid: int
+    created: float
+    version: str
+    run_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Proof of holding. `token` is the backend's own handle."""
+
+    info: LockInfo
+    token: str

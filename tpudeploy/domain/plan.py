@@ -1,0 +1,111 @@
+"""Plan: what would change, and why. Data; views draw it, the engine holds itself to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.names import address
+
+
+class Effect(StrEnum):
+    """What it costs to change one attribute."""
+
+    REPLACE = "replace"
+    RESTART = "restart"
+    COSMETIC = "cosmetic"
+
+
+class Action(StrEnum):
+    """What happens to one replica."""
+
+    NO_OP = "no-op"
+    CREATE = "create"
+    UPDATE = "update"
+    RESTART = "restart"
+    REPLACE = "replace"
+    DESTROY = "destroy"
+
+
+class Reason(StrEnum):
+    """Why, beyond the changed attributes. For display only: never decide on it."""
+
+    NONE = ""
+    RESUMES = "an earlier run began this; it goes on where it stopped"
+    GONE = "its slice is gone: deleted outside tpudeploy"
+    LOST = "its slice was taken away: preempted, failed or run out"
+    SURPLUS = "the profile asks for fewer replicas"
+    NOT_SERVING = "it is not serving yet"
+    LEFTOVER = "requests of an earlier run are still there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """One attribute. `origin` is where the new value was written; None for a default."""
+
+    path: str
+    before: Json
+    after: Json
+    effect: Effect
+    origin: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What happens to one replica. `slice_name` is the slice it has now, "" for none.
+
+    `usd_per_hour_before` and `_after` are list prices of the whole slice, None where unknown.
+    """
+
+    deployment: str
+    replica: int
+    action: Action
+    reason: Reason = Reason.NONE
+    fields: tuple[FieldChange, ...] = ()
+    unchanged: int = 0
+    slice_name: str = ""
+    zone: str = ""
+    create_before_destroy: bool = True
+    usd_per_hour_before: float | None = None
+    usd_per_hour_after: float | None = None
+
+    @property
+    def address(self) -> str:
+        return address(self.deployment, self.replica)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """One deployment's part of a plan. `deployment` is None where it is to be removed.
+
+    `lineage` and `serial` name the state it was planned against; "" and 0 where there was none.
+    """
+
+    name: str
+    deployment: Deployment | None
+    fingerprint: str
+    lineage: str
+    serial: int
+    resumes: bool
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    goals: tuple[Goal, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return tuple(c for g in self.goals for c in g.changes)
+
+    @property
+    def is_empty(self) -> bool:
+        return all(c.action is Action.NO_OP for c in self.changes)
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether anything would happen that nobody has approved yet."""
+        return any(c.action is not Action.NO_OP for g in self.goals if not g.resumes for c in g.changes)

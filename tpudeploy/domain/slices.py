@@ -1,0 +1,158 @@
+"""What the world shows, in our words. Google's states become these in adapters/google and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.names import Zone
+
+
+class Phase(StrEnum):
+    """Where a slice is in its life.
+
+    queued ─▶ provisioning ─▶ up ─▶ leaving ─▶ husk ─▶ (absent)
+       └──────────┴────────────────────────────▲
+    refused: the request failed and nothing was made.  lost: Google still lists it, but its machine is gone.
+    """
+
+    QUEUED = "queued"
+    PROVISIONING = "provisioning"
+    UP = "up"
+    LEAVING = "leaving"
+    HUSK = "husk"
+    LOST = "lost"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRef:
+    """Enough to find a slice. `operation` is the create operation, where its name is still known."""
+
+    name: str
+    project: str
+    zone: Zone
+    operation: str | None = None
+
+
+class Remedy(StrEnum):
+    LOOK_AGAIN = "look again"
+    NEXT_ZONE = "next zone"
+    DROP_ZONE = "drop zone"
+    STOP = "stop"
+
+
+class Scope(StrEnum):
+    """What a refusal speaks of: this pair of zone and provisioning model, the zone, its region, the project."""
+
+    PAIR = "pair"
+    ZONE = "zone"
+    REGION = "region"
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why something was not given: Google's words and what they mean for the next choice.
+
+    `kind` is the row of the error table (adapters/google/verdicts.py). `remedy` and `scope` are all that a decision
+    may read.
+    """
+
+    kind: str
+    message: str
+    remedy: Remedy
+    scope: Scope
+    holds_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One slice as the cloud lists it now. `raw_state` is Google's word, for display only."""
+
+    name: str
+    zone: Zone
+    phase: Phase
+    raw_state: str = ""
+    refusal: Refusal | None = None
+    created_at: float | None = None
+    ends_at: float | None = None
+    provisioning: Provisioning | None = None
+    accelerator_type: str = ""
+    external_ip: str | None = None
+    internal_ip: str | None = None
+    port: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class BootPhase(StrEnum):
+    """What the machine itself last said, in the order it happens."""
+
+    BOOTED = "booted"
+    DOCKER = "docker"
+    IMAGE = "image"
+    SECRETS = "secrets"
+    STARTING = "starting"
+    SERVING = "serving"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootReport:
+    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs."""
+
+    phase: BootPhase
+    detail: str = ""
+    spec: str = ""
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRequest:
+    """Everything a request for one slice says. Durations in seconds."""
+
+    name: str
+    project: str
+    zone: Zone
+    provisioning: Provisioning
+    accelerator_type: str
+    runtime_version: str
+    boot_disk_gib: int
+    metadata: Mapping[str, str]
+    labels: Mapping[str, str]
+    network: str | None
+    subnetwork: str | None
+    external_ip: bool
+    tags: tuple[str, ...]
+    service_account: str | None
+    reservation: str | None
+    max_run_seconds: float | None
+    valid_until_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What one look at an endpoint gave. `door` is the way that answered; `answer` the completion's text.
+
+    `node_only`: the machine completed a prompt by its own word, but nothing we tried from here reached it.
+    """
+
+    serving: bool
+    detail: str
+    door: str = ""
+    url: str = ""
+    answer: str = ""
+    node_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One moment: every slice that a state remembers, and what the serving ones answer. Absent means 404."""
+
+    at: float
+    slices: Mapping[str, Slice]
+    reports: Mapping[str, BootReport] = field(default_factory=dict)
+    health: Mapping[str, Health] = field(default_factory=dict)

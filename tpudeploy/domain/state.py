@@ -1,0 +1,118 @@
+"""What we remember of one deployment: every request ever made that may still exist, and why others were refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from tpudeploy.domain.deployment import Json, Provisioning
+from tpudeploy.domain.names import SliceName, Zone
+from tpudeploy.domain.slices import Scope, SliceRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One request for one slice. Written before the request is sent, forgotten when its absence is certain.
+
+    `spec` is what it was asked to be (see Deployment.attributes). `seen` says that the cloud has shown it once: from
+    then on a 404 means gone, before that it may only be late. `booted` is the fingerprint of the server that its
+    last boot was told to run; `boot_asked` is False between writing that down and asking for the reboot.
+    Times are seconds since the epoch.
+    """
+
+    name: str
+    project: str
+    zone: Zone
+    provisioning: Provisioning
+    spec: Mapping[str, Json]
+    asked_at: float
+    booted: str
+    operation: str | None = None
+    seen: bool = False
+    granted_at: float | None = None
+    provisioning_at: float | None = None
+    releasing_at: float | None = None
+    release_reason: str = ""
+    booted_at: float | None = None
+    boot_asked: bool = True
+    served: bool = False
+
+    @property
+    def ref(self) -> SliceRef:
+        return SliceRef(name=self.name, project=self.project, zone=self.zone, operation=self.operation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A refusal and how long it stands. `until` is seconds since the epoch."""
+
+    zone: Zone
+    provisioning: Provisioning
+    kind: str
+    scope: Scope
+    message: str
+    at: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One replica."""
+
+    index: int
+    attempts: tuple[Attempt, ...] = ()
+    refusals: tuple[Refused, ...] = ()
+
+    def attempt(self, name: str) -> Attempt | None:
+        return next((a for a in self.attempts if a.name == name), None)
+
+    def with_attempt(self, attempt: Attempt) -> Self:
+        """Add it, or put it in the place of the one with its name."""
+        if self.attempt(attempt.name) is None:
+            return replace(self, attempts=(*self.attempts, attempt))
+        return replace(self, attempts=tuple(attempt if a.name == attempt.name else a for a in self.attempts))
+
+    def without(self, name: str) -> Self:
+        return replace(self, attempts=tuple(a for a in self.attempts if a.name != name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a person approved and a run began. Whoever finds it may resume it without asking again.
+
+    `fingerprint` is that of the wanted deployment, or "" to remove it.
+    """
+
+    fingerprint: str
+    since: float
+    who: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """One deployment. `lineage` is minted once; `serial` grows by one at every write; attempt numbers never repeat."""
+
+    deployment: str
+    lineage: str
+    serial: int = 0
+    next_attempt: int = 0
+    goal: Goal | None = None
+    records: tuple[Record, ...] = ()
+
+    def record(self, index: int) -> Record:
+        return next((r for r in self.records if r.index == index), Record(index=index))
+
+    def with_record(self, record: Record) -> Self:
+        others = tuple(r for r in self.records if r.index != record.index)
+        return replace(self, records=tuple(sorted((*others, record), key=lambda r: r.index)))
+
+    def slice_name(self, replica: int) -> SliceName:
+        """The name the next attempt will have."""
+        return SliceName(
+            deployment=self.deployment, lineage=self.lineage[:8], replica=replica, attempt=self.next_attempt
+        )
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        return tuple(a for r in self.records for a in r.attempts)

@@ -1,0 +1,91 @@
+"""Step: everything `decide` can ask for. Each is safe to stop after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tpudeploy.domain.deployment import Candidate
+from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.slices import Health, Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Ask for a slice, under the next derived name."""
+
+    replica: int
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    replica: int
+    name: str
+    reason: str
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """The slice is certainly gone, or was never made."""
+
+    replica: int
+    name: str
+    reason: str
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Send the node's labels, and the metadata that its next boot reads. `boot`: the server it must then run."""
+
+    replica: int
+    name: str
+    labels: Mapping[str, str]
+    boot: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """Reboot into the server whose fingerprint is `boot`."""
+
+    replica: int
+    name: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """The slice is what the profile says, as it stands: write that down."""
+
+    replica: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Nothing to do now. `seconds` is the longest sensible wait; None where only the world can tell."""
+
+    replica: int
+    why: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The replica is as wanted; `health` is None when what was wanted is absence."""
+
+    replica: int
+    name: str = ""
+    health: Health | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveUp:
+    replica: int
+    error: TpudeployError
+
+
+Step: TypeAlias = Request | Release | Forget | Update | Restart | Adopt | Wait | Done | GiveUp

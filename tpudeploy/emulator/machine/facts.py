@@ -1,0 +1,54 @@
+"""What a machine is told at birth, and how its scenario says it behaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tpudeploy.emulator.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text)."""
+
+    project: str
+    zone: str
+    node: str
+    accelerator_type: str
+    worker: int
+    root: Path
+    address: str
+    clock: Clock
+    metadata: Callable[[], Mapping[str, str]]
+    secret: Callable[[str], tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """How this machine's boot goes; from the scenario. Durations in seconds of the emulator's clock.
+
+    * `has_docker` False: no docker until the script installs it.
+    * `image_pull_failures`: this many pulls fail before one works; `image_pull` how long one takes.
+    * `setup_fails`: a `setup` step exits 1 inside the container.
+    * `boot` scales the stand-in's boot (0: serves at once; 1: the milestones spread over `boot_seconds`).
+    * `crash`: text of the failure the engine logs before it exits, or "" to serve.
+    * `hang`: the engine never gets healthy.
+    * `kv_blocks`, `block_size`: override the measured boots.
+    * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
+    * `reachable` False: a firewall drops what comes from outside.
+    """
+
+    has_docker: bool = True
+    image_pull: float = 0.0
+    image_pull_failures: int = 0
+    setup_fails: bool = False
+    boot_seconds: float = 0.0
+    crash: str = ""
+    hang: bool = False
+    kv_blocks: int | None = None
+    block_size: int | None = None
+    guest_attributes: bool = True
+    reachable: bool = True
+    extra: Mapping[str, str] = field(default_factory=dict)
