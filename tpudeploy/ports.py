@@ -8,8 +8,9 @@ from typing import Protocol
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.lock import Lease, LockInfo
-from tpudeploy.domain.slices import BootReport, Health, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.lock import Lease
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 
 
@@ -34,8 +35,8 @@ class TpuCloud(Protocol):
         """Ask for deletion, machines included. Absent is success; a refusal shows at a later look."""
         ...
 
-    def update(self, ref: SliceRef, *, metadata: dict[str, str] | None, labels: dict[str, str] | None) -> None:
-        """Replace the node's whole metadata and labels maps; None leaves one as it is."""
+    def update(self, ref: SliceRef, node: NodeUpdate) -> None:
+        """Replace the node's whole metadata, labels and tags."""
         ...
 
     def restart(self, ref: SliceRef) -> None:
@@ -47,28 +48,27 @@ class TpuCloud(Protocol):
         ...
 
 
-class Snapshot(Protocol):
-    """A state with the version it was read at."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A state with the version it was read at; both empty where there is none."""
 
-    @property
-    def state(self) -> State | None: ...
-    @property
-    def version(self) -> str: ...
+    state: State | None
+    version: str
 
 
 class StateBackend(Protocol):
     """Where states live, one object a deployment."""
 
     def read(self, name: str) -> Snapshot:
-        """Raise `errors.StateUnreadable` or `errors.StateTooNew`; an absent state is `Snapshot(None, "")`."""
+        """Raise `errors.StateUnreadable` or `errors.StateTooNew`; an absent state is an empty snapshot."""
         ...
 
     def write(self, name: str, state: State, *, over: str) -> str:
         """Write if the stored version is still `over`; the new version. Raise `errors.StateConflict`."""
         ...
 
-    def lock(self, name: str, info: LockInfo) -> Lease:
-        """Raise `errors.StateLocked`, which names the holder."""
+    def lock(self, name: str, operation: str) -> Lease:
+        """Raise `errors.StateLocked`, which names the holder. `operation` says what for."""
         ...
 
     def unlock(self, name: str, lease: Lease) -> None: ...
@@ -89,9 +89,7 @@ class StateBackend(Protocol):
 class Probe(Protocol):
     """Is vLLM answering? Never raises: what failed is in the answer."""
 
-    def health(
-        self, deployment: Deployment, slice_: Slice, report: BootReport | None, api_key: str | None
-    ) -> Health: ...
+    def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
 
 
 class Clock(Protocol):
@@ -107,10 +105,16 @@ Emit = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The ports in one bundle: no globals, no container."""
+    """The ports in one bundle: no globals, no container.
+
+    `who` names this run in locks and goals; `mint` gives a new lineage (random, so it is handed in).
+    """
 
     cloud: TpuCloud
     state: StateBackend
     probe: Probe
     clock: Clock
     emit: Emit
+    patience: Patience
+    who: str
+    mint: Callable[[], str]

@@ -114,5 +114,6 @@ class Deployment:
     container: Container
     health: HealthGoal
     lifecycle: Lifecycle
+    startup_script: str = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

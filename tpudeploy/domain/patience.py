@@ -16,6 +16,9 @@ class Patience:
     * `creating`: the create operation of a large slice may take up to 1800 s (marin).
     * `provisioning`: v6e takes 2-5 minutes; a spot slice can loop for ever in PROVISIONING (HUNT: 2400-5400 s).
     * `release_again`: a delete during PROVISIONING is accepted and fails later (SPRAY).
+    * `faults_at_plan`: the same while a person waits for a plan.
+    * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
+    * `restart_again`: a reboot that shows no effect for so long was lost.
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
@@ -26,9 +29,11 @@ class Patience:
     provisioning: float = 2400.0
     release_again: float = 20.0
     faults: float = 300.0
+    faults_at_plan: float = 10.0
     fault_first: float = 1.0
     fault_most: float = 30.0
     call_timeout: float = 60.0
+    restart: float = 240.0
     restart_again: float = 600.0
 
     def poll(self, quiet_looks: int) -> float:

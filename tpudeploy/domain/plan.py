@@ -37,7 +37,6 @@ class Reason(StrEnum):
     GONE = "its slice is gone: deleted outside tpudeploy"
     LOST = "its slice was taken away: preempted, failed or run out"
     SURPLUS = "the profile asks for fewer replicas"
-    NOT_SERVING = "it is not serving yet"
     LEFTOVER = "requests of an earlier run are still there"
 
 

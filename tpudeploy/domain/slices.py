@@ -134,6 +134,15 @@ class SliceRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUpdate:
+    """All of what a running node can be given anew: each replaces what is there, whole."""
+
+    metadata: Mapping[str, str]
+    labels: Mapping[str, str]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """What one look at an endpoint gave. `door` is the way that answered; `answer` the completion's text.
 

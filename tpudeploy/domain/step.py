@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -39,12 +38,11 @@ class Forget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """Send the node's labels, and the metadata that its next boot reads. `boot`: the server it must then run."""
+    """Send the node's labels, tags, and the metadata that its next boot reads. `boot` is the server in it."""
 
     replica: int
     name: str
-    labels: Mapping[str, str]
-    boot: str | None
+    boot: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

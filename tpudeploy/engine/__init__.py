@@ -1,1 +1,1 @@
-"""See ARCHITECTURE.md."""
+"""The shell: few, short functions; the only code that orders effects."""

@@ -1,0 +1,130 @@
+"""One replica, one moment: every step that is right now, in an order that is safe to stop after any of them.
+
+`decide` aims at a deployment, `remove` at nothing. Both see only data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tpudeploy.core.fate import Fate, Judged, Moment, judge
+from tpudeploy.core.fingerprint import slice_print
+from tpudeploy.core.placement import allows, next_candidate, opens_at
+from tpudeploy.core.serve import Standing, serve
+from tpudeploy.core.wanted import wanted
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import Denied
+from tpudeploy.domain.slices import Scope
+from tpudeploy.domain.state import Attempt, Record
+from tpudeploy.domain.step import Done, Forget, GiveUp, Release, Request, Step, Wait
+
+
+def decide(deployment: Deployment, record: Record, moment: Moment) -> tuple[Step, ...]:
+    """The steps towards `deployment` for one replica. Never empty."""
+    judged = [judge(a, moment) for a in record.attempts]
+    return (*_clear(record, judged, moment), *_aim(deployment, record, judged, moment))
+
+
+def remove(record: Record, moment: Moment) -> tuple[Step, ...]:
+    """The steps towards nothing; empty once nothing is left."""
+    judged = [judge(a, moment) for a in record.attempts]
+    unwanted = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING}]
+    waits = [j for j in judged if j.fate is not Fate.GONE]
+    return (
+        *_clear(record, judged, moment),
+        *(_release(record, j, "no longer wanted") for j in unwanted),
+        *(_hold(record, j, moment) for j in waits),
+    )
+
+
+def matches(deployment: Deployment, attempt: Attempt) -> bool:
+    """Whether this attempt's slice can be what `deployment` wants without being replaced."""
+    same = slice_print(attempt.spec) == slice_print(wanted(deployment, attempt))
+    return same and allows(deployment, attempt)
+
+
+def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator[Step]:
+    """Forget what is gone, release what is dead (it eats quota), ask again for deletions that did not take."""
+    for j in judged:
+        match j.fate:
+            case Fate.GONE:
+                yield Forget(replica=record.index, name=j.attempt.name, reason=j.reason, refusal=j.refusal)
+            case Fate.DEAD:
+                yield _release(record, j, j.reason)
+            case Fate.LEAVING if _asked_long_ago(j.attempt, moment):
+                yield _release(record, j, j.attempt.release_reason or "leaving by itself")
+            case _:
+                pass
+
+
+def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Step]:
+    fitting = [j for j in judged if matches(deployment, j.attempt)]
+    outdated = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING} and j not in fitting]
+    up = sorted((j for j in fitting if j.fate is Fate.UP), key=_seniority)
+    if up:
+        keep, *surplus = up
+        yield from (_release(record, j, "another slice is kept") for j in surplus)
+        yield from (_release(record, j, "another slice is kept") for j in fitting if j.fate is Fate.WAITING)
+        standing = Standing(deployment=deployment, replica=record.index, attempt=keep.attempt, moment=moment)
+        if standing.is_serving:
+            yield from (_release(record, j, "its replacement serves") for j in outdated)
+        # Done only when nothing else of ours is left, or can still appear.
+        others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
+        step = serve(standing)
+        yield _hold(record, others[0], moment) if others and isinstance(step, Done) else step
+        return
+    # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
+    # must go first.
+    first = [j for j in outdated if j.fate is Fate.WAITING or not deployment.lifecycle.create_before_destroy]
+    yield from (_release(record, j, "the profile asks for another slice") for j in first)
+    pending = [j for j in judged if j.fate in {Fate.HIDDEN, Fate.WAITING} and j not in first]
+    pending += [j for j in judged if j.fate is Fate.DEAD or (j.fate is Fate.LEAVING and _blocks(j))]
+    if pending or first:
+        yield from (_hold(record, j, moment) for j in (*pending, *first))
+        return
+    yield _ask(deployment, record, judged, moment)
+
+
+def _ask(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Step:
+    # What this very look refused is written down first, then counts.
+    if any(j.fate is Fate.GONE and j.refusal is not None for j in judged):
+        return Wait(replica=record.index, why="choosing the next place", seconds=0.0)
+    for refused in record.refusals:
+        if refused.scope is Scope.PROJECT and refused.until > moment.now:
+            left = [j for j in judged if j.fate is not Fate.GONE]
+            denied = GiveUp(replica=record.index, error=Denied(refused.message))
+            return _hold(record, left[0], moment) if left else denied
+    candidate = next_candidate(deployment.candidates, record.refusals, moment.now)
+    if candidate is not None:
+        return Request(replica=record.index, candidate=candidate)
+    opens = opens_at(deployment.candidates, record.refusals, moment.now)
+    if opens is None:
+        hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
+        error = Denied("No place is left that the profile allows to ask.", hint=hint)
+        return GiveUp(replica=record.index, error=error)
+    return Wait(replica=record.index, why="refused everywhere", seconds=max(0.0, opens - moment.now))
+
+
+def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
+    if judged.fate is Fate.HIDDEN:
+        left = judged.attempt.asked_at + moment.patience.grace - moment.now
+        return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
+    state = judged.slice.raw_state if judged.slice is not None else judged.reason
+    return Wait(replica=record.index, why=state)
+
+
+def _release(record: Record, judged: Judged, reason: str) -> Release:
+    return Release(replica=record.index, name=judged.attempt.name, reason=reason, refusal=judged.refusal)
+
+
+def _asked_long_ago(attempt: Attempt, moment: Moment) -> bool:
+    return attempt.releasing_at is None or moment.now - attempt.releasing_at >= moment.patience.release_again
+
+
+def _blocks(judged: Judged) -> bool:
+    """A leaving slice that was granted holds quota until it is gone; one that was only asked for does not hurry us."""
+    return judged.attempt.granted_at is not None
+
+
+def _seniority(judged: Judged) -> tuple[float, str]:
+    return (judged.attempt.granted_at or float("inf"), judged.attempt.name)

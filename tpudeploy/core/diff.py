@@ -1,0 +1,144 @@
+"""Desired, remembered and observed, side by side: what would happen to each replica, and because of which line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tpudeploy.core.decide import matches
+from tpudeploy.core.fate import Fate, Judged, Moment, judge
+from tpudeploy.core.fingerprint import effect
+from tpudeploy.core.placement import allows
+from tpudeploy.core.serve import Standing
+from tpudeploy.core.wanted import wanted
+from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
+from tpudeploy.domain.state import Attempt, Record, State
+
+_PLACES = {"placement.zones", "placement.provisioning"}
+
+
+def changes(deployment: Deployment, state: State, moment: Moment) -> tuple[Change, ...]:
+    """One change for each replica that is wanted or remembered."""
+    known = {r.index for r in state.records if r.attempts}
+    wanted = [_wanted(deployment, state.record(index), moment) for index in range(deployment.replicas)]
+    surplus = sorted(i for i in known if i >= deployment.replicas)
+    return (*wanted, *(_unwanted(deployment.name, state.record(i), moment, Reason.SURPLUS) for i in surplus))
+
+
+def removals(name: str, state: State, moment: Moment) -> tuple[Change, ...]:
+    """What destroying the deployment means."""
+    return tuple(_unwanted(name, record, moment, Reason.NONE) for record in state.records if record.attempts)
+
+
+def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldChange]:
+    """Every attribute in which the slice differs from what the profile wants of it."""
+    before, after = attempt.spec, wanted(deployment, attempt)
+    for path in sorted({*before, *after}):
+        if before.get(path) == after.get(path):
+            continue
+        cost = effect(path)
+        if path in _PLACES and not allows(deployment, attempt):
+            cost = Effect.REPLACE
+        yield FieldChange(
+            path=path,
+            before=before.get(path),
+            after=after.get(path),
+            effect=cost,
+            origin=deployment.origins.get(path),
+        )
+
+
+def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
+    judged = [judge(a, moment) for a in record.attempts]
+    alive = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING, Fate.HIDDEN}]
+    if not alive:
+        return _create(deployment, record, judged)
+    current = min(alive, key=lambda j: _rank(deployment, j))
+    fields = tuple(field_changes(deployment, current.attempt))
+    action, reason = _action(deployment, current, fields, moment)
+    if action is Action.NO_OP and len(judged) > 1:
+        action, reason = Action.UPDATE, Reason.LEFTOVER
+    return Change(
+        deployment=deployment.name,
+        replica=record.index,
+        action=action,
+        reason=reason,
+        fields=fields,
+        unchanged=len(deployment.attributes) - sum(1 for f in fields if f.path in deployment.attributes),
+        slice_name=current.attempt.name,
+        zone=current.attempt.zone,
+        create_before_destroy=deployment.lifecycle.create_before_destroy,
+        usd_per_hour_before=_price(deployment, current.attempt),
+        usd_per_hour_after=_price(deployment, current.attempt)
+        if action is not Action.REPLACE
+        else hourly(deployment, next(iter(deployment.candidates), None)),
+    )
+
+
+def _action(
+    deployment: Deployment, current: Judged, fields: tuple[FieldChange, ...], moment: Moment
+) -> tuple[Action, Reason]:
+    effects = {f.effect for f in fields}
+    if Effect.REPLACE in effects or not matches(deployment, current.attempt):
+        return Action.REPLACE, Reason.NONE
+    if current.fate is not Fate.UP:
+        return Action.CREATE, Reason.RESUMES
+    if Effect.RESTART in effects:
+        return Action.RESTART, Reason.NONE
+    standing = Standing(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
+    if standing.must_restart or not current.attempt.served:
+        return Action.RESTART if standing.must_restart else Action.CREATE, Reason.RESUMES
+    return (Action.UPDATE if fields else Action.NO_OP), Reason.NONE
+
+
+def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Change:
+    reason = Reason.NONE
+    if any(j.attempt.granted_at is not None for j in judged):
+        reason = Reason.GONE if all(j.fate is Fate.GONE for j in judged) else Reason.LOST
+    elif judged:
+        reason = Reason.RESUMES
+    after = deployment.attributes
+    return Change(
+        deployment=deployment.name,
+        replica=record.index,
+        action=Action.CREATE,
+        reason=reason,
+        fields=tuple(
+            FieldChange(path=p, before=None, after=v, effect=effect(p), origin=deployment.origins.get(p))
+            for p, v in after.items()
+        ),
+        usd_per_hour_after=hourly(deployment, next(iter(deployment.candidates), None)),
+    )
+
+
+def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Change:
+    judged = [judge(a, moment) for a in record.attempts]
+    current = min(judged, key=lambda j: list(Fate).index(j.fate) if j.fate is not Fate.UP else -1)
+    return Change(
+        deployment=name,
+        replica=record.index,
+        action=Action.DESTROY,
+        reason=reason,
+        fields=tuple(
+            FieldChange(path=p, before=v, after=None, effect=Effect.REPLACE) for p, v in current.attempt.spec.items()
+        ),
+        slice_name=current.attempt.name,
+        zone=current.attempt.zone,
+    )
+
+
+def hourly(deployment: Deployment, candidate: Candidate | None) -> float | None:
+    """USD per hour for the whole slice at list price, None where that is unknown."""
+    if candidate is None or candidate.usd_per_chip_hour is None:
+        return None
+    return candidate.usd_per_chip_hour * deployment.accelerator.chips
+
+
+def _price(deployment: Deployment, attempt: Attempt) -> float | None:
+    places: Mapping[tuple[str, str], Candidate] = {(c.zone, c.provisioning): c for c in deployment.candidates}
+    return hourly(deployment, places.get((attempt.zone, attempt.provisioning)))
+
+
+def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, str]:
+    """The slice to compare with: a fitting one first, then a standing one."""
+    return (not matches(deployment, judged.attempt), judged.fate is not Fate.UP, judged.attempt.name)

@@ -1,0 +1,53 @@
+"""Where to ask next: pure policy over what the profile allows and what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.slices import Refusal, Scope
+from tpudeploy.domain.state import Attempt, Refused
+
+
+def allows(deployment: Deployment, attempt: Attempt) -> bool:
+    """Whether the profile (still) allows the place where this attempt asked."""
+    return any((c.zone, c.provisioning) == (attempt.zone, attempt.provisioning) for c in deployment.candidates)
+
+
+def next_candidate(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float) -> Candidate | None:
+    """The first pair, in the profile's order, that no standing refusal speaks against."""
+    standing = [r for r in refusals if r.until > now]
+    return next((c for c in candidates if not any(covers(r, c) for r in standing)), None)
+
+
+def opens_at(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float) -> float | None:
+    """When the first pair may be asked again (seconds since the epoch), or None where there is none to ask."""
+    standing = [r for r in refusals if r.until > now]
+    closed = [max((r.until for r in standing if covers(r, c)), default=now) for c in candidates]
+    return min(closed, default=None)
+
+
+def covers(refused: Refused, candidate: Candidate) -> bool:
+    match refused.scope:
+        case Scope.PAIR:
+            return (refused.zone, refused.provisioning) == (candidate.zone, candidate.provisioning)
+        case Scope.ZONE:
+            return refused.zone == candidate.zone
+        case Scope.REGION:
+            return refused.zone.region == candidate.zone.region
+        case Scope.PROJECT:
+            return True
+
+
+def remembered(refusals: tuple[Refused, ...], attempt: Attempt, refusal: Refusal, now: float) -> tuple[Refused, ...]:
+    """`refusals` with this one added and the lapsed ones dropped."""
+    new = Refused(
+        zone=attempt.zone,
+        provisioning=attempt.provisioning,
+        kind=refusal.kind,
+        scope=refusal.scope,
+        message=refusal.message,
+        at=now,
+        until=now + refusal.holds_seconds,
+    )
+    return (*(r for r in refusals if r.until > now), new)

@@ -1,0 +1,33 @@
+"""What one look teaches that must outlive the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tpudeploy.domain.slices import Observed, Phase, Slice
+from tpudeploy.domain.state import Attempt, State
+
+
+def remember(state: State, observed: Observed) -> State:
+    """The state with what was seen written into it; the same object where nothing is new."""
+    for record in state.records:
+        for attempt in record.attempts:
+            known = _learn(attempt, observed.slices.get(attempt.name), observed)
+            if known != attempt:
+                state = state.with_record(state.record(record.index).with_attempt(known))
+    return state
+
+
+def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt:
+    if found is None or found.phase is Phase.REFUSED:
+        return attempt
+    if not attempt.seen:
+        attempt = replace(attempt, seen=True)
+    if found.phase is Phase.PROVISIONING and attempt.provisioning_at is None:
+        attempt = replace(attempt, provisioning_at=observed.at)
+    if found.phase is Phase.UP and attempt.granted_at is None:
+        attempt = replace(attempt, granted_at=observed.at)
+    health = observed.health.get(attempt.name)
+    if health is not None and health.serving and not attempt.served:
+        attempt = replace(attempt, served=True)
+    return attempt

@@ -1,0 +1,121 @@
+"""From a standing slice to a serving one: update it, restart it, wait for a real completion, or say why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpudeploy.core.fate import Moment
+from tpudeploy.core.fingerprint import live_attributes, server_print
+from tpudeploy.core.wanted import wanted
+from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.errors import ServingError
+from tpudeploy.domain.names import address
+from tpudeploy.domain.slices import BootPhase, BootReport, Health
+from tpudeploy.domain.state import Attempt
+from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Update, Wait
+
+SPEC_KEY = "tpudeploy-spec"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A slice that is up and fits, in one moment."""
+
+    deployment: Deployment
+    replica: int
+    attempt: Attempt
+    moment: Moment
+
+    @property
+    def attributes(self) -> dict[str, Json]:
+        """What the slice should be."""
+        return wanted(self.deployment, self.attempt)
+
+    @property
+    def wanted(self) -> str:
+        """The fingerprint of the server that must run."""
+        return server_print(self.attributes)
+
+    @property
+    def report(self) -> BootReport | None:
+        return self.moment.observed.reports.get(self.attempt.name)
+
+    @property
+    def health(self) -> Health | None:
+        return self.moment.observed.health.get(self.attempt.name)
+
+    @property
+    def has_current_metadata(self) -> bool:
+        found = self.moment.observed.slices[self.attempt.name]
+        return found.metadata.get(SPEC_KEY) == self.wanted
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what runs now is the server we want, and not the one before a restart.
+
+        The machine's own word decides. Where it gives none (guest attributes are unverified on TPU VMs), the time
+        that a reboot takes must have passed.
+        """
+        if self.attempt.booted != self.wanted or not self.attempt.boot_asked:
+            return False
+        if self.report is not None and self.report.spec:
+            return self.report.spec == self.wanted
+        rebooted = self.attempt.booted_at
+        return rebooted is None or self.moment.now - rebooted >= self.moment.patience.restart
+
+    @property
+    def is_serving(self) -> bool:
+        return self.is_current and self.health is not None and self.health.serving
+
+    @property
+    def must_restart(self) -> bool:
+        if self.attempt.booted != self.wanted or not self.attempt.boot_asked:
+            return True
+        stale = self.report is not None and self.report.spec not in {"", self.wanted}
+        rebooted = self.attempt.booted_at
+        # Asked, yet the machine still runs the old server: that request was lost.
+        return stale and rebooted is not None and self.moment.now - rebooted >= self.moment.patience.restart_again
+
+
+def serve(standing: Standing) -> Step:
+    """The next step for a slice that fits."""
+    attempt, replica, name = standing.attempt, standing.replica, standing.attempt.name
+    if live_attributes(attempt.spec) != live_attributes(standing.attributes) or not standing.has_current_metadata:
+        return Update(replica=replica, name=name, boot=standing.wanted)
+    if standing.must_restart:
+        return Restart(replica=replica, name=name, boot=standing.wanted)
+    if standing.is_serving:
+        if dict(attempt.spec) != standing.attributes:
+            return Adopt(replica=replica, name=name)
+        return Done(replica=replica, name=name, health=standing.health)
+    return _wait(standing)
+
+
+def _wait(standing: Standing) -> Step:
+    report = standing.report
+    current = report if report is not None and report.spec in {"", standing.wanted} else None
+    if current is not None and current.phase is BootPhase.FAILED:
+        return GiveUp(replica=standing.replica, error=_failed(standing, current.detail))
+    began = standing.attempt.booted_at or standing.attempt.granted_at or standing.moment.now
+    timeout = standing.deployment.health.timeout_seconds
+    left = began + timeout - standing.moment.now
+    if left <= 0:
+        said = current.phase if current is not None else "nothing"
+        probed = standing.health.detail if standing.health is not None else "not probed"
+        cause = f"{timeout / 60:.0f} min have passed; the machine last said: {said}; the endpoint: {probed}"
+        return GiveUp(replica=standing.replica, error=_failed(standing, cause))
+    return Wait(replica=standing.replica, why=f"booting: {current.phase}" if current else "booting", seconds=left)
+
+
+def _failed(standing: Standing, cause: str) -> ServingError:
+    """The slice is kept: a chip is too scarce to give back because a flag was wrong."""
+    deployment, attempt = standing.deployment, standing.attempt
+    pairs = {(c.zone, c.provisioning): c.usd_per_chip_hour for c in deployment.candidates}
+    price = pairs.get((attempt.zone, attempt.provisioning))
+    cost = "an unknown price" if price is None else f"about ${price * deployment.accelerator.chips:.2f}/h"
+    return ServingError(
+        f"{address(deployment.name, standing.replica)} does not serve: {cause}",
+        hint=f"The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
+        "Correct the profile and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
+        "Or give it back with `tpudeploy destroy`.",
+    )

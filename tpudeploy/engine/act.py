@@ -1,0 +1,176 @@
+"""Carry out one step: remember, then ask. Nothing here waits and nothing here decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tpudeploy.core.fingerprint import live_attributes, server_print
+from tpudeploy.core.placement import remembered
+from tpudeploy.core.request import boot_metadata, labels, slice_request
+from tpudeploy.core.wanted import wanted
+from tpudeploy.domain import errors, events, step
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.names import address
+from tpudeploy.domain.slices import NodeUpdate, Observed, Refusal
+from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.engine.session import Session
+from tpudeploy.ports import World
+
+
+class Hands:
+    """One tick's hands: a world, a session, the deployment aimed at (None: nothing) and what was seen."""
+
+    def __init__(self, world: World, session: Session, deployment: Deployment | None, observed: Observed) -> None:
+        self._world = world
+        self._session = session
+        self._deployment = deployment
+        self._observed = observed
+
+    def act(self, what: step.Step) -> None:
+        """Raise `errors.Fault` or `errors.Denied`; the state then tells the next look what was begun."""
+        match what:
+            case step.Request():
+                self._request(what)
+            case step.Release():
+                self._release(what)
+            case step.Forget():
+                self._forget(what)
+            case step.Update():
+                self._update(what)
+            case step.Restart():
+                self._restart(what)
+            case step.Adopt():
+                attempt = self._attempt(what.replica, what.name)
+                self._put(what.replica, replace(attempt, spec=wanted(self._aim(), attempt)))
+            case step.Wait() | step.Done() | step.GiveUp():
+                pass
+
+    def _request(self, what: step.Request) -> None:
+        deployment, state, now = self._aim(), self._session.state, self._world.clock.now()
+        name, place = state.slice_name(what.replica), what.candidate
+        request = slice_request(deployment, name, place)
+        attempt = Attempt(
+            name=request.name,
+            project=request.project,
+            zone=place.zone,
+            provisioning=place.provisioning,
+            spec=deployment.attributes,
+            asked_at=now,
+            booted=server_print(deployment.attributes),
+        )
+        record = state.record(what.replica).with_attempt(attempt)
+        self._session.save(replace(state.with_record(record), next_attempt=state.next_attempt + 1))
+        self._tell(
+            events.Requested(
+                at=now,
+                address=address(deployment.name, what.replica),
+                name=attempt.name,
+                zone=place.zone,
+                provisioning=place.provisioning,
+                accelerator_type=request.accelerator_type,
+            )
+        )
+        try:
+            operation = self._world.cloud.request(request)
+        except (errors.Refused, errors.Denied) as refused:
+            # A plain "no" made nothing; a Fault leaves the intent, and the next look decides.
+            self._drop(what.replica, attempt, refused.refusal)
+            if isinstance(refused, errors.Denied):
+                raise
+            return
+        if operation is not None:
+            self._put(what.replica, replace(attempt, operation=operation))
+
+    def _release(self, what: step.Release) -> None:
+        now = self._world.clock.now()
+        attempt = self._attempt(what.replica, what.name)
+        first = attempt.releasing_at is None
+        self._put(what.replica, replace(attempt, releasing_at=now, release_reason=what.reason), what.refusal)
+        self._world.cloud.release(attempt.ref)
+        if first:
+            where = address(self._session.state.deployment, what.replica)
+            self._tell(events.Released(at=now, address=where, name=what.name, zone=attempt.zone, reason=what.reason))
+
+    def _forget(self, what: step.Forget) -> None:
+        attempt = self._attempt(what.replica, what.name)
+        self._drop(what.replica, attempt, what.refusal)
+        if what.refusal is None:
+            where = address(self._session.state.deployment, what.replica)
+            now = self._world.clock.now()
+            self._tell(events.Gone(at=now, address=where, name=what.name, zone=attempt.zone, reason=what.reason))
+
+    def _update(self, what: step.Update) -> None:
+        deployment, attempt = self._aim(), self._attempt(what.replica, what.name)
+        found = self._observed.slices[what.name]
+        new = boot_metadata(deployment, what.boot)
+        # Where the server stays, its script stays: a newer tpudeploy renders another text for the same server.
+        same: Mapping[str, str] = found.metadata
+        metadata = dict(same if same.get("tpudeploy-spec") == what.boot else {**same, **new})
+        name = self._session.state.slice_name(what.replica)
+        self._world.cloud.update(
+            attempt.ref,
+            NodeUpdate(metadata=metadata, labels=labels(deployment, name), tags=deployment.network.tags),
+        )
+        live = live_attributes(wanted(deployment, attempt))
+        spec = {p: v for p, v in attempt.spec.items() if p not in live_attributes(attempt.spec)} | live
+        self._put(what.replica, replace(attempt, spec=spec))
+        where = address(deployment.name, what.replica)
+        self._tell(events.Updated(at=self._world.clock.now(), address=where, name=what.name, what="node"))
+
+    def _restart(self, what: step.Restart) -> None:
+        attempt = replace(
+            self._attempt(what.replica, what.name),
+            booted=what.boot,
+            booted_at=self._world.clock.now(),
+            boot_asked=False,
+            served=False,
+        )
+        self._put(what.replica, attempt)
+        self._world.cloud.restart(attempt.ref)
+        self._put(what.replica, replace(attempt, boot_asked=True))
+        where = address(self._aim().name, what.replica)
+        self._tell(events.Updated(at=self._world.clock.now(), address=where, name=what.name, what="restart"))
+
+    def _aim(self) -> Deployment:
+        if self._deployment is None:
+            raise TypeError("a removal was asked to build something")
+        return self._deployment
+
+    def _attempt(self, replica: int, name: str) -> Attempt:
+        attempt = self._session.state.record(replica).attempt(name)
+        if attempt is None:
+            raise KeyError(name)
+        return attempt
+
+    def _put(self, replica: int, attempt: Attempt, refusal: Refusal | None = None) -> None:
+        record = self._session.state.record(replica).with_attempt(attempt)
+        if refusal is not None:
+            record = replace(record, refusals=self._refused(replica, attempt, refusal))
+        self._session.save(self._session.state.with_record(record))
+
+    def _drop(self, replica: int, attempt: Attempt, refusal: Refusal | None) -> None:
+        record = self._session.state.record(replica).without(attempt.name)
+        if refusal is not None:
+            record = replace(record, refusals=self._refused(replica, attempt, refusal))
+        self._session.save(self._session.state.with_record(record))
+
+    def _refused(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
+        now = self._world.clock.now()
+        where = address(self._session.state.deployment, replica)
+        self._tell(
+            events.NotGranted(
+                at=now,
+                address=where,
+                name=attempt.name,
+                zone=attempt.zone,
+                provisioning=attempt.provisioning,
+                kind=refusal.kind,
+                message=refusal.message,
+                blocked_seconds=refusal.holds_seconds,
+            )
+        )
+        return remembered(self._session.state.record(replica).refusals, attempt, refusal, now)
+
+    def _tell(self, event: events.Event) -> None:
+        self._world.emit(event)

@@ -1,0 +1,163 @@
+"""A plan, approved, made true: each deployment converged, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tpudeploy.domain import errors, events
+from tpudeploy.domain.names import address
+from tpudeploy.domain.plan import Action, Change, Goal, Plan
+from tpudeploy.domain.report import Endpoint, Outcome, Report
+from tpudeploy.domain.slices import Scope
+from tpudeploy.domain.state import Goal as Aim
+from tpudeploy.domain.state import State
+from tpudeploy.engine.converge import Tick, Until, converge, finished
+from tpudeploy.engine.plan import goal as look_anew
+from tpudeploy.engine.session import session
+from tpudeploy.ports import World
+
+_PARALLEL = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One deployment's outcomes."""
+
+    outcomes: tuple[Outcome, ...]
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+def apply(world: World, plan: Plan, *, until: Until = Until.SERVING, timeout: float | None = None) -> Report:
+    """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
+
+    Raise `errors.StalePlan` before anything is done, if the world no longer asks for these very changes.
+    """
+    deadline = None if timeout is None else world.clock.now() + timeout
+    todo = [g for g in plan.goals if g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
+    begun = [_begin(world, g) for g in todo]
+    results = _side_by_side([partial(_run, world, g, until, deadline) for g in begun])
+    return Report(
+        outcomes=tuple(o for r in results for o in r.outcomes),
+        endpoints=tuple(e for r in results for e in r.endpoints),
+    )
+
+
+def _begin(world: World, goal: Goal) -> Goal:
+    """Hold the plan against the world once more, and write down what was approved."""
+    with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
+        current = look_anew(world, goal.name, goal.deployment, held.state)
+        if _shape(current.changes) != _shape(goal.changes):
+            raise errors.StalePlan(
+                f"The plan for {goal.name} no longer holds: the world changed since it was made.",
+                hint="Run the command again to see and approve a new plan.",
+            )
+        aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
+        if held.state.goal is not None and held.state.goal.fingerprint == aim.fingerprint:
+            aim = held.state.goal
+        held.save(_hopeful(replace(held.state, goal=aim)))
+        return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
+
+
+def _run(world: World, goal: Goal, until: Until, deadline: float | None) -> Result:
+    began = world.clock.now()
+    todo = [c for c in goal.changes if c.action is not Action.NO_OP]
+    for change in todo:
+        world.emit(events.ChangeStarted(at=began, address=change.address, action=change.action))
+    try:
+        last = converge(world, goal, until, deadline)
+        endpoints = _finish(world, goal, last)
+    except errors.TpudeployError as error:
+        for change in todo:
+            world.emit(_failed(world, change, error))
+        return Result(outcomes=tuple(Outcome(address=c.address, action=c.action, error=error) for c in todo))
+    now = world.clock.now()
+    for change in todo:
+        world.emit(events.ChangeDone(at=now, address=change.address, action=change.action, elapsed=now - began))
+    return Result(outcomes=tuple(Outcome(address=c.address, action=c.action) for c in todo), endpoints=endpoints)
+
+
+def _finish(world: World, goal: Goal, last: Tick) -> tuple[Endpoint, ...]:
+    """The goal is reached: say what serves, publish it, and stop remembering the approval."""
+    reached = bool(last.done) or goal.deployment is None
+    if not reached:
+        return ()
+    endpoints = tuple(_serving(world, goal, last))
+    with session(world, goal.name, "finish") as held:
+        held.save(finished(held.state))
+        first = endpoints[0] if endpoints else None
+        since = world.clock.now()
+        body = {"url": first.url, "generation": held.state.next_attempt, "since": since} if first else None
+        world.state.publish(goal.name, body)
+    return endpoints
+
+
+def _serving(world: World, goal: Goal, last: Tick) -> Iterable[Endpoint]:
+    for done in last.done:
+        attempt = last.state.record(done.replica).attempt(done.name)
+        if done.health is None or attempt is None:
+            continue
+        where = address(goal.name, done.replica)
+        now = world.clock.now()
+        world.emit(
+            events.Serving(
+                at=now,
+                address=where,
+                name=done.name,
+                zone=attempt.zone,
+                url=done.health.url,
+                door=done.health.door,
+                answer=done.health.answer,
+                elapsed=now - attempt.asked_at,
+            )
+        )
+        if done.health.node_only:
+            world.emit(
+                events.Warned(
+                    at=now,
+                    address=where,
+                    message="It serves, by the machine's own completion, but cannot be reached from here.",
+                    hint=done.health.detail,
+                )
+            )
+        yield Endpoint(
+            address=where,
+            url=done.health.url,
+            reached_from=done.health.door,
+            zone=attempt.zone,
+            slice_name=done.name,
+        )
+
+
+def _failed(world: World, change: Change, error: errors.TpudeployError) -> events.ChangeFailed:
+    return events.ChangeFailed(
+        at=world.clock.now(),
+        address=change.address,
+        action=change.action,
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+    )
+
+
+def _shape(changes: Iterable[Change]) -> list[object]:
+    """What an approval covers. How far a resumed run had come may move on meanwhile."""
+    return [(c.address, c.action, c.fields, c.slice_name) for c in changes]
+
+
+def _hopeful(state: State) -> State:
+    """Drop what only a person could mend: that a person asks again says they may have."""
+    records = tuple(
+        replace(r, refusals=tuple(x for x in r.refusals if x.scope is not Scope.PROJECT)) for r in state.records
+    )
+    return replace(state, records=records)
+
+
+def _side_by_side(runs: list[Callable[[], Result]]) -> list[Result]:
+    """One alone runs in the caller's thread, where Ctrl-C arrives."""
+    if len(runs) <= 1:
+        return [run() for run in runs]
+    with ThreadPoolExecutor(max_workers=_PARALLEL) as pool:
+        return list(pool.map(lambda run: run(), runs))

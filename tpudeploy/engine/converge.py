@@ -1,0 +1,148 @@
+"""look, decide, act, until one deployment is as wanted. Waiting and faulting are two clocks, never one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tpudeploy.core.decide import decide, remove
+from tpudeploy.core.fate import Moment
+from tpudeploy.core.remember import remember
+from tpudeploy.domain import errors
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.plan import Action, Goal
+from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.state import State
+from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
+from tpudeploy.engine.act import Hands
+from tpudeploy.engine.look import look
+from tpudeploy.engine.progress import Progress
+from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.session import session
+from tpudeploy.ports import World
+
+
+class Until(StrEnum):
+    """How far to go before returning."""
+
+    ACCEPTED = "accepted"
+    GRANTED = "granted"
+    SERVING = "serving"
+
+
+# What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
+MAY: dict[Action, tuple[type[Step], ...]] = {
+    Action.NO_OP: (),
+    Action.CREATE: (Request, Release, Forget, Adopt),
+    Action.UPDATE: (Update, Release, Forget, Adopt),
+    Action.RESTART: (Update, Restart, Release, Forget, Adopt),
+    Action.REPLACE: (Request, Update, Release, Forget, Adopt),
+    Action.DESTROY: (Release, Forget),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """What one look-decide-act came to."""
+
+    state: State
+    observed: Observed
+    steps: tuple[Step, ...]
+
+    @property
+    def done(self) -> tuple[Done, ...]:
+        return tuple(s for s in self.steps if isinstance(s, Done))
+
+
+def converge(world: World, goal: Goal, until: Until, deadline: float | None) -> Tick:
+    """Bring one deployment to `goal`; the last tick. Every step is saved, so that any end can be resumed.
+
+    Raises what `decide` gives up with, `errors.CapacityTimeout` at the deadline, `errors.StalePlan` where the world
+    asks for more than the plan showed, and `errors.Fault` once the cloud has not answered for long.
+    """
+    progress = Progress(world, goal.name)
+    while True:
+        last = looking_again(world, goal.name, lambda: _tick(world, goal, progress), budget=world.patience.faults)
+        failed = next((s for s in last.steps if isinstance(s, GiveUp)), None)
+        if failed is not None:
+            raise failed.error
+        waits = [s for s in last.steps if isinstance(s, Wait)]
+        if _is_enough(last, until) or (not waits and all(isinstance(s, Done) for s in last.steps)):
+            return last
+        if deadline is not None and world.clock.now() >= deadline:
+            raise _timeout(goal, last)
+        world.clock.sleep(_pause(world, waits, progress.quiet, deadline))
+
+
+def _tick(world: World, goal: Goal, progress: Progress) -> Tick:
+    with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
+        observed = look(world, held.state, goal.deployment)
+        learnt = remember(held.state, observed)
+        if learnt is not held.state:
+            held.save(learnt)
+        steps = _steps(world, goal, held.state, observed)
+        progress.tell(held.state, observed, steps)
+        _check(goal, steps)
+        hands = Hands(world, held, goal.deployment, observed)
+        for step in steps:
+            hands.act(step)
+        return Tick(state=held.state, observed=observed, steps=steps)
+
+
+def _steps(world: World, goal: Goal, state: State, observed: Observed) -> tuple[Step, ...]:
+    moment = Moment(observed=observed, patience=world.patience)
+    deployment: Deployment | None = goal.deployment
+    replicas = deployment.replicas if deployment is not None else 0
+    surplus = [r for r in state.records if r.index >= replicas]
+    wanted = [] if deployment is None else [decide(deployment, state.record(i), moment) for i in range(replicas)]
+    return tuple(step for steps in (*wanted, *(remove(r, moment) for r in surplus)) for step in steps)
+
+
+def _check(goal: Goal, steps: tuple[Step, ...]) -> None:
+    shown = {c.replica: c.action for c in goal.changes}
+    for step in steps:
+        if isinstance(step, Wait | Done | GiveUp):
+            continue
+        if not isinstance(step, MAY[shown.get(step.replica, Action.NO_OP)]):
+            raise errors.StalePlan(
+                f"{goal.name}[{step.replica}] now needs a {type(step).__name__.lower()}, which the plan did not show.",
+                hint="The world changed under way. Run `tpudeploy apply` again to see and approve a new plan.",
+            )
+
+
+def _is_enough(tick: Tick, until: Until) -> bool:
+    attempts = {r.index: r.attempts for r in tick.state.records}
+    match until:
+        case Until.SERVING:
+            return False
+        case Until.GRANTED:
+            return bool(attempts) and all(any(a.granted_at is not None for a in of) for of in attempts.values())
+        case Until.ACCEPTED:
+            return bool(attempts) and all(any(a.seen for a in of) for of in attempts.values())
+
+
+def _pause(world: World, waits: list[Wait], quiet: int, deadline: float | None) -> float:
+    """Seconds to the next look: the pace of the polls, cut short by whatever falls due first."""
+    due = [w.seconds for w in waits if w.seconds is not None]
+    if deadline is not None:
+        due.append(deadline - world.clock.now())
+    return max(0.0, min([world.patience.poll(quiet), *due]))
+
+
+def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
+    waiting = [a for a in tick.state.attempts if a.granted_at is None]
+    kept = ", ".join(f"{a.name} ({a.zone}, {a.provisioning})" for a in tick.state.attempts) or "none"
+    hint = (
+        f"Still outstanding: {kept}.\n"
+        "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
+    )
+    if waiting or not tick.state.attempts:
+        return errors.CapacityTimeout(
+            f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
+        )
+    return errors.ServingError(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
+
+
+def finished(state: State) -> State:
+    """The state once its goal is reached. Records of replicas that are gone are dropped."""
+    return replace(state, goal=None, records=tuple(r for r in state.records if r.attempts or r.refusals))
