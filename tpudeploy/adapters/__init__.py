@@ -1,1 +1,1 @@
-"""See ARCHITECTURE.md."""
+"""The doors: the only modules that touch the world."""

@@ -1,1 +1,1 @@
-"""See ARCHITECTURE.md."""
+"""The command line: arguments in, text and an exit code out."""

@@ -14,7 +14,7 @@ from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import Denied
-from tpudeploy.domain.slices import Scope
+from tpudeploy.domain.slices import Phase, Scope
 from tpudeploy.domain.state import Attempt, Record
 from tpudeploy.domain.step import Done, Forget, GiveUp, Release, Request, Step, Wait
 
@@ -51,8 +51,8 @@ def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator
                 yield Forget(replica=record.index, name=j.attempt.name, reason=j.reason, refusal=j.refusal)
             case Fate.DEAD:
                 yield _release(record, j, j.reason)
-            case Fate.LEAVING if _asked_long_ago(j.attempt, moment):
-                yield _release(record, j, j.attempt.release_reason or "leaving by itself")
+            case Fate.LEAVING if _did_not_take(j, moment):
+                yield _release(record, j, j.attempt.release_reason)
             case _:
                 pass
 
@@ -117,8 +117,12 @@ def _release(record: Record, judged: Judged, reason: str) -> Release:
     return Release(replica=record.index, name=judged.attempt.name, reason=reason, refusal=judged.refusal)
 
 
-def _asked_long_ago(attempt: Attempt, moment: Moment) -> bool:
-    return attempt.releasing_at is None or moment.now - attempt.releasing_at >= moment.patience.release_again
+def _did_not_take(judged: Judged, moment: Moment) -> bool:
+    """Whether a deletion must be asked for again. Never while Google itself is deleting (AXLearn was told so)."""
+    asked, found = judged.attempt.releasing_at, judged.slice
+    if asked is None or found is None or found.phase is Phase.LEAVING:
+        return False
+    return moment.now - asked >= moment.patience.release_again
 
 
 def _blocks(judged: Judged) -> bool:

@@ -59,6 +59,9 @@ def judge(attempt: Attempt, moment: Moment) -> Judged:
     match found.phase:
         case Phase.UP:
             return Judged(attempt=attempt, fate=Fate.UP, slice=found)
+        case Phase.LOST if attempt.granted_at is None:
+            # Granted, but the node is not visible yet: late, not lost.
+            return _waiting(attempt, found, moment)
         case Phase.HUSK | Phase.LOST:
             return Judged(
                 attempt=attempt,

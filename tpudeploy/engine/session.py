@@ -34,4 +34,4 @@ def session(world: World, name: str, operation: str) -> Iterator[Session]:
         fresh = State(deployment=name, lineage=world.mint())
         yield Session(world, snapshot.state or fresh, snapshot.version)
     finally:
-        world.state.unlock(name, lease)
+        world.state.unlock(lease)

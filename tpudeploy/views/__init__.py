@@ -1,1 +1,1 @@
-"""See ARCHITECTURE.md."""
+"""Pure text: what people and pipelines read. No decisions, no effects."""

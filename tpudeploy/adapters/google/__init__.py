@@ -1,1 +1,1 @@
-"""See ARCHITECTURE.md."""
+"""Google Cloud, behind its real clients. The only place that imports them."""

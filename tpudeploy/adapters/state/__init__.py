@@ -1,1 +1,1 @@
-"""See ARCHITECTURE.md."""
+"""Where states live. One file a backend."""

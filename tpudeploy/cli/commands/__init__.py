@@ -1,1 +1,23 @@
-"""See ARCHITECTURE.md."""
+"""COMMANDS: name → one line of help. Each is the module of that name here, imported only when it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# In the order of the work, as `--help` shows them.
+COMMANDS: Mapping[str, str] = {
+    "init": "write a commented profile from a shipped one",
+    "validate": "check everything that can be known offline",
+    "render": "show what would be sent and run",
+    "plan": "show what would change, why, from which line",
+    "apply": "make it so; resumes what an earlier run began",
+    "destroy": "remove it, and look until it is gone",
+    "status": "what is there, how far it has come, endpoint, health",
+    "output": "the endpoint and other outputs",
+    "query": "ask the endpoint a question",
+    "emulator": "a local Cloud TPU to try everything on",
+    "schema": "the profile's JSON Schema",
+    "explain": "what an error code means",
+    "completion": "a completion script for your shell",
+    "version": "the version",
+}

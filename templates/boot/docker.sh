@@ -1,0 +1,41 @@
+# Docker: there, running, and without a container of an earlier boot.
+
+need_docker() {
+  report docker "Looking for docker"
+  command -v docker >/dev/null || install_docker
+  local waited
+  for ((waited = 0; waited < 120; waited += 2)); do
+    timeout 30 docker version >/dev/null 2>&1 && return
+    ((waited > 0)) || timeout 60 systemctl start docker >/dev/null 2>&1 || true
+    sleep 2
+  done
+  fail "The docker daemon did not answer within 120 s; see: journalctl -u docker"
+}
+
+install_docker() {
+  report docker "Installing docker"
+  local delay
+  for delay in 10 30 0; do
+    # The lock: at a first boot, unattended-upgrades is often still at work.
+    if apt_get update && apt_get install -y docker.io; then
+      hash -r
+      return
+    fi
+    sleep "$delay"
+  done
+  fail "This machine has no docker, and apt-get could not install docker.io: it needs a way out (NAT) or an image with docker"
+}
+
+apt_get() {
+  DEBIAN_FRONTEND=noninteractive timeout --kill-after=10 600 apt-get -q -o DPkg::Lock::Timeout=300 "$@" 2>&1
+}
+
+remove_old_container() {
+  local old
+  for old in "$name" "$(cat "$memory/container" 2>/dev/null || true)"; do
+    [[ -z $old ]] || timeout 120 docker rm -f "$old" >/dev/null 2>&1 || true
+  done
+  printf '%s' "$name" >"$memory/container"
+  # A container that was killed leaves it behind, and libtpu then believes that the chips are taken.
+  rm -f "$root/tmp/libtpu_lockfile"
+}

@@ -1,0 +1,94 @@
+# The server: started, watched until it is healthy, then asked for one real completion.
+
+start_container() {
+  report starting "Starting the container"
+  local path output
+  for path in "${host_paths[@]}"; do
+    [[ -e $path ]] || mkdir -p "$path"
+  done
+  output=$(run_with_secrets 2>&1) || fail "docker run failed: $(short "$(printf '%s\n' "$output" | sed -n '/[^[:space:]]/p' | sed -n '$p')")"
+}
+
+run_with_secrets() (
+  # A subshell: what is exported here reaches docker's client and ends with it.
+  { set +x; } 2>/dev/null
+  for index in "${!secret_values[@]}"; do
+    export "${secret_variables[index]}=${secret_values[index]}"
+  done
+  exec timeout --kill-after=10 300 "${docker_run[@]}"
+)
+
+wait_until_healthy() {
+  local waited pause=2 state milestone seen=
+  for ((waited = 0; waited < patience; waited += pause)); do
+    curl -sS -f -o /dev/null --max-time 5 "http://127.0.0.1:$port/health" 2>/dev/null && return
+    state=$(container_state)
+    [[ $state == true* ]] || fail "The container ended (exit code ${state#* }): $(cause_of_death)"
+    milestone=$(last_milestone)
+    if [[ $milestone != "$seen" ]]; then
+      seen=$milestone
+      report starting "$milestone"
+    fi
+    ((pause >= 10)) || pause=$((pause + 1))
+    sleep "$pause"
+  done
+  fail "The server was not healthy within $patience s; it was at: ${seen:-its start}"
+}
+
+container_state() { # "true 0" while it runs; a docker that does not answer is no evidence that it ended
+  local status=0
+  timeout 60 docker inspect -f '{{.State.Running}} {{.State.ExitCode}}' "$name" 2>/dev/null || status=$?
+  case $status in
+    0) ;;
+    124) printf 'true 0' ;;
+    *) printf 'false unknown' ;;
+  esac
+}
+
+container_log() {
+  timeout 60 docker logs --tail 400 "$name" 2>&1 || true
+}
+
+last_milestone() {
+  short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/p' | sed -n '$p')"
+}
+
+cause_of_death() { # the line that says why, also kept in the log with what stood around it
+  local text pattern line=
+  text=$(redacted "$(container_log)")
+  printf '%s\n' "$text" | sed -n -e 's/^/  | /p' >&2
+  for pattern in 'RESOURCE_EXHAUSTED' ' error: ' '(Error|Exception)(: |$)' '[^[:space:]]'; do
+    line=$(printf '%s\n' "$text" | sed -n -E -e '/Engine core initialization failed/d' -e "/$pattern/p" | sed -n '$p')
+    [[ -z $line ]] || break
+  done
+  short "${line:-it printed nothing}"
+}
+
+ask_for_a_completion() {
+  local delay answer status
+  for delay in 5 10 0; do
+    answer=$(ask chat/completions "$chat")
+    # A base model has no chat template and says so with a 4xx.
+    [[ ${answer##*$'\n'} != 4?? ]] || answer=$(ask completions "$completion")
+    status=${answer##*$'\n'}
+    if [[ $status == 200 ]]; then
+      attribute answer "${answer%$'\n'*}"
+      report serving "Healthy, and completed a prompt"
+      return
+    fi
+    say "The completion failed (HTTP $status)"
+    sleep "$delay"
+  done
+  fail "The server is healthy, but a completion failed (HTTP $status): $(google_says "$answer")"
+}
+
+ask() { # ask PATH BODY: the answer, a newline, the HTTP status (000: none)
+  local index
+  {
+    printf 'Content-Type: application/json\n'
+    for index in "${!secret_values[@]}"; do
+      [[ ${secret_variables[index]} != VLLM_API_KEY ]] || printf 'Authorization: Bearer %s\n' "${secret_values[index]}"
+    done
+  } | curl -sS --max-time 300 -w '\n%{http_code}' -H @- --data-binary "$2" "http://127.0.0.1:$port/v1/$1" 2>/dev/null ||
+    printf '\n000'
+}

@@ -1,0 +1,281 @@
+"""Each wrong key or value is one problem: a code, a place, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+from config_sources import SMALL, load, place, problems
+
+_SERVING = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}\n'
+_RESERVATION = "projects/p/locations/us-east5-b/reservations/r"
+
+
+def with_serving(lines: str) -> str:
+    """SMALL with `lines` under `serving`, the first of them in line 7."""
+    body = "".join(f"  {line}\n" for line in lines.splitlines())
+    return SMALL.replace(_SERVING, "serving:\n  image: vllm/vllm-tpu:v0.32.0\n" + body)
+
+
+AT_THE_TOP: list[tuple[str, str, str]] = [
+    ("replica: 2\n", "TPU1201 6:1+7", 'did you mean "replicas"?'),
+    ("max_model_len: 4096\n", "TPU1201 6:1+13", 'did you mean "serving.max_model_len"?'),
+    ("zorgon: null\n", "TPU1201 6:1+6", ""),
+    ("replicas: two\n", "TPU1203 6:11+3", ""),
+    ("replicas: true\n", "TPU1203 6:11+4", ""),
+    ("replicas: 1.0\n", "TPU1203 6:11+3", ""),
+    ('replicas: "1"\n', "TPU1203 6:11+3", "leave out the quotes: 1"),
+    ("replicas: 0\n", "TPU1205 6:11+1", ""),
+    ("lifecycle: [a]\n", "TPU1203 6:12+3", ""),
+    ("lifecycle: {prevent_destroy: yes}\n", "TPU1203 6:30+3", ""),
+    ("lifecycle: {update: in-plac}\n", "TPU1204 6:21+7", 'did you mean "in-place"?'),
+    ("lifecycle: {update: [in-place]}\n", "TPU1204 6:21+10", ""),
+    ("lifecycle: {update: blue-green}\n", "TPU1207 6:21+10", "leave it out"),
+    ("lifecycle: {on_run_end: renew}\n", "TPU1207 6:25+5", "leave it out"),
+    ("lifecycle: {ignore_changes: [serving.imag]}\n", "TPU1332 6:30+12", 'did you mean "serving.image"?'),
+    ("health: {timeout: 45}\n", "TPU1206 6:19+2", "90s, 15m, 2h or 7d"),
+    ("health: {timeout: 0s}\n", "TPU1206 6:19+2", "90s, 15m, 2h or 7d"),
+    ("health: {timeout: 1h30m}\n", "TPU1206 6:19+5", "90s, 15m, 2h or 7d"),
+    ('health: {prompt: ""}\n', "TPU1206 6:18+2", "not empty"),
+    ("placement: {backend: gce-instance}\n", "TPU1207 6:22+12", "leave it out"),
+    ("placement: {backend: gce}\n", "TPU1204 6:22+3", ""),
+    ("placement: {zones: us-east5-b}\n", "TPU1204 6:20+10", ""),
+    ("placement: {zones: [us-east5]}\n", "TPU1206 6:21+8", "us-east5-b"),
+    ("placement: {zones: []}\n", "TPU1205 6:20+2", ""),
+    ("placement: {zones: [us-east5-b, us-east5-b]}\n", "TPU1324 6:33+10", "keep one"),
+    ("placement: {zones: [us-esat5-b]}\n", "TPU1325 6:21+10", 'did you mean "us-east5-b"?'),
+    ("placement: {provisioning: [spott]}\n", "TPU1204 6:28+5", 'did you mean "spot"?'),
+    ("placement: {provisioning: spot}\n", "TPU1203 6:27+4", "write a list: [spot]"),
+    ("placement: {provisioning: [spot, spot]}\n", "TPU1324 6:34+4", "keep one"),
+    ("placement: {provisioning: [spot, flex-start]}\n", "TPU1320 6:34+10", "max_run_duration"),
+    ("placement: {provisioning: [flex-start], max_run_duration: 8d}\n", "TPU1321 6:59+2", "7d"),
+    ("placement: {provisioning: [reserved]}\n", "TPU1322 6:28+8", "reservation"),
+    (f"placement: {{reservation: {_RESERVATION}}}\n", "TPU1323 6:26+46", "provisioning"),
+    ("placement: {reservation: r, provisioning: [reserved]}\n", "TPU1206 6:26+1", "projects/P"),
+    ("placement: {project: My_Project}\n", "TPU1206 6:22+10", "my-project"),
+    ("placement: {max_parallel_requests: 0}\n", "TPU1205 6:36+1", ""),
+    ("placement: {max_price_per_chip_hour: -1}\n", "TPU1205 6:38+2", ""),
+    ("placement: {service_account: me}\n", "TPU1206 6:30+2", "gserviceaccount.com"),
+    ("placement: {network: {externalip: true}}\n", "TPU1201 6:23+10", 'did you mean "external_ip"?'),
+    ("placement: {network: {tags: [A_B]}}\n", "TPU1206 6:30+3", ""),
+    ("placement: {labels: {Team: x}}\n", "TPU1330 6:22+4", "lower case"),
+    ("placement: {labels: {team: A B}}\n", "TPU1330 6:28+3", "lower case"),
+    ("placement: {labels: {tpudeploy-name: x}}\n", "TPU1330 6:22+14", "taken"),
+    ("placement: {labels: {year: 2026}}\n", "TPU1203 6:28+4", 'quote it: "2026"'),
+    ("secrets: {1TOKEN: a}\n", "TPU1315 6:11+6", "letters"),
+    ("secrets: {HF_TOKEN: a b}\n", "TPU1317 6:21+3", "id"),
+    ("secrets: {HF_TOKEN: projects/p/secrets/s}\n", "TPU1317 6:21+20", "versions/V"),
+    ("health: {prompt: ${HOME}}\n", "TPU1017 6:19+1", "quote"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected", "hint"), AT_THE_TOP)
+def test_a_wrong_key_is_one_problem_with_place_and_advice(line: str, expected: str, hint: str) -> None:
+    (found,) = problems(SMALL + line)
+    assert place(found) == expected
+    assert hint in found.hint
+
+
+UNDER_SERVING: list[tuple[str, str, str]] = [
+    ("hbm_utilization: 0", "TPU1205 7:20+1", "0.9"),
+    ("hbm_utilization: 1.01", "TPU1205 7:20+4", "0.9"),
+    ("port: 65536", "TPU1205 7:9+5", "8000"),
+    ("padding_gap: -1", "TPU1205 7:16+2", ""),
+    ("kv_cache_dtype: fp88", "TPU1204 7:19+4", 'did you mean "fp8"?'),
+    ("shm_size: 10", "TPU1206 7:13+2", "10gb"),
+    ("shm_size: 10g", "TPU1206 7:13+3", "10GiB"),
+    ("container_name: -x", "TPU1206 7:19+2", ""),
+    ("xla_cache_path: cache", "TPU1206 7:19+5", "absolute"),
+    ("xla_cache_bucket: gs://bucket/xla", "TPU1207 7:21+15", "leave it out"),
+    ("enable_prefix_caching: true", "TPU1201 7:3+21", "serving.args"),
+    ("tensor_parallel_size: 3", "TPU1302 7:25+1", "1, 2 or 4"),
+    ("tensor_parallel_size: 8", "TPU1302 7:25+1", "1, 2 or 4"),
+    ("{tensor_parallel_size: 4, data_parallel_size: 2}", "", ""),
+    ("data_parallel_size: 3", "TPU1302 7:23+1", "1, 2 or 4"),
+    ("tensor_parallel_size: 2", "TPU1304 7:25+1", "data_parallel_size: 2"),
+    ("volumes: {data: /data}", "TPU1331 7:13+4", "absolute"),
+    ("volumes: {/data: data}", "TPU1331 7:20+4", "absolute"),
+    ("volumes: {/data: '/data:ro'}", "TPU1331 7:20+10", "colon"),
+    ("volumes: {/a: /data, /b: /data/}", "TPU1331 7:28+6", "keep one"),
+    ("setup: pip install x", "TPU1203 7:10+13", "[pip install x]"),
+    ("setup: [null]", "TPU1203 7:11+4", ""),
+    ("env: {1A: x}", "TPU1315 7:9+2", "letters"),
+    ("env: {A: 1.10}", "TPU1203 7:12+4", 'quote it: "1.10"'),
+    ("env: {HF_TOKEN: x}", "TPU1316 7:9+8", "secrets"),
+    ("args: {max_model_len: 4096}", "TPU1312 7:10+13", "serving.max_model_len"),
+    ("args: {gpu_memory_utilization: 0.9}", "TPU1312 7:10+22", "serving.hbm_utilization"),
+    ("args: {revision: main}", "TPU1312 7:10+8", "model.revision"),
+    ("args: {model: x}", "TPU1310 7:10+5", "model.id"),
+    ("args: {api_key: x}", "TPU1312 7:10+7", "VLLM_API_KEY"),
+    ("args: {enable_prefix_cachin: true}", "TPU1310 7:10+20", "enable_prefix_caching"),
+    ("args: {no_enable_prefix_caching: true}", "TPU1310 7:10+24", "enable_prefix_caching: false"),
+    ("args: {seed: [1]}", "TPU1311 7:16+3", ""),
+    ("args: {seed: {a: 1}}", "TPU1311 7:16+6", ""),
+    ("args: {seed: true}", "TPU1311 7:16+4", ""),
+    ("args: {speculative_config: true}", "TPU1311 7:30+4", ""),
+    ("args: {enable-prefix-caching: true, enable_prefix_caching: false}", "TPU1313 7:39+21", "keep one"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected", "hint"), [row for row in UNDER_SERVING if row[1]])
+def test_a_wrong_key_under_serving_is_one_problem_with_place_and_advice(line: str, expected: str, hint: str) -> None:
+    (found,) = problems(with_serving(line))
+    assert place(found) == expected
+    assert hint in found.hint
+
+
+MISSING: list[tuple[str, str, str]] = [
+    ("version: 1\n", "TPU1202 1:1+4", "version: 1"),
+    ("name: demo\n", "TPU1202 1:1+7", "name: "),
+    ("model: {id: google/gemma-4-E2B-it}\n", "TPU1202 1:1+7", "id: google/"),
+    ("tpu: {type: v6e-4}\n", "TPU1202 1:1+7", "type: v6e-4"),
+    (_SERVING, "TPU1202 1:1+7", "image: "),
+]
+
+
+@pytest.mark.parametrize(("line", "expected", "hint"), MISSING)
+def test_a_missing_key_is_named_whole_with_an_example(line: str, expected: str, hint: str) -> None:
+    (found,) = problems(SMALL.replace(line, ""))
+    assert place(found) == expected.replace("+4", "+1").replace("+7", "+1")
+    assert hint in found.hint
+
+
+REPLACED: list[tuple[str, str, str, str]] = [
+    ("version: 1", "version: 2", "TPU1206 1:10+1", "only version"),
+    ("version: 1", "version: 1.0", "TPU1206 1:10+3", "only version"),
+    ("version: 1", "version: true", "TPU1206 1:10+4", "only version"),
+    ("name: demo", "name: Demo", "TPU1206 2:7+4", "lower case"),
+    ("name: demo", f"name: {'a' * 41}", "TPU1206 2:7+41", "40"),
+    ("name: demo", "nmae: demo", "TPU1201 2:1+4", 'did you mean "name"?'),
+    ("google/gemma-4-E2B-it", "a/b/c", "TPU1206 3:13+5", "gs://"),
+    ("google/gemma-4-E2B-it}", "a/b, revision: 1.10}", "TPU1203 3:28+4", 'quote it: "1.10"'),
+    ("google/gemma-4-E2B-it}", "a/b, config: ./c.json}", "TPU1207 3:26+8", "leave it out"),
+    ("google/gemma-4-E2B-it}", "a/b, mirror: gs://bucket/x}", "TPU1207 3:26+13", "leave it out"),
+    ("v6e-4", "v6e-5", "TPU1301 4:13+5", 'did you mean "v6e-'),
+    ("v6e-4", "v6e-16", "TPU1207 4:13+6", "v6e-8"),
+    ("v6e-4}", "v6e-4, runtime_version: 2.0}", "TPU1203 4:37+3", 'quote it: "2.0"'),
+    ("v6e-4}", "v6e-4, runtime_version: v2-alpha-tpuv5-lite}", "TPU1303 4:37+19", "v2-alpha-tpuv6e"),
+    ("v6e-4}", "v6e-4, boot_disk_size: 200}", "TPU1206 4:36+3", "GiB"),
+    ("vllm/vllm-tpu:v0.32.0", "vllm/VLLM", "TPU1206 5:18+11", "vllm/vllm-tpu"),
+    ("vllm/vllm-tpu:v0.32.0", "vllm/vllm-tpu:nightly", "TPU1340 5:18+23", "digest"),
+    ("vllm/vllm-tpu:v0.32.0", "host:5000/vllm-tpu", "TPU1340 5:18+20", "digest"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "expected", "hint"), REPLACED)
+def test_a_wrong_required_value_is_one_problem_with_place_and_advice(
+    right: str, wrong: str, expected: str, hint: str
+) -> None:
+    (found,) = problems(SMALL.replace(right, wrong))
+    assert place(found) == expected
+    assert hint in found.hint
+
+
+TWICE: list[tuple[str, str, tuple[int, int]]] = [
+    ("port: 8000\nargs: {port: 1}", "TPU1313 8:10+4", (7, 3)),
+    ("args: {port: 1}\nport: 8000", "TPU1313 7:10+4", (8, 3)),
+    ("args:\n  tensor-parallel-size: 4\ntensor_parallel_size: 4", "TPU1313 8:5+20", (9, 3)),
+    ('padding_gap: 1\nenv: {VLLM_TPU_BUCKET_PADDING_GAP: "1"}', "TPU1314 8:9+27", (7, 3)),
+    ("xla_cache_path: /x\nenv: {VLLM_XLA_CACHE_PATH: /y}", "TPU1314 8:9+19", (7, 3)),
+]
+
+
+@pytest.mark.parametrize(("lines", "expected", "also"), TWICE)
+def test_the_same_flag_or_variable_from_two_places_names_both(
+    lines: str, expected: str, also: tuple[int, int]
+) -> None:
+    (found,) = problems(with_serving(lines))
+    assert place(found) == expected
+    assert found.also is not None
+    assert (found.also.line, found.also.column) == also
+
+
+def test_a_variable_in_env_and_secrets_names_both() -> None:
+    (found,) = problems(with_serving("env: {HF_TOKEN: x}") + "secrets: {HF_TOKEN: hf-token}\n")
+    assert place(found) == "TPU1314 7:9+8"
+    assert found.also is not None
+    assert (found.also.line, found.also.column) == (8, 11)
+
+
+def test_a_misspelt_required_key_is_one_problem_and_not_two() -> None:
+    (found,) = problems(SMALL.replace("type:", "typ:"))
+    assert (found.code, found.path, found.hint) == ("TPU1201", "tpu.typ", 'did you mean "type"?')
+
+
+def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
+    text = SMALL.replace("v6e-4", "v6e-5") + "replicas: 0\nplacement: {provisioning: [flex-start]}\nhealth: {via: x}\n"
+    assert [place(d).split("+")[0] for d in problems(text)] == [
+        "TPU1301 4:13",
+        "TPU1205 6:11",
+        "TPU1320 7:28",
+        "TPU1204 8:15",
+    ]
+
+
+def test_a_broken_overlay_hides_no_problem_of_the_file_it_lies_over() -> None:
+    text = SMALL.replace("v6e-4", "v6e-5").replace("name: demo\n", "")
+    found = problems(text, others={"o.yaml": "name: [\n"}, overlays=["o.yaml"])
+    assert [(d.code, d.location.file if d.location else "") for d in found] == [
+        ("TPU1017", "o.yaml"),
+        ("TPU1301", "p.yaml"),
+    ]
+
+
+def test_a_pinned_image_on_the_right_slice_is_worth_no_word() -> None:
+    assert load(SMALL).warnings == ()
+    digest = f"vllm/vllm-tpu@sha256:{'0' * 64}"
+    assert load(SMALL.replace("vllm/vllm-tpu:v0.32.0", digest)).warnings == ()
+
+
+def test_every_other_key_of_the_format_is_accepted() -> None:
+    text = with_serving(
+        """\
+tensor_parallel_size: 2
+data_parallel_size: 2
+dtype: bfloat16
+kv_cache_dtype: fp8_e5m2
+hbm_utilization: 1
+block_size: 32
+max_model_len: 16384
+max_num_seqs: 256
+max_num_batched_tokens: 4096
+padding_gap: 0
+xla_cache_path: /dev/shm/vllm_cache
+port: 65535
+shm_size: 10gb
+volumes: {/dev/shm: /dev/shm, /data: /data}
+container_name: vllm-gemma4
+args: {speculative_config: {method: ngram}, seed: null, allowed_origins: ["*"], trust_remote_code: true}
+env: {HF_HOME: /dev/shm}
+setup: ["pip install x"]
+"""
+    )
+    profile = load(
+        text
+        + f"""\
+secrets: {{HF_TOKEN: hf-token, VLLM_API_KEY: projects/p/secrets/s/versions/latest}}
+placement:
+  project: my-project
+  zones: [us-east5-b, europe-west4-a]
+  provisioning: [reserved, flex-start, spot, on-demand]
+  reservation: {_RESERVATION}
+  max_run_duration: 7d
+  valid_until: 2h
+  max_parallel_requests: 4
+  max_price_per_chip_hour: 2.00
+  network: {{network: vpc, subnetwork: projects/p/regions/r/subnetworks/s, external_ip: false, tags: [a-b]}}
+  service_account: vllm@my-project.iam.gserviceaccount.com
+  labels: {{team: search, empty: ""}}
+replicas: 3
+lifecycle: {{prevent_destroy: true, replace: destroy-before-create, ignore_changes: [serving.image, serving.env.A]}}
+health: {{timeout: 30m, via: iap, prompt: "Grüß Gott"}}
+"""
+    )
+    assert profile.warnings == ()
+    assert profile.spec.placement.zones == ("us-east5-b", "europe-west4-a")
+    assert profile.spec.placement.max_run_duration == 7 * 86400
+    assert profile.spec.serving.shm_size == 10 * 10**9
+    assert "seed" not in profile.spec.serving.args
+
+
+def test_a_key_that_is_not_written_is_known_not_to_be() -> None:
+    spec = load(with_serving("port: 8000\nblock_size: null")).spec
+    assert spec.serving.model_fields_set == {"image", "port"}

@@ -1,0 +1,152 @@
+"""One emulated cloud on virtual time with Google's real clients before it: what every test_cloud file starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import pytest
+from google.api_core.client_options import ClientOptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import tpu_v2
+from googleapiclient.discovery import build
+from googleapiclient.errors import HttpError
+
+from tpudeploy import emulator
+from tpudeploy.emulator import Emulator, VirtualClock
+
+ZONE = "us-east5-b"
+TYPED_TIMEOUT = 10.0
+
+
+class World:
+    """`alpha` and `beta` are the discovery clients of v2alpha1 and v2; `typed` is google-cloud-tpu."""
+
+    def __init__(self, running: Emulator, clock: VirtualClock) -> None:
+        self.emulator = running
+        self.clock = clock
+        self._made: list[Any] = []
+
+    @cached_property
+    def alpha(self) -> Any:
+        return self._discovery("v2alpha1")
+
+    @cached_property
+    def beta(self) -> Any:
+        return self._discovery("v2")
+
+    @cached_property
+    def typed(self) -> tpu_v2.TpuClient:
+        client = tpu_v2.TpuClient(
+            transport="rest",
+            client_options=ClientOptions(api_endpoint=f"http://{self.emulator.host}"),
+            credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
+        )
+        self._made.append(client.transport)
+        return client
+
+    def create(self, name: str = "a", zone: str = ZONE, **settings: Any) -> dict[str, Any]:
+        """The create operation of a spot v6e-8 unless `settings` say otherwise; `node` replaces single fields."""
+        where = f"projects/{settings.pop('project', 'p')}/locations/{zone}"
+        request_id = settings.pop("request_id", None)
+        node = {"acceleratorType": "v6e-8", "runtimeVersion": "v2-alpha-tpuv6e"} | settings.pop("node", {})
+        spec = {"parent": where, "nodeId": settings.pop("node_id", name), "node": node}
+        body = {"tpu": {"nodeSpec": [spec]}, "provisioningModel": "SPOT"} | settings
+        calls = self.alpha.projects().locations().queuedResources()
+        made: dict[str, Any] = calls.create(
+            parent=where, queuedResourceId=name, requestId=request_id, body=body
+        ).execute(num_retries=0)
+        return made
+
+    def delete(self, name: str = "a", zone: str = ZONE, **how: Any) -> dict[str, Any]:
+        calls = self.alpha.projects().locations().queuedResources()
+        made: dict[str, Any] = calls.delete(name=qr(name, zone), **how).execute(num_retries=0)
+        return made
+
+    def get(self, name: str = "a", zone: str = ZONE) -> dict[str, Any]:
+        calls = self.alpha.projects().locations().queuedResources()
+        found: dict[str, Any] = calls.get(name=qr(name, zone)).execute(num_retries=0)
+        return found
+
+    def state(self, name: str = "a", zone: str = ZONE) -> str:
+        """`ABSENT` for a 404."""
+        try:
+            return str(self.get(name, zone)["state"]["state"])
+        except HttpError as error:
+            if error.status_code != 404:
+                raise
+            return "ABSENT"
+
+    def node(self, name: str = "a", zone: str = ZONE) -> tpu_v2.Node:
+        return self.typed.get_node(name=f"projects/p/locations/{zone}/nodes/{name}", timeout=TYPED_TIMEOUT)
+
+    def operation(self, begun: Mapping[str, Any]) -> dict[str, Any]:
+        calls = self.alpha.projects().locations().operations()
+        found: dict[str, Any] = calls.get(name=begun["name"]).execute(num_retries=0)
+        return found
+
+    def grow(self, name: str = "a", zone: str = ZONE, *, until: str = "ACTIVE", most: float = 3600.0) -> None:
+        """Let time pass, a second at a time, until the slice is in this state."""
+        ends = self.clock.now() + most
+        while self.state(name, zone) != until:
+            assert self.clock.now() < ends, f"{name} is {self.state(name, zone)}, not {until}, after {most} s"
+            self.clock.sleep(1.0)
+
+    def close(self) -> None:
+        for client in self._made:
+            client.close()
+
+    def _discovery(self, version: str) -> Any:
+        made = build(
+            "tpu",
+            version,
+            credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
+            client_options=ClientOptions(api_endpoint=f"http://{self.emulator.host}"),
+            static_discovery=True,
+            cache_discovery=False,
+        )
+        self._made.append(made)
+        return made
+
+
+QUICK = {"queued": 1, "waiting": 1, "provisioning": 4, "suspending": 2, "preempted": 2, "deleting": 2}
+
+
+@contextmanager
+def world(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[World]:
+    """A cloud of simulated nodes and short times, with this trouble."""
+    clock = VirtualClock()
+    scenario = {"nodes": "simulated", "timings": QUICK, "trouble": list(trouble)} | settings
+    with emulator.running(clock=clock, scenario=scenario) as running:
+        made = World(running, clock)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def qr(name: str = "a", zone: str = ZONE) -> str:
+    return f"projects/p/locations/{zone}/queuedResources/{name}"
+
+
+def finished(begun: Any) -> Any:
+    """What the typed client's operation ends with, without waiting longer than a broken test may."""
+    return begun.result(timeout=TYPED_TIMEOUT)
+
+
+@contextmanager
+def refused(http: int, status: str, text: str = "") -> Iterator[None]:
+    """The discovery client is refused with this HTTP code, canonical status and text."""
+    with pytest.raises(HttpError) as caught:
+        yield
+    error = _error(caught.value)
+    assert (error["code"], error["status"]) == (http, status), error
+    assert text in error["message"], error["message"]
+
+
+def _error(raised: HttpError) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(raised.content)["error"]
+    return found

@@ -1,0 +1,196 @@
+"""Nodes: patched, stopped and started, and what their guest attributes say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from cloud_world import ZONE, World, finished, refused, world
+from google.api_core import exceptions
+from google.cloud import tpu_v2
+from google.protobuf.field_mask_pb2 import FieldMask
+
+NAME = f"projects/p/locations/{ZONE}/nodes/a"
+
+
+def grown(w: World, **settings: Any) -> World:
+    w.create(**settings)
+    w.grow()
+    return w
+
+
+def patch(w: World, mask: str, body: dict[str, Any]) -> dict[str, Any]:
+    calls = w.alpha.projects().locations().nodes()
+    begun: dict[str, Any] = calls.patch(name=NAME, updateMask=mask, body=body).execute()
+    w.clock.sleep(5)
+    return w.operation(begun)
+
+
+def report(w: World, path: str = "tpudeploy/") -> dict[str, str]:
+    found = w.typed.get_guest_attributes(request={"name": NAME, "query_path": path}, timeout=5)
+    return {item.key: item.value for item in found.guest_attributes[0].query_value.items}
+
+
+def test_a_patch_replaces_what_its_mask_names_and_nothing_else() -> None:
+    with world() as w:
+        grown(w, node={"metadata": {"a": "1"}, "labels": {"x": "1"}, "tags": ["t"]})
+        ended = patch(w, "metadata,labels", {"metadata": {"b": "2"}, "labels": {"y": "2"}, "tags": ["ignored"]})
+        assert ended["response"]["metadata"] == {"b": "2"}
+        node = w.node()
+        assert (dict(node.metadata), dict(node.labels), list(node.tags)) == ({"b": "2"}, {"y": "2"}, ["t"])
+
+
+def test_the_typed_client_patches_too_and_a_field_it_leaves_out_is_cleared() -> None:
+    with world() as w:
+        grown(w, node={"description": "old", "tags": ["t"]})
+        begun = w.typed.update_node(
+            node=tpu_v2.Node(name=NAME, tags=["u"]), update_mask=FieldMask(paths=["description", "tags"]), timeout=5
+        )
+        w.clock.sleep(5)
+        assert list(finished(begun).tags) == ["u"]
+        assert w.node().description == ""
+
+
+def test_external_addresses_can_be_switched() -> None:
+    with world() as w:
+        grown(w)
+        patch(w, "networkConfig.enableExternalIps", {"networkConfig": {"enableExternalIps": True}})
+        assert w.node().network_endpoints[0].access_config.external_ip
+
+
+@pytest.mark.parametrize("mask", ["", "runtimeVersion", "metadata,acceleratorType"])
+def test_what_cannot_be_changed_in_place_is_refused(mask: str) -> None:
+    with world() as w:
+        grown(w)
+        with refused(400, "INVALID_ARGUMENT", "update_mask"):
+            patch(w, mask, {})
+
+
+def test_a_patch_is_held_against_the_same_rules_as_a_create() -> None:
+    with world() as w:
+        grown(w)
+        with refused(400, "INVALID_ARGUMENT", "at 'node': Cannot find field."):
+            patch(w, "metadata", {"metadat": {}})
+        with refused(400, "INVALID_ARGUMENT", "at most 262144 bytes"):
+            patch(w, "metadata", {"metadata": {"a": "x" * 300_000}})
+
+
+def test_a_preempted_node_takes_no_patch() -> None:
+    with world() as w:
+        grown(w)
+        w.emulator.preempt("a")
+        with refused(400, "FAILED_PRECONDITION", "update is not supported while in state PREEMPTED [EID: 0x"):
+            patch(w, "metadata", {"metadata": {}})
+
+
+def test_a_patch_that_a_preemption_overtakes_fails_in_its_operation() -> None:
+    with world() as w:
+        grown(w)
+        begun = w.alpha.projects().locations().nodes().patch(name=NAME, updateMask="tags", body={}).execute()
+        w.emulator.preempt("a")
+        w.clock.sleep(10)
+        assert w.operation(begun)["error"]["code"] == 9
+
+
+def test_a_simulated_node_says_how_far_its_boot_has_come() -> None:
+    with world(timings={"queued": 1, "waiting": 1, "provisioning": 1, "boot": 100}) as w:
+        grown(w, node={"metadata": {"tpudeploy-spec": "f00"}})
+        seen = []
+        for _ in range(11):
+            seen.append(report(w)["phase"])
+            w.clock.sleep(10)
+        assert list(dict.fromkeys(seen)) == ["booted", "docker", "image", "secrets", "starting", "serving"]
+        assert report(w)["spec"] == "f00"
+        assert "emulator" in report(w)["answer"]
+
+
+def test_a_new_spec_in_the_metadata_restarts_the_server_alone() -> None:
+    with world(boot={"boot_seconds": 100}) as w:
+        grown(w, node={"metadata": {"tpudeploy-spec": "old"}})
+        w.clock.sleep(100)
+        assert report(w) == {"phase": "serving", "detail": "", "spec": "old", "answer": report(w)["answer"]}
+        patch(w, "metadata", {"metadata": {"tpudeploy-spec": "new"}})
+        assert (report(w)["phase"], report(w)["spec"]) == ("starting", "new")
+        w.clock.sleep(100)
+        assert report(w)["phase"] == "serving"
+
+
+def test_guest_attributes_are_asked_for_by_path_and_worker() -> None:
+    with world() as w:
+        grown(w, node={"acceleratorType": "v6e-16"})
+        assert set(report(w, "tpudeploy/phase")) == {"phase"}
+        assert report(w, "elsewhere/") == {}
+        request = {"name": NAME, "query_path": "tpudeploy/", "worker_ids": ["0", "3"]}
+        assert len(w.typed.get_guest_attributes(request=request, timeout=5).guest_attributes) == 2
+
+
+def test_a_simulated_node_answers_on_its_address() -> None:
+    with world(boot={"boot_seconds": 50}) as w:
+        grown(w)
+        base = f"http://{w.node().network_endpoints[0].ip_address}:8000"
+        with pytest.raises(HTTPError, match="503"):
+            urlopen(f"{base}/health")
+        w.clock.sleep(50)
+        with urlopen(f"{base}/health") as answer:
+            assert answer.status == 200
+        with urlopen(f"{base}/v1/models") as answer:
+            assert json.load(answer)["data"]
+        for path, key in (("chat/completions", "message"), ("completions", "text")):
+            request = Request(f"{base}/v1/{path}", data=json.dumps({"model": "m"}).encode(), method="POST")
+            with urlopen(request) as answer:
+                said = json.load(answer)
+            assert said["model"] == "m"
+            assert "emulator" in str(said["choices"][0][key])
+
+
+def test_a_single_machine_can_be_stopped_and_started() -> None:
+    with world() as w:
+        grown(w)
+        w.typed.stop_node(request={"name": NAME}, timeout=5)
+        assert w.node().state == tpu_v2.Node.State.STOPPING
+        w.clock.sleep(5)
+        assert w.node().state == tpu_v2.Node.State.STOPPED
+        assert w.emulator.billed() == ()
+        with pytest.raises(exceptions.BadRequest):
+            w.typed.stop_node(request={"name": NAME}, timeout=5)
+        w.typed.start_node(request={"name": NAME}, timeout=5)
+        w.clock.sleep(5)
+        assert w.node().state == tpu_v2.Node.State.READY
+        assert report(w)["phase"] == "serving"
+
+
+@pytest.mark.parametrize("settings", [{"node": {"acceleratorType": "v6e-16"}}, {"provisioningModel": "FLEX_START"}])
+def test_pods_and_flex_start_runs_cannot_be_stopped(settings: dict[str, Any]) -> None:
+    with world() as w:
+        grown(w, **settings)
+        with pytest.raises(exceptions.BadRequest):
+            w.typed.stop_node(request={"name": NAME}, timeout=5)
+
+
+def test_nodes_are_listed_over_all_zones() -> None:
+    with world() as w:
+        w.create("a", zone="us-east5-a")
+        w.create("b", zone="us-east5-b")
+        w.clock.sleep(60)
+        names = [node.name for node in w.typed.list_nodes(parent="projects/p/locations/-", timeout=5)]
+        assert names == ["projects/p/locations/us-east5-a/nodes/a", "projects/p/locations/us-east5-b/nodes/b"]
+
+
+def test_a_fleet_of_nodes_has_an_address_each() -> None:
+    with world() as w:
+        for index in range(20):
+            w.create(f"a{index}", zone="us-east5-a")
+        w.clock.sleep(60)
+        nodes = list(w.typed.list_nodes(parent="projects/p/locations/-", timeout=5))
+        assert len({node.network_endpoints[0].ip_address for node in nodes}) == 20
+        assert len(w.emulator.billed()) == 20
+
+
+def test_addresses_of_two_emulators_differ() -> None:
+    with world() as one, world() as other:
+        grown(one)
+        grown(other)
+        assert one.node().network_endpoints[0].ip_address != other.node().network_endpoints[0].ip_address

@@ -1,0 +1,201 @@
+"""The emulator as a process: one a user, one for a command, and nothing left behind however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from googleapiclient.discovery import build
+
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.emulator import process
+
+SERVE = """
+import sys
+from pathlib import Path
+from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.emulator import process
+try:
+    process.serve(on_ready=lambda e: print(e.host, flush=True), port=0, scenario=Path(sys.argv[1]), speed=20)
+except TpudeployError as error:
+    raise SystemExit(f"{type(error).__name__}: {error.message}") from None
+"""
+RUN = """
+import sys
+from tpudeploy.emulator import process
+raise SystemExit(process.run(sys.argv[1:]))
+"""
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders of our own, so that a user's emulator is none of our business."""
+    for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
+        folder = tmp_path / variable.lower()
+        folder.mkdir()
+        monkeypatch.setenv(variable, str(folder))
+    return tmp_path
+
+
+@contextmanager
+def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def first_line(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().strip()
+
+
+def scenario(home: Path, text: str = "nodes: simulated\n") -> str:
+    file = home / "scenario.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+def eventually(claim: Callable[[], bool]) -> bool:
+    """Real processes end in real time: look until it is so."""
+    ends = time.monotonic() + PATIENCE
+    while not claim() and time.monotonic() < ends:
+        time.sleep(0.01)
+    return claim()
+
+
+def processes_of(home: Path) -> list[str]:
+    """Command lines of every process that speaks of our folder, or has it as its working folder."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            where = (folder / "cwd").readlink()
+        except (OSError, ValueError):
+            continue
+        if str(home / "tmpdir") in f"{line} {where}":
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_told_to_end_and_leaves_nothing(home: Path, number: signal.Signals) -> None:
+    with started(SERVE, scenario(home)) as child:
+        host = first_line(child)
+        with urlopen(f"http://{host}/") as answer:
+            assert answer.status == 200
+        child.send_signal(number)
+        assert child.wait(PATIENCE) == 0
+    assert list((home / "tmpdir").iterdir()) == []
+
+
+def test_a_second_start_says_who_runs_and_a_crashed_one_holds_nothing(home: Path) -> None:
+    with started(SERVE, scenario(home)) as child:
+        host = first_line(child)
+        with started(SERVE, scenario(home)) as second:
+            _, said = second.communicate(timeout=PATIENCE)
+        assert said.strip() == f"EmulatorRunning: The emulator runs already: process {child.pid} at {host}."
+        child.kill()
+        child.wait(PATIENCE)
+    with started(SERVE, scenario(home)) as third:
+        assert first_line(third).startswith("127.0.0.1:")
+        assert [folder.name.split("-")[2] for folder in (home / "tmpdir").iterdir()] == [str(third.pid)]
+
+
+def test_a_taken_port_is_said_plainly(home: Path) -> None:
+    with started(SERVE, scenario(home)) as child:
+        port = first_line(child).rpartition(":")[2]
+        code = SERVE.replace("port=0", f"port={port}")
+        other = {**os.environ, "XDG_RUNTIME_DIR": str(home)}
+        with pytest.raises(subprocess.CalledProcessError) as caught:
+            subprocess.run(
+                [sys.executable, "-c", code, scenario(home)], env=other, check=True, capture_output=True, text=True
+            )
+        assert f"UsageError: The emulator cannot listen on port {port}" in caught.value.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+def test_a_killed_emulator_takes_its_machines_along(home: Path) -> None:
+    script = "sleep 1000\n"
+    with started(SERVE, scenario(home, "nodes: real\n")) as child:
+        host = first_line(child)
+        grow(host, script)
+        assert eventually(lambda: any("warden" in line for line in processes_of(home)))
+        child.kill()
+        child.wait(PATIENCE)
+        assert eventually(lambda: processes_of(home) == [])
+
+
+def grow(host: str, script: str) -> None:
+    """One slice, asked for over plain HTTP."""
+    import httplib2
+
+    where = "projects/p/locations/us-east5-b"
+    node = {"acceleratorType": "v6e-1", "runtimeVersion": "v2-alpha-tpuv6e", "metadata": {"startup-script": script}}
+    body = {"tpu": {"nodeSpec": [{"parent": where, "nodeId": "a", "node": node}]}}
+    client = httplib2.Http()
+    with build(
+        "tpu",
+        "v2",
+        http=client,
+        static_discovery=True,
+        cache_discovery=False,
+        client_options={"api_endpoint": f"http://{host}"},
+    ) as tpu:
+        tpu.projects().locations().queuedResources().create(parent=where, queuedResourceId="a", body=body).execute()
+
+
+def test_a_command_finds_its_emulator_and_its_exit_code_is_ours(home: Path) -> None:
+    command = textwrap.dedent("""
+        import json, os, sys, urllib.request
+        body = urllib.request.urlopen(f"http://{os.environ['TPU_EMULATOR_HOST']}/").read().decode()
+        print(json.dumps([body, os.environ["GOOGLE_CLOUD_PROJECT"]]))
+        sys.exit(7)
+    """)
+    with started(RUN, sys.executable, "-c", command) as child:
+        body, project = json.loads(first_line(child))
+        assert child.wait(PATIENCE) == 7
+    assert "emulator" in body
+    assert project == os.environ.get("GOOGLE_CLOUD_PROJECT", "emulated")
+    assert list((home / "tmpdir").iterdir()) == []
+
+
+def test_a_command_that_dies_of_a_signal_gives_the_shell_s_code(home: Path) -> None:
+    with started(RUN, "sh", "-c", "kill -9 $$") as child:
+        assert child.wait(PATIENCE) == 137
+
+
+def test_a_command_that_does_not_exist_is_a_usage_error(home: Path) -> None:
+    with pytest.raises(UsageError, match="no-such-command"):
+        process.run(["no-such-command"])
+
+
+def test_ending_the_emulator_ends_its_command(home: Path) -> None:
+    with started(RUN, "sh", "-c", "echo $$; exec sleep 1000") as child:
+        inner = int(first_line(child))
+        child.terminate()
+        assert child.wait(PATIENCE) == 128 + signal.SIGTERM
+        assert eventually(lambda: not Path(f"/proc/{inner}").exists())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
+def test_killing_the_emulator_ends_its_command(home: Path) -> None:
+    with started(RUN, "sh", "-c", "echo $$; exec sleep 1000") as child:
+        inner = int(first_line(child))
+        child.kill()
+        child.wait(PATIENCE)
+        assert eventually(lambda: not Path(f"/proc/{inner}").exists())

@@ -1,0 +1,47 @@
+"""The slice of Secret Manager that a client's pre-flight sees, through Google's discovery client."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+import pytest
+from cloud_world import World, refused, world
+from google.api_core.client_options import ClientOptions
+from google.auth.credentials import AnonymousCredentials
+from googleapiclient.discovery import build
+
+
+def read(w: World, secret: str) -> str:
+    client = build(
+        "secretmanager",
+        "v1",
+        credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth has no types here
+        client_options=ClientOptions(api_endpoint=f"http://{w.emulator.host}"),
+        static_discovery=True,
+        cache_discovery=False,
+    )
+    try:
+        found = client.projects().secrets().versions().access(name=secret).execute()
+    finally:
+        client.close()
+    return b64decode(found["payload"]["data"]).decode()
+
+
+def test_a_scenario_s_secret_is_read() -> None:
+    with world(secrets={"token": "made-up"}) as w:
+        assert read(w, "projects/p/secrets/token/versions/latest") == "made-up"
+
+
+def test_without_a_list_every_secret_exists() -> None:
+    with world() as w:
+        assert "emulator" in read(w, "projects/p/secrets/any/versions/3")
+
+
+@pytest.mark.parametrize(
+    ("secret", "http", "status"), [("absent", 404, "NOT_FOUND"), ("closed", 403, "PERMISSION_DENIED")]
+)
+def test_a_missing_or_closed_secret_says_so(secret: str, http: int, status: str) -> None:
+    settings: dict[str, Any] = {"secrets": {"token": "made-up"}, "denied_secrets": ["closed"]}
+    with world(**settings) as w, refused(http, status):
+        read(w, f"projects/p/secrets/{secret}/versions/latest")

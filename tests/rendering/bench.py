@@ -1,0 +1,91 @@
+"""A work bench for the startup script: its own root, and a PATH that holds shims and the few tools that it may use."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOOLS = ("bash", "base64", "cat", "mkdir", "rm", "sed", "tee", "timeout", "tr")
+SHIMS = ("curl", "docker", "sleep", "systemctl")
+SHIM = Path(__file__).with_name("shim.py")
+
+METADATA = "computeMetadata/v1/"
+TOKEN = '{"access_token":"ya29.bench","expires_in":3599,"token_type":"Bearer"}'
+CHAT = '{"id":"chatcmpl-1","choices":[{"message":{"role":"assistant","content":"Hello."}}]}'
+
+Rule = tuple[str, str, Sequence[tuple[int, str]]]
+
+# A machine on which all goes well; a test puts its own rules before these.
+FAIR: tuple[Rule, ...] = (
+    ("curl", "guest-attributes/", [(200, "")]),
+    ("curl", "service-accounts/default/token", [(200, TOKEN)]),
+    ("curl", "service-accounts/default/email", [(200, "vm@p.iam.gserviceaccount.com")]),
+    ("curl", "project/project-id", [(200, "my-project")]),
+    ("curl", "/health", [(0, ""), (200, "")]),
+    ("curl", "/v1/chat/completions", [(200, CHAT)]),
+    ("docker", "inspect -f", [(0, "true 0\n")]),
+    ("docker", "image inspect", [(1, "No such image")]),
+)
+
+
+@dataclass
+class Call:
+    argv: list[str]
+    stdin: str
+    env: dict[str, str]
+
+    @property
+    def line(self) -> str:
+        return " ".join(self.argv)
+
+
+@dataclass
+class Bench:
+    folder: Path
+    rules: list[Rule] = field(default_factory=list)
+    without: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    def run(self, script: str) -> subprocess.CompletedProcess[str]:
+        """One boot, to its end."""
+        binaries = self.folder / "bin"
+        binaries.mkdir(exist_ok=True)
+        for tool in TOOLS:
+            (binaries / tool).unlink(missing_ok=True)
+            (binaries / tool).symlink_to(shutil.which(tool) or tool)
+        for shim in {*SHIMS, "apt-get"} - set(self.without):
+            (binaries / shim).write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" -I -S "{SHIM}" "{self.folder}" {shim} "$@"\n'
+            )
+            (binaries / shim).chmod(0o755)
+        (self.folder / "rules.json").write_text(json.dumps([*self.rules, *FAIR]))
+        (self.folder / "startup.sh").write_text(script)
+        return subprocess.run(
+            [binaries / "bash", self.folder / "startup.sh"],
+            env={"PATH": str(binaries), "TPUDEPLOY_ROOT": str(self.root), "HOME": str(self.folder)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def calls(self, start: str = "") -> list[Call]:
+        path = self.folder / "calls.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [call for call in (Call(**json.loads(line)) for line in lines) if call.line.startswith(start)]
+
+    def attributes(self) -> dict[str, list[str]]:
+        """Every value that was put, in order, by key."""
+        found: dict[str, list[str]] = {}
+        for call in self.calls("curl"):
+            if "guest-attributes/tpudeploy/" in call.line:
+                found.setdefault(call.argv[-1].rsplit("/", 1)[1], []).append(call.stdin)
+        return found

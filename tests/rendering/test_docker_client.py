@@ -1,0 +1,88 @@
+"""What a real docker client asks of a docker engine, for any profile: exactly that container and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rendering import docker_api
+from rendering.containers import HF_TOKEN, container
+from rendering.record import NAME, SEEDED, WORD
+from tpudeploy.core import serving
+
+pytestmark = pytest.mark.skipif(shutil.which("docker") is None, reason="needs a docker client; no daemon is asked")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[docker_api.Engine]:
+    # A unix socket's path is short: pytest's own folders are too deep.
+    with tempfile.TemporaryDirectory() as folder, docker_api.serving(Path(folder) / "docker.sock") as engine:
+        yield engine
+
+
+def ask(engine: docker_api.Engine, *words: str, **secrets: str) -> docker_api.Created:
+    """Run one docker command against the engine; what it asked to create."""
+    folder = str(engine.socket.parent)
+    environment = {"DOCKER_HOST": f"unix://{engine.socket}", "DOCKER_CONFIG": folder, "HOME": folder, **secrets}
+    program = shutil.which(words[0]) or words[0]
+    done = subprocess.run(
+        [program, *words[1:]], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not engine.strange
+    return engine.created.pop()
+
+
+@pytest.fixture(scope="module")
+def bare(engine: docker_api.Engine) -> dict[str, Any]:
+    """The body of a container about which nothing is said but its network (which stands in more than one place)."""
+    return ask(engine, "docker", "run", "-d", "--name", "bare", "--net=host", "image").body
+
+
+@settings(SEEDED, max_examples=40)
+@given(
+    args=st.lists(WORD, max_size=5).map(tuple),
+    environment=st.dictionaries(NAME.filter(lambda name: name != "HF_TOKEN"), WORD, max_size=4),
+    setup=st.lists(WORD, max_size=3).map(tuple),
+    token=WORD,
+)
+def test_the_engine_is_asked_for_exactly_the_profiles_container(
+    engine: docker_api.Engine,
+    bare: dict[str, Any],
+    *,
+    args: tuple[str, ...],
+    environment: dict[str, str],
+    setup: tuple[str, ...],
+    token: str,
+) -> None:
+    bent = container(serve=("vllm", "serve", *args), environment=environment, setup=setup, secrets=(HF_TOKEN,))
+    created = ask(engine, *serving.docker_run(bent), HF_TOKEN=token)
+    expected = copy.deepcopy(bare)
+    expected["Image"] = bent.image
+    expected["Cmd"] = list(serving.command(bent))
+    expected["Env"] = [*(f"{name}={value}" for name, value in environment.items()), f"HF_TOKEN={token}"]
+    expected["HostConfig"] |= {
+        "Binds": ["/dev/shm:/dev/shm"],
+        "NetworkMode": "host",
+        "Privileged": True,
+        "ShmSize": 10 * 2**30,
+    }
+    assert sorted(created.body.pop("Env")) == sorted(expected.pop("Env"))
+    assert created.body == expected
+    assert created.name == bent.name
+
+
+def test_what_is_not_written_is_not_asked_for(engine: docker_api.Engine, bare: dict[str, Any]) -> None:
+    created = ask(engine, *serving.docker_run(container(shm_size=None, environment={}, volumes=())))
+    assert created.body["HostConfig"]["ShmSize"] == bare["HostConfig"]["ShmSize"]
+    assert created.body["HostConfig"]["Binds"] == bare["HostConfig"]["Binds"]
+    assert created.body["Env"] == bare["Env"]

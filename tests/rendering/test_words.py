@@ -1,0 +1,148 @@
+"""Every word of a profile arrives as it was written, through real bash."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rendering.containers import container, deployment
+from rendering.record import NAME, SEEDED, WORD, Recorder
+from tpudeploy.adapters import assets
+from tpudeploy.core import render, serving
+from tpudeploy.domain.deployment import SecretRef
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the kernel's own view is in /proc")
+
+WORDS = st.lists(WORD, max_size=5).map(tuple)
+ENVIRONMENT = st.dictionaries(
+    NAME.filter(lambda name: name not in {"PATH", "BASH_ENV", "SHELLOPTS", "BASHOPTS"}), WORD, max_size=4
+)
+TEMPLATES = assets.templates()
+
+
+@pytest.fixture
+def docker(tmp_path: Path) -> Recorder:
+    recorder = Recorder(tmp_path, "docker")
+    recorder.install()
+    return recorder
+
+
+@pytest.fixture
+def vllm(tmp_path: Path) -> Recorder:
+    recorder = Recorder(tmp_path, "vllm")
+    recorder.install()
+    return recorder
+
+
+@SEEDED
+@given(args=WORDS, environment=ENVIRONMENT, setup=WORDS)
+def test_docker_gets_the_words_of_the_pasted_command(
+    docker: Recorder, args: tuple[str, ...], environment: dict[str, str], setup: tuple[str, ...]
+) -> None:
+    bent = container(serve=("vllm", "serve", *args), environment=environment, setup=setup)
+    assert docker.shell(serving.docker_shell(bent), {}) == 0
+    assert docker.argv == serving.docker_run(bent)
+
+
+@SEEDED
+@given(args=WORDS, environment=ENVIRONMENT, setup=WORDS, prompt=WORD)
+def test_docker_gets_the_words_of_the_startup_script(
+    docker: Recorder, args: tuple[str, ...], environment: dict[str, str], setup: tuple[str, ...], prompt: str
+) -> None:
+    """The script up to its first function is the profile's words; here it ends with running them."""
+    bent = container(serve=("vllm", "serve", *args), environment=environment, setup=setup)
+    script = render.startup_script(deployment(bent, prompt=prompt), TEMPLATES, "spec")
+    data, _, _ = script.partition(TEMPLATES["boot/report.sh"])
+    (docker.folder / "data.sh").write_bytes(data.encode() + b'"${docker_run[@]}"\n')
+    assert docker.run(["/bin/bash", "data.sh"], {"TPUDEPLOY_ROOT": ""}) == 0
+    assert docker.argv == serving.docker_run(bent)
+
+
+@SEEDED
+@given(args=WORDS, environment=ENVIRONMENT)
+def test_the_process_gets_its_words_and_environment_and_nothing_else(
+    vllm: Recorder, args: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    bent = container(serve=("vllm", "serve", *args), environment=environment)
+    assert vllm.run(list(serving.command(bent)), environment) == 0
+    assert vllm.argv == bent.serve
+    assert vllm.environment == environment
+
+
+@SEEDED
+@given(args=WORDS, environment=ENVIRONMENT, said=WORDS)
+def test_setup_steps_change_neither_words_nor_environment(
+    vllm: Recorder, args: tuple[str, ...], environment: dict[str, str], said: tuple[str, ...]
+) -> None:
+    steps = tuple(f": {shlex.quote(text)}" for text in said)
+    bent = container(serve=("vllm", "serve", *args), environment=environment, setup=(*steps, "export LEAK=1"))
+    assert vllm.run(list(serving.command(bent)), environment) == 0
+    assert vllm.argv == bent.serve
+    assert vllm.environment == environment
+
+
+@SEEDED
+@given(args=WORDS, environment=ENVIRONMENT)
+def test_the_command_for_a_shell_inside_the_container_starts_the_same_process(
+    vllm: Recorder, args: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    bent = container(serve=("vllm", "serve", *args), environment=environment, setup=(":",))
+    assert vllm.shell(serving.serve_shell(bent), {}) == 0
+    assert vllm.argv == bent.serve
+    assert vllm.environment == environment
+
+
+@pytest.mark.parametrize("name", ["PWD", "OLDPWD", "SHLVL", "_", "IFS", "PS4", "PPID", "RANDOM", "BASH_VERSION"])
+def test_a_variable_that_bash_would_overwrite_keeps_its_value(vllm: Recorder, name: str) -> None:
+    bent = container(environment={name: "mine"}, setup=(":",))
+    assert vllm.run(list(serving.command(bent)), {name: "mine"}) == 0
+    assert vllm.environment == {name: "mine"}
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "# comment",
+        "; exit 0",
+        "<<EOF",
+        "\\",
+        "&& exec true",
+        "; set --",
+        "; shift || :",
+        "; trap 'exit 9' EXIT; exit 0",
+    ],
+)
+def test_no_step_swallows_what_comes_after(vllm: Recorder, ends: str) -> None:
+    bent = container(setup=(f"echo one >>steps {ends}", "echo two >>steps"), environment={})
+    (vllm.folder / "steps").unlink(missing_ok=True)
+    status = vllm.run(list(serving.command(bent)), {})
+    if ends.startswith("; trap"):
+        assert status == 9
+        return
+    assert (status, vllm.argv) == (0, bent.serve)
+    assert (vllm.folder / "steps").read_text().splitlines()[-1] == "two"
+
+
+@pytest.mark.parametrize("step", ["exit 3", "false", "'", '"', "(", "if", "-c", "nosuchprogram", "kill -9 $$"])
+def test_a_step_that_fails_ends_the_container_before_the_server(vllm: Recorder, step: str) -> None:
+    bent = container(setup=(step, "touch reached"))
+    assert vllm.run(list(serving.command(bent)), {}) != 0
+    assert not vllm.was_called
+    assert not (vllm.folder / "reached").exists()
+
+
+def test_a_secret_is_named_and_never_given() -> None:
+    bent = container(secrets=(SecretRef(variable="HF_TOKEN", secret="hf-token"),), environment={})
+    words = serving.docker_run(bent)
+    assert words[words.index("-e") + 1] == "HF_TOKEN"
+    assert "HF_TOKEN" not in serving.serve_shell(bent)
+
+
+def test_clients_ask_for_the_served_name_where_there_is_one() -> None:
+    assert serving.served_model(deployment()) == "google/gemma-4-E2B-it"
+    for words in (("--served-model-name", "gemma", "other"), ("--served-model-name=gemma",)):
+        assert serving.served_model(deployment(container(serve=("vllm", "serve", "m", *words)))) == "gemma"

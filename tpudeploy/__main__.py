@@ -1,0 +1,5 @@
+"""python -m tpudeploy."""
+
+from tpudeploy.cli.main import run
+
+run()

@@ -1,0 +1,39 @@
+"""The templates and profiles shipped with us, read from a wheel, a zip or a checkout alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import tpudeploy
+
+
+def templates() -> Mapping[str, str]:
+    """Every text under `templates/`, by its path there, e.g. `boot/image.sh`."""
+    return {path: file.read_text(encoding="utf-8") for path, file in _walk(_folder("templates"))}
+
+
+def profiles() -> Mapping[str, str]:
+    """Every shipped profile, by its file name without the ending."""
+    suffix = ".yaml"
+    return {
+        path.removesuffix(suffix): file.read_text(encoding="utf-8")
+        for path, file in _walk(_folder("profiles"))
+        if path.endswith(suffix)
+    }
+
+
+def _folder(name: str) -> Traversable:
+    """Inside the package where it was installed, beside the package in a checkout."""
+    installed = files(tpudeploy) / "_data" / name
+    return installed if installed.is_dir() else Path(str(tpudeploy.__file__)).parent.parent / name
+
+
+def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _walk(entry, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}", entry

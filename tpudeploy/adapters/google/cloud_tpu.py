@@ -1,0 +1,126 @@
+"""TpuCloud over Cloud TPU queued resources. Not a place for decisions: it reports, and carries out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from tpudeploy.adapters.google import nodes
+from tpudeploy.adapters.google.body import parent, queued_resource
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.states import QUEUED_RESOURCE
+from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translated
+from tpudeploy.adapters.google.verdicts import hint_for, verdict
+from tpudeploy.domain import errors
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
+
+_MODELS = {"FLEX_START": Provisioning.FLEX_START, "SPOT": Provisioning.SPOT}
+# A crashed retry of one create must carry the same id (deduplication on replay is unverified).
+_REQUEST_IDS = uuid.UUID("5f0cb5c4-8c8b-4f6e-9f0e-6f1d1a6b2d10")
+
+
+class CloudTpu:
+    """See `ports.TpuCloud`. Discovery v2alpha1 for queued resources, the typed client for nodes."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
+        found = (self._slice(ref) for ref in refs)
+        return tuple(s for s in found if s is not None)
+
+    def request(self, request: SliceRequest) -> str | None:
+        call = self._resources().create(
+            parent=parent(request),
+            queuedResourceId=request.name,
+            requestId=str(uuid.uuid5(_REQUEST_IDS, f"{request.project}/{request.zone}/{request.name}")),
+            body=queued_resource(request),
+        )
+        try:
+            with translated(f"ask for {request.name}"):
+                operation: dict[str, Any] = call.execute(num_retries=0)
+        except Exists:
+            return None  # an earlier run asked, and the name is derived: it is ours
+        except (Absent, Precondition) as cause:
+            refusal = verdict(str(cause), Code.NOT_FOUND)
+            raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
+        return operation.get("name")
+
+    def release(self, ref: SliceRef) -> None:
+        call = self._resources().delete(name=_path(ref), force=True)
+        try:
+            with translated(f"delete {ref.name}"):
+                call.execute(num_retries=0)
+        except (Absent, Exists, Precondition):
+            # Gone is what was wanted; refused in this state (PROVISIONING, SUSPENDING) shows at the next look.
+            return
+
+    def update(self, ref: SliceRef, node: NodeUpdate) -> None:
+        nodes.update(self._connection, ref, node)
+
+    def restart(self, ref: SliceRef) -> None:
+        call = self._resources().reset(name=_path(ref), body={})
+        try:
+            with translated(f"restart {ref.name}"):
+                call.execute(num_retries=0)
+        except (Absent, Precondition):
+            return  # the next look shows what became of it
+
+    def report(self, ref: SliceRef) -> BootReport | None:
+        return nodes.report(self._connection, ref)
+
+    def _slice(self, ref: SliceRef) -> Slice | None:
+        try:
+            with translated(f"look at {ref.name}"):
+                resource: dict[str, Any] = self._resources().get(name=_path(ref)).execute(num_retries=0)
+        except Absent:
+            return self._refused(ref)
+        state = resource.get("state", {})
+        raw = str(state.get("state", "STATE_UNSPECIFIED"))
+        base = Slice(
+            name=ref.name,
+            zone=ref.zone,
+            phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
+            raw_state=raw,
+            refusal=_refusal(state),
+            created_at=_moment(resource.get("createTime")),
+            ends_at=_moment(resource.get("runDuration", {}).get("terminationTime")),
+            provisioning=_MODELS.get(str(resource.get("provisioningModel"))),
+        )
+        return nodes.joined(self._connection, ref, base) if base.phase is Phase.UP else base
+
+    def _refused(self, ref: SliceRef) -> Slice | None:
+        """A 404, held against the create operation: it knows whether there will ever be anything to see."""
+        if ref.operation is None:
+            return None
+        calls = self._connection.service("tpu", "v2alpha1").projects().locations().operations()
+        try:
+            with translated(f"look at the request for {ref.name}"):
+                operation: dict[str, Any] = calls.get(name=ref.operation).execute(num_retries=0)
+        except Absent:
+            return None
+        error = operation.get("error")
+        if not operation.get("done") or error is None:
+            return None
+        refusal = verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)))
+        return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+
+    def _resources(self) -> Any:
+        return self._connection.service("tpu", "v2alpha1").projects().locations().queuedResources()
+
+
+def _path(ref: SliceRef) -> str:
+    return f"projects/{ref.project}/locations/{ref.zone}/queuedResources/{ref.name}"
+
+
+def _refusal(state: dict[str, Any]) -> Refusal | None:
+    error = state.get("failedData", {}).get("error")
+    return None if error is None else verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)))
+
+
+def _moment(text: str | None) -> float | None:
+    return None if text is None else datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,41 @@
+"""google.rpc.Code, and which of them an HTTP status stands for where the body does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from http import HTTPStatus
+
+
+class Code(IntEnum):
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
+
+
+OF_STATUS: Mapping[int, Code] = {
+    HTTPStatus.BAD_REQUEST: Code.INVALID_ARGUMENT,
+    HTTPStatus.UNAUTHORIZED: Code.UNAUTHENTICATED,
+    HTTPStatus.FORBIDDEN: Code.PERMISSION_DENIED,
+    HTTPStatus.NOT_FOUND: Code.NOT_FOUND,
+    HTTPStatus.CONFLICT: Code.ALREADY_EXISTS,
+    HTTPStatus.PRECONDITION_FAILED: Code.FAILED_PRECONDITION,
+    HTTPStatus.TOO_MANY_REQUESTS: Code.RESOURCE_EXHAUSTED,
+    HTTPStatus.INTERNAL_SERVER_ERROR: Code.INTERNAL,
+    HTTPStatus.NOT_IMPLEMENTED: Code.UNIMPLEMENTED,
+    HTTPStatus.BAD_GATEWAY: Code.UNAVAILABLE,
+    HTTPStatus.SERVICE_UNAVAILABLE: Code.UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT: Code.DEADLINE_EXCEEDED,
+}
+PASSING = frozenset({Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.ABORTED, Code.INTERNAL, Code.UNAVAILABLE})

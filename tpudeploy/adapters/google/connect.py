@@ -1,0 +1,98 @@
+"""Credentials, endpoints, timeouts: how every Google client of ours is made, and the only place that knows a host."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import googleapiclient.discovery
+import googleapiclient.http
+import httplib2
+from google.api_core.client_options import ClientOptions
+from google.auth.credentials import AnonymousCredentials, Credentials
+
+from tpudeploy.adapters.google.translate import translated
+from tpudeploy.version import VERSION
+
+if TYPE_CHECKING:
+    from google.cloud import tpu_v2
+
+EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
+_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+
+
+class Connection:
+    """Everything needed to call Google. httplib2 is not thread-safe: one `Http` and its services per thread."""
+
+    def __init__(self, *, emulator_host: str | None, timeout: float) -> None:
+        self.emulator_host = emulator_host
+        self.timeout = timeout
+        self._local = threading.local()
+
+    @classmethod
+    def from_environment(cls, *, timeout: float) -> Connection:
+        return cls(emulator_host=os.environ.get(EMULATOR_VARIABLE) or None, timeout=timeout)
+
+    def project(self) -> str | None:
+        """The project of the environment, then of the credentials.
+
+        Raise `errors.Denied` where there are no credentials.
+        """
+        named = os.environ.get("GOOGLE_CLOUD_PROJECT")
+        if named or self.emulator_host:
+            return named or "emulated"
+        return self._adc[1]
+
+    def service(self, name: str, version: str) -> Any:
+        """A discovery client, from the document in the library: nothing is downloaded."""
+        services: dict[str, Any] = self._local.__dict__.setdefault("services", {})
+        if name not in services:
+            services[name] = googleapiclient.discovery.build(
+                name,
+                version,
+                http=self._http(),
+                client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
+                static_discovery=True,
+                cache_discovery=False,
+            )
+        return services[name]
+
+    def nodes(self) -> tpu_v2.TpuClient:
+        """The typed client, over REST. Its import costs more than all else together: only here, only when called."""
+        if not hasattr(self._local, "nodes"):
+            from google.cloud import tpu_v2
+
+            self._local.nodes = tpu_v2.TpuClient(
+                credentials=self._credentials,
+                transport="rest",
+                client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
+            )
+        nodes: tpu_v2.TpuClient = self._local.nodes
+        return nodes
+
+    @property
+    def _endpoint(self) -> str | None:
+        return f"http://{self.emulator_host}" if self.emulator_host else None
+
+    @property
+    def _credentials(self) -> Credentials:
+        return AnonymousCredentials() if self.emulator_host else self._adc[0]  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
+
+    @cached_property
+    def _adc(self) -> tuple[Credentials, str | None]:
+        import google.auth
+
+        with translated("find Google credentials"):
+            credentials, project = google.auth.default(scopes=_SCOPES)
+        return credentials, project
+
+    def _http(self) -> Any:
+        if self.emulator_host:
+            plain = httplib2.Http(timeout=self.timeout, proxy_info=None)
+            return googleapiclient.http.set_user_agent(plain, f"tpudeploy/{VERSION}")
+        import google_auth_httplib2
+
+        plain = googleapiclient.http.set_user_agent(httplib2.Http(timeout=self.timeout), f"tpudeploy/{VERSION}")
+        return google_auth_httplib2.AuthorizedHttp(self._credentials, http=plain)

@@ -1,0 +1,26 @@
+"""Secret Manager, for the one secret that we ourselves need: the API key of an endpoint that wants one."""
+
+from __future__ import annotations
+
+import base64
+
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.translate import Absent, Precondition, translated
+from tpudeploy.domain import errors
+
+
+def read(connection: Connection, project: str, secret: str) -> str:
+    """The secret's value. Raise `errors.Denied` where it is absent or not ours to read, `errors.Fault` on a fault."""
+    name = secret if secret.startswith("projects/") else f"projects/{project}/secrets/{secret}"
+    if "/versions/" not in name:
+        name = f"{name}/versions/latest"
+    calls = connection.service("secretmanager", "v1").projects().secrets().versions()
+    try:
+        with translated(f"read the secret {secret}"):
+            answer = calls.access(name=name).execute(num_retries=0)
+    except (Absent, Precondition, errors.Refused) as cause:
+        raise errors.Denied(
+            f"Could not read the secret {secret}: {cause}",
+            hint="Create it, or grant yourself roles/secretmanager.secretAccessor.",
+        ) from cause
+    return base64.b64decode(answer["payload"]["data"]).decode()

@@ -1,0 +1,40 @@
+"""Google's states → our phases: two tables, and the one rule between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpudeploy.domain.slices import Phase
+
+QUEUED_RESOURCE: Mapping[str, Phase] = {
+    "STATE_UNSPECIFIED": Phase.QUEUED,
+    "CREATING": Phase.QUEUED,
+    "ACCEPTED": Phase.QUEUED,  # the old name of the waiting state
+    "WAITING_FOR_RESOURCES": Phase.QUEUED,
+    "PROVISIONING": Phase.PROVISIONING,
+    "ACTIVE": Phase.UP,
+    "SUSPENDING": Phase.LEAVING,
+    "DELETING": Phase.LEAVING,
+    "SUSPENDED": Phase.HUSK,
+    "FAILED": Phase.HUSK,
+}
+
+# The node of an ACTIVE queued resource decides: it can be lost while Google still says ACTIVE.
+NODE: Mapping[str, Phase] = {
+    "STATE_UNSPECIFIED": Phase.PROVISIONING,
+    "CREATING": Phase.PROVISIONING,
+    "READY": Phase.UP,
+    "STARTING": Phase.UP,
+    "RESTARTING": Phase.UP,
+    "REIMAGING": Phase.UP,
+    "REPAIRING": Phase.UP,
+    "STOPPING": Phase.LOST,
+    "STOPPED": Phase.LOST,
+    "DELETING": Phase.LOST,
+    "PREEMPTED": Phase.LOST,
+    "TERMINATED": Phase.LOST,
+    "HIDING": Phase.LOST,
+    "HIDDEN": Phase.LOST,
+    "UNHIDING": Phase.UP,
+    "UNKNOWN": Phase.UP,
+}

@@ -1,0 +1,102 @@
+"""Whatever Google's libraries raise becomes one of ours, here and nowhere else.
+
+Two trees can surface: `google.api_core` (typed client) and `googleapiclient.errors` (discovery), beside what their
+transports raise (`requests`, `httplib2`, sockets) and `google.auth`. A test walks them all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import googleapiclient.errors
+import httplib2
+import requests.exceptions
+from google.api_core import exceptions as api
+from google.auth import exceptions as auth
+
+from tpudeploy.adapters.google.codes import OF_STATUS, PASSING, Code
+from tpudeploy.adapters.google.verdicts import hint_for, verdict
+from tpudeploy.domain import errors
+from tpudeploy.domain.slices import Remedy
+
+_TRANSPORT = (
+    requests.exceptions.RequestException,
+    httplib2.HttpLib2Error,
+    OSError,
+    socket.timeout,
+    ssl.SSLError,
+)
+# "METHOD URL: " that the REST transport of the typed client puts before the text.
+_PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
+_LOGIN = "Run: gcloud auth application-default login"
+
+
+class Absent(Exception):
+    """A 404. Never leaves adapters/google: absent is an answer."""
+
+
+class Exists(Exception):
+    """A 409. Never leaves adapters/google."""
+
+
+class Precondition(Exception):
+    """Refused in the present state of the resource. Never leaves adapters/google."""
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise our errors for Google's. `doing` completes "Could not …" in the message."""
+    try:
+        yield
+    except googleapiclient.errors.HttpError as cause:
+        raise _from_http(doing, cause) from cause
+    except api.GoogleAPICallError as cause:
+        text = _PREFIX.sub("", cause.message)
+        status = int(cause.code) if cause.code is not None else 500
+        raise _refused(doing, text, OF_STATUS.get(status, Code.UNKNOWN)) from cause
+    except auth.TransportError as cause:
+        raise errors.Fault(f"Could not {doing}: {cause}") from cause
+    except auth.GoogleAuthError as cause:
+        raise errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=_LOGIN) from cause
+    except (googleapiclient.errors.Error, api.GoogleAPIError) as cause:
+        raise errors.Fault(f"Could not {doing}: {_first_line(cause)}") from cause
+    except _TRANSPORT as cause:
+        raise errors.Fault(f"Could not {doing}: {_first_line(cause)}") from cause
+
+
+def _from_http(doing: str, cause: googleapiclient.errors.HttpError) -> Exception:
+    status = int(cause.status_code)
+    text, code = str(cause.reason), OF_STATUS.get(status, Code.UNKNOWN)
+    try:
+        body = json.loads(cause.content)["error"]
+        text = str(body["message"])
+        code = Code.__members__.get(body.get("status", ""), code)
+    except (ValueError, KeyError, TypeError):
+        text = text or f"HTTP {status}"  # a proxy's page, or no body at all
+    return _refused(doing, text, code)
+
+
+def _refused(doing: str, text: str, code: Code) -> Exception:
+    answers: dict[Code, type[Exception]] = {Code.NOT_FOUND: Absent, Code.ALREADY_EXISTS: Exists}
+    if code in answers:
+        return answers[code](text)
+    if code in PASSING:
+        return errors.Fault(f"Could not {doing}: {text}")
+    refusal = verdict(text, code)
+    if refusal.remedy is Remedy.LOOK_AGAIN:
+        return errors.Fault(f"Could not {doing}: {refusal.message}", retry_after=refusal.holds_seconds)
+    if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
+        return Precondition(text)
+    if refusal.remedy is Remedy.STOP:
+        hint = hint_for(refusal.kind)
+        return errors.Denied(f"Could not {doing}: {refusal.message}", hint=hint, refusal=refusal)
+    return errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal)
+
+
+def _first_line(cause: BaseException) -> str:
+    return (str(cause) or type(cause).__name__).splitlines()[0]

@@ -1,0 +1,140 @@
+"""States as files: written beside, synced, renamed over; the lock is a file that the kernel frees when we die."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import tempfile
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tpudeploy.core import statefile
+from tpudeploy.domain import errors
+from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.state import State
+from tpudeploy.ports import Clock, Snapshot
+from tpudeploy.version import VERSION
+
+
+class LocalState:
+    """`folder`/state/NAME.json, NAME.lock beside it, `folder`/../endpoints/NAME.json. See `ports.StateBackend`."""
+
+    def __init__(self, folder: Path, clock: Clock, *, who: str) -> None:
+        self._states = folder / "state"
+        self._endpoints = folder.parent / "endpoints"
+        self._clock = clock
+        self._who = who
+        self._held: dict[str, int] = {}
+
+    def read(self, name: str) -> Snapshot:
+        path = self._path(name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return Snapshot(state=None, version="")
+        except (OSError, UnicodeDecodeError) as cause:
+            raise errors.StateUnreadable(f"{path} cannot be read: {cause}.") from cause
+        state = statefile.loads(text, source=str(path))
+        return Snapshot(state=state, version=_version(state))
+
+    def write(self, name: str, state: State, *, over: str) -> str:
+        now = self.read(name).version
+        if now != over:
+            raise errors.StateConflict(
+                f"The state of {name} changed while we worked on it (it is now at {now or 'nothing'}).",
+                hint="Run the command again.",
+            )
+        _replace(self._path(name), statefile.dumps(state))
+        return _version(state)
+
+    def lock(self, name: str, operation: str) -> Lease:
+        path = self._path(name).with_suffix(".lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as cause:
+            os.close(handle)
+            raise _locked(name, _holder(path)) from cause
+        info = LockInfo(
+            id=uuid.uuid4().hex,
+            operation=operation,
+            who=self._who,
+            pid=os.getpid(),
+            created=self._clock.now(),
+            version=VERSION,
+            run_url=os.environ.get("TPUDEPLOY_RUN_URL", ""),
+        )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(asdict(info)).encode(), 0)
+        self._held[info.id] = handle
+        return Lease(info=info, token=info.id)
+
+    def unlock(self, lease: Lease) -> None:
+        handle = self._held.pop(lease.token)
+        os.ftruncate(handle, 0)
+        os.close(handle)  # frees the kernel's lock
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(p.stem for p in self._states.glob("*.json")))
+
+    def publish(self, name: str, endpoint: dict[str, object] | None) -> None:
+        path = self._endpoints / f"{name}.json"
+        if endpoint is None:
+            path.unlink(missing_ok=True)
+        else:
+            _replace(path, json.dumps(endpoint, indent=2) + "\n")
+
+    def _path(self, name: str) -> Path:
+        return self._states / f"{name}.json"
+
+
+def who() -> str:
+    """user@host, for locks and goals."""
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+def _version(state: State) -> str:
+    return f"{state.lineage}/{state.serial}"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Atomic: a reader sees the old text or the new, and so does whoever looks after a power cut."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _holder(path: Path) -> LockInfo | None:
+    try:
+        tree: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return LockInfo(**tree)
+    except (OSError, ValueError, TypeError):
+        return None  # taken this very moment, not written yet
+
+
+def _locked(name: str, holder: LockInfo | None) -> errors.StateLocked:
+    by = "another run" if holder is None else f"{holder.who} (process {holder.pid}, `{holder.operation}`)"
+    return errors.StateLocked(
+        f"The state of {name} is locked by {by}.",
+        hint="It is held for one step at a time: try again. The lock ends with its process, whatever happens to it.",
+        holder=holder,
+    )

@@ -1,0 +1,156 @@
+"""A plain client of vLLM's OpenAI-style API: is it up, what does it serve, complete this. Not a load generator."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+_MOST_BYTES = 4 << 20
+
+
+class NoAnswer(Exception):
+    """No HTTP answer: refused, timed out, cut off. The message says which."""
+
+
+class BadAnswer(Exception):
+    """An HTTP answer that is not what was asked for."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"HTTP {status}: {message}")
+        self.status = status
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """`at` pairs of (seconds since the request, piece of text), in order of arrival; tokens as the server counts."""
+
+    text: str
+    pieces: tuple[tuple[float, str], ...]
+    prompt_tokens: int
+    completion_tokens: int
+    endpoint: str
+
+
+class VllmClient:
+    """One endpoint. `url` is http://host:port, without a path. `timeout` is seconds per read."""
+
+    def __init__(self, url: str, *, api_key: str | None = None, timeout: float = 10.0) -> None:
+        self.url = url
+        self._api_key = api_key
+        self._timeout = timeout
+
+    def is_healthy(self) -> bool:
+        """GET /health. Raise `NoAnswer`."""
+        try:
+            self._json("GET", "/health")
+        except BadAnswer as answer:
+            return answer.status == HTTPStatus.OK  # vLLM's /health has an empty body, which is no JSON
+        return True
+
+    def models(self) -> tuple[str, ...]:
+        """Raise `NoAnswer` or `BadAnswer` (401: a key is wanted)."""
+        return tuple(str(m["id"]) for m in self._json("GET", "/v1/models")["data"])
+
+    def complete(self, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion:
+        """A chat completion; a plain one where the model has no chat template. `now` gives seconds."""
+        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens}
+        try:
+            return self._stream("/v1/chat/completions", chat, now)
+        except BadAnswer as answer:
+            if answer.status != HTTPStatus.BAD_REQUEST or "chat template" not in answer.message:
+                raise
+        plain = {"model": model, "prompt": prompt, "max_tokens": max_tokens}
+        return self._stream("/v1/completions", plain, now)
+
+    def _stream(self, path: str, body: Mapping[str, Any], now: Any) -> Completion:
+        began = now()
+        pieces: list[tuple[float, str]] = []
+        usage: Mapping[str, Any] = {}
+        asked = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        for chunk in self._chunks(path, asked):
+            usage = chunk.get("usage") or usage
+            for choice in chunk.get("choices", ()):
+                piece = choice.get("text") or choice.get("delta", {}).get("content") or ""
+                piece = piece or choice.get("delta", {}).get("reasoning") or ""
+                if piece:
+                    pieces.append((now() - began, piece))
+        if not pieces:
+            raise BadAnswer(HTTPStatus.OK, "the completion is empty")
+        return Completion(
+            text="".join(p for _, p in pieces),
+            pieces=tuple(pieces),
+            prompt_tokens=int(usage.get("prompt_tokens", 0)),
+            completion_tokens=int(usage.get("completion_tokens", len(pieces))),
+            endpoint=path,
+        )
+
+    def _chunks(self, path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        connection = self._connection()
+        try:
+            response = self._send(connection, "POST", path, body)
+            if response.status != HTTPStatus.OK:
+                raise _bad(response)
+            for line in response:
+                data = line.strip().removeprefix(b"data:").strip()
+                if data == b"[DONE]":
+                    return
+                if data and line.startswith(b"data:"):
+                    chunk = json.loads(data)
+                    if "error" in chunk:
+                        raise BadAnswer(int(chunk["error"].get("code", 500)), str(chunk["error"].get("message")))
+                    yield chunk
+        except (OSError, http.client.HTTPException, ValueError) as cause:
+            raise NoAnswer(_reason(cause)) from cause
+        finally:
+            connection.close()
+
+    def _json(self, method: str, path: str) -> dict[str, Any]:
+        connection = self._connection()
+        try:
+            response = self._send(connection, method, path, None)
+            if response.status != HTTPStatus.OK:
+                raise _bad(response)
+            text = response.read(_MOST_BYTES)
+        except (OSError, http.client.HTTPException) as cause:
+            raise NoAnswer(_reason(cause)) from cause
+        finally:
+            connection.close()
+        try:
+            tree: dict[str, Any] = json.loads(text)
+        except ValueError as cause:
+            raise BadAnswer(response.status, "not JSON") from cause
+        return tree
+
+    def _connection(self) -> http.client.HTTPConnection:
+        where = urlsplit(self.url)
+        return http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=self._timeout)
+
+    def _send(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> http.client.HTTPResponse:
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        if self._api_key is not None:
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        return connection.getresponse()
+
+
+def _bad(response: http.client.HTTPResponse) -> BadAnswer:
+    text = response.read(_MOST_BYTES).decode(errors="replace")
+    try:
+        tree = json.loads(text)
+        error = tree.get("error", tree)
+        message = str(error.get("message", error) if isinstance(error, dict) else error)
+    except (ValueError, AttributeError):
+        message = text[:200]
+    return BadAnswer(response.status, message)
+
+
+def _reason(cause: BaseException) -> str:
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

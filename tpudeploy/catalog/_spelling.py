@@ -1,0 +1,101 @@
+"""One word of a command line: what vLLM reads it as, and how a JSON-like value is spelt so that it does."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+
+class ValueType(StrEnum):
+    """What vLLM reads one word as."""
+
+    BOOL = "bool"  # no word: the flag itself says it
+    TEXT = "text"
+    KEYWORD = "keyword"  # a choice in any case, with - for _
+    INT = "int"
+    SIZE = "size"  # 16000, 16k, 16K
+    SIZE_OR_AUTO = "size-or-auto"
+    FLOAT = "float"
+    OBJECT = "object"  # JSON
+    ARRAY = "array"  # JSON
+    TEXT_OR_OBJECT = "text-or-object"
+
+
+def spell(value_type: ValueType, value: object) -> str:
+    """Raise TypeError or ValueError for what no word of this type says."""
+    if isinstance(value, bool):
+        raise TypeError("a flag says `true` and `false` by itself, never in a word")
+    word = _SPELLINGS[value_type](value)
+    word.encode()  # a lone surrogate has no bytes
+    if "\0" in word:
+        raise ValueError("no argument of a process can hold a NUL")
+    return word
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str | int):
+        return str(value)
+    raise TypeError("a float as text would lose what was written: 1.10 would arrive as 1.1")
+
+
+def _int(value: object) -> str:
+    word = _text(value)
+    int(word)
+    return word
+
+
+def _size(value: object) -> str:
+    return value if isinstance(value, str) and _SIZE.fullmatch(value.strip()) else _int(value)
+
+
+def _size_or_auto(value: object) -> str:
+    return value if isinstance(value, str) and value.strip().lower() == "auto" else _size(value)
+
+
+def _float(value: object) -> str:
+    word = value if isinstance(value, str) else json.dumps(value)
+    if not math.isfinite(float(word)):
+        raise ValueError("not finite")
+    return word
+
+
+def _json(value: object, shape: type) -> str:
+    """Text is JSON that a person wrote, and stays as it is; anything else is a value that we write."""
+    parsed = json.loads(value) if isinstance(value, str) else value
+    word = json.dumps(parsed, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if not isinstance(parsed, shape):
+        raise TypeError("JSON of another shape")
+    return value if isinstance(value, str) else word
+
+
+def _object(value: object) -> str:
+    return _json(value, dict)
+
+
+def _array(value: object) -> str:
+    return _json(value, list)
+
+
+def _text_or_object(value: object) -> str:
+    is_object = isinstance(value, dict) or (isinstance(value, str) and _BRACED.fullmatch(value))
+    return _object(value) if is_object else _text(value)
+
+
+# K is 1024; k is 1000 and may have decimals.
+_SIZE = re.compile(r"[0-9]{1,18}[kmgtKMGT]|[0-9]{1,18}\.[0-9]{1,18}[kmgt]")
+_BRACED = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+
+_SPELLINGS: Mapping[ValueType, Callable[[object], str]] = {
+    ValueType.TEXT: _text,
+    ValueType.KEYWORD: _text,
+    ValueType.INT: _int,
+    ValueType.SIZE: _size,
+    ValueType.SIZE_OR_AUTO: _size_or_auto,
+    ValueType.FLOAT: _float,
+    ValueType.OBJECT: _object,
+    ValueType.ARRAY: _array,
+    ValueType.TEXT_OR_OBJECT: _text_or_object,
+}

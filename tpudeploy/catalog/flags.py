@@ -1,0 +1,216 @@
+"""The flags of `vllm serve`: how each is written, and what it cannot say. Not what a value does to vLLM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from tpudeploy.catalog import closest
+from tpudeploy.catalog._spelling import ValueType, spell
+from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
+
+__all__ = ["VLLM_VERSION", "Flag", "Inexpressible", "Style", "ValueType", "advice", "express", "find", "names"]
+
+
+class Style(StrEnum):
+    """The shape of a flag on the command line."""
+
+    SWITCH = "switch"  # --x
+    TOGGLE = "toggle"  # --x or --no-x
+    VALUE = "value"  # --x word
+    JSON = "json"  # --x '{"one": "argument"}'
+    WORDS = "words"  # --x word word
+    REPEATED = "repeated"  # --x word --x word
+    OPTIONAL = "optional"  # --x or --x word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag by its canonical name, e.g. `max-num-seqs`. Empty `choices` means: any value of the type."""
+
+    name: str
+    style: Style
+    value_type: ValueType
+    choices: tuple[str, ...]
+    aliases: tuple[str, ...]
+
+
+class Inexpressible(ValueError):
+    """The flag cannot say this value; the message says what the flag takes."""
+
+
+def find(name: str) -> Flag | None:
+    """The flag of that name or alias; `_` and `-` are the same, and there are no leading dashes."""
+    return _by_any_name().get(name.replace("_", "-"))
+
+
+def names() -> Iterable[str]:
+    return (flag.name for flag in _flags())
+
+
+def advice(name: str) -> str:
+    """What to write instead of a name that `find` does not know, or nothing."""
+    bare = name.lstrip("-").replace("_", "-")
+    head, _, rest = bare.partition(".")
+    flag, positive = find(head), find(bare.removeprefix("no-"))
+    if bare == "model":
+        return "The model is `model.id`."
+    if rest and flag and flag.value_type is ValueType.OBJECT:
+        return f"Write a mapping: `{_key(flag)}: {{{rest.replace('-', '_')}: …}}`."
+    if positive and bare.startswith("no-") and positive.style is Style.TOGGLE:
+        return f"Write `{_key(positive)}: false`."
+    near = flag or find(closest(bare, names()) or "")
+    return f"Did you mean `{_key(near)}`?" if near else ""
+
+
+def express(flag: Flag, value: object) -> tuple[str, ...]:
+    """The words that make vLLM read this JSON-like value, or Inexpressible. None is not passed at all.
+
+    Text is passed as it is written: what vLLM takes `16k` or `None` for on its command line, it takes it for here.
+    """
+    return () if value is None else _WRITERS[flag.style](flag, value)
+
+
+@cache
+def _flags() -> tuple[Flag, ...]:
+    rows: list[tuple[list[str], list[str]]] = []
+    for line in TABLE.splitlines():
+        if line.startswith(" "):
+            rows[-1][1].extend(line.split())
+        else:
+            rows.append((line.split(), []))
+    return tuple(
+        Flag(
+            name=name,
+            style=Style(style),
+            value_type=ValueType(value_type),
+            choices=tuple(choices),
+            aliases=tuple(aliases),
+        )
+        for (name, style, value_type, *aliases), choices in rows
+    )
+
+
+@cache
+def _by_any_name() -> Mapping[str, Flag]:
+    return {name: flag for flag in _flags() for name in (flag.name, *flag.aliases)}
+
+
+def _key(flag: Flag) -> str:
+    """The flag's name as profiles write it."""
+    return flag.name.replace("-", "_")
+
+
+def _switch(flag: Flag, value: object) -> tuple[str, ...]:
+    if value is not True:
+        raise _mismatch(flag, value)
+    return (f"--{flag.name}",)
+
+
+def _toggle(flag: Flag, value: object) -> tuple[str, ...]:
+    if not isinstance(value, bool):
+        raise _mismatch(flag, value)
+    return (f"--{flag.name}" if value else f"--no-{flag.name}",)
+
+
+def _value(flag: Flag, value: object) -> tuple[str, ...]:
+    word = _word(flag, value)
+    # argparse drops a bare `--` even behind `=`, and vLLM looks for a config file behind the lone word `--config`.
+    if word == "--" or (flag.name == "config" and word.startswith("-")):
+        raise _looks_like_a_flag(flag, word)
+    return (f"--{flag.name}={word}",) if word.startswith("-") else (f"--{flag.name}", word)
+
+
+def _words(flag: Flag, value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    if len(items) == 1:
+        return _value(flag, items[0])
+    if not items:
+        raise _mismatch(flag, value)
+    words = [_word(flag, item) for item in items]
+    for word in words:
+        if word.startswith("-") and not _DASHED_WORD.fullmatch(word):
+            raise _looks_like_a_flag(flag, word)
+    return (f"--{flag.name}", *words)
+
+
+def _repeated(flag: Flag, value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    return tuple(word for item in items for word in _value(flag, item))
+
+
+def _optional(flag: Flag, value: object) -> tuple[str, ...]:
+    return (f"--{flag.name}",) if value is True else _value(flag, value)
+
+
+_WRITERS: Mapping[Style, Callable[[Flag, object], tuple[str, ...]]] = {
+    Style.SWITCH: _switch,
+    Style.TOGGLE: _toggle,
+    Style.VALUE: _value,
+    Style.JSON: _value,
+    Style.WORDS: _words,
+    Style.REPEATED: _repeated,
+    Style.OPTIONAL: _optional,
+}
+
+_DASHED_WORD = re.compile("-[0-9]*")  # the dashed words that argparse takes for values without `=`
+
+
+def _word(flag: Flag, value: object) -> str:
+    try:
+        word = spell(flag.value_type, value)
+    except (TypeError, ValueError) as cause:
+        raise _mismatch(flag, value) from cause
+    keyword = word.lower().replace("-", "_") if flag.value_type is ValueType.KEYWORD else word
+    if flag.choices and keyword not in flag.choices:
+        raise _mismatch(flag, value)
+    return word
+
+
+_TAKES_STYLE: Mapping[Style, str] = {
+    Style.SWITCH: "`true` alone, and has no opposite",
+    Style.TOGGLE: "`true` or `false`",
+    Style.WORDS: "a list with at least one item, each {}",
+    Style.REPEATED: "a list, each item {}",
+    Style.OPTIONAL: "`true` or {}",
+}
+
+_TAKES_TYPE: Mapping[ValueType, str] = {
+    ValueType.TEXT: "text",
+    ValueType.INT: "a whole number",
+    ValueType.SIZE: "a whole number, `16k` (16000) or `16K` (16384)",
+    ValueType.SIZE_OR_AUTO: "a whole number, `16k` (16000), `16K` (16384) or `auto`",
+    ValueType.FLOAT: "a finite number",
+    ValueType.OBJECT: "a mapping",
+    ValueType.ARRAY: "a list",
+    ValueType.TEXT_OR_OBJECT: "text or a mapping",
+}
+
+
+def _mismatch(flag: Flag, value: object) -> Inexpressible:
+    choices = ", ".join(f"`{choice}`" for choice in flag.choices)
+    word = f"one of {choices}" if choices else _TAKES_TYPE.get(flag.value_type, "")
+    takes = _TAKES_STYLE.get(flag.style, "{}").format(word)
+    return Inexpressible(f"`--{flag.name}` takes {takes}; not {_shown(value)}.")
+
+
+def _looks_like_a_flag(flag: Flag, word: str) -> Inexpressible:
+    return Inexpressible(f"`--{flag.name}` cannot say `{word}` here: vLLM would take it for a flag.")
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return f"`{value}`".lower()
+        case list() | dict() if not value:
+            return "an empty list" if isinstance(value, list) else "an empty mapping"
+        case list():
+            return "this list"
+        case dict():
+            return "this mapping"
+        case str():
+            return f"the text {value[:40]!r}"
+    return f"the number {value}"

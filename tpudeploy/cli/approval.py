@@ -1,0 +1,79 @@
+"""Showing a plan, asking for a yes, carrying it out: what apply and destroy share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from tpudeploy.cli import exits
+from tpudeploy.cli.boundary import report as tell_error
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.progress import teller
+from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
+from tpudeploy.domain.plan import Action, Plan
+from tpudeploy.domain.report import Report
+from tpudeploy.views import excerpt
+from tpudeploy.views import plan as view
+from tpudeploy.workspace import Workspace
+
+
+def carry_out(
+    given: argparse.Namespace,
+    context: Context,
+    workspace: Workspace,
+    plan: Plan,
+    *,
+    question: str,
+    wait: str = "serving",
+    timeout: float | None = None,
+) -> int:
+    """Raise `errors.NotApproved`, `errors.CheckFailed` or `errors.StalePlan`; else the exit code."""
+    terminal = context.terminal
+    if not given.json:
+        terminal.data(view.plan(plan, terminal.paint))
+    if plan.diagnostics:
+        terminal.talk("\n" + excerpt.diagnostics(plan.diagnostics, terminal.paint))
+    if errors_in(plan.diagnostics):
+        raise CheckFailed("A check forbids this plan.")
+    if plan.needs_approval and not given.auto_approve:
+        _approve(context, question)
+    emit = teller(terminal, as_json=given.json)
+    report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout)
+    if report.error is not None:
+        for error in _distinct(report):
+            tell_error(terminal, error)
+        return report.error.exit_code
+    return exits.SUCCESS if given.json else _sum_up(context, plan, report)
+
+
+def _approve(context: Context, question: str) -> None:
+    terminal = context.terminal
+    if not terminal.is_interactive:
+        raise NotApproved(
+            "There is no terminal to ask for approval.", hint="Pass -auto-approve, once you have read the plan."
+        )
+    terminal.data(f"\n{question}\n  Only 'yes' will be accepted to approve.\n")
+    if terminal.ask("  Enter a value: ") != "yes":
+        raise NotApproved("Cancelled: nothing was changed.")
+    terminal.data("")
+
+
+def _sum_up(context: Context, plan: Plan, report: Report) -> int:
+    if plan.is_empty and not report.outcomes:
+        return exits.SUCCESS
+    terminal = context.terminal
+    added = report.count(Action.CREATE, Action.REPLACE)
+    changed = report.count(Action.UPDATE, Action.RESTART)
+    gone = report.count(Action.DESTROY, Action.REPLACE)
+    done = f"\nDone! Resources: {added} added, {changed} changed, {gone} destroyed."
+    terminal.data(terminal.paint.green(done))
+    if report.endpoints:
+        terminal.data("\nOutputs:\n")
+        for endpoint in report.endpoints:
+            terminal.data(f'{endpoint.address} endpoint = "{endpoint.url}"')
+    return exits.SUCCESS
+
+
+def _distinct(report: Report) -> Iterable[TpudeployError]:
+    return dict.fromkeys(o.error for o in report.outcomes if o.error is not None)

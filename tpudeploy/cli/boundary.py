@@ -1,0 +1,79 @@
+"""The error boundary: told you so (its own code), interrupted (130), a bug of ours (70, with a report to paste)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from tpudeploy.adapters.system_clock import SystemClock
+from tpudeploy.cli import exits
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.terminal import Terminal
+from tpudeploy.domain import errors
+from tpudeploy.domain.patience import Patience
+from tpudeploy.ports import Clock
+from tpudeploy.version import VERSION
+
+
+def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
+    """Run the command; whatever it raises becomes text on stderr and an exit code."""
+    terminal = Terminal.of_process(no_color=options.no_color)
+    context = Context(
+        terminal=terminal,
+        clock=clock if clock is not None else SystemClock(),
+        patience=patience if patience is not None else Patience(),
+        folder=options.chdir,
+    )
+    try:
+        code: int = options.command.run(options, context)
+    except errors.TpudeployError as error:
+        report(terminal, error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        report(terminal, interrupted())
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has what it wanted (`| head`); Python must not complain at its own exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.SUCCESS
+    except Exception:  # noqa: BLE001 - the boundary: whatever comes here is our bug, and is reported as one
+        terminal.talk(_bug())
+        return exits.BUG
+    return code
+
+
+def report(terminal: Terminal, error: errors.TpudeployError) -> None:
+    """What, why, what to do. Diagnostics show their lines."""
+    paint = terminal.paint
+    if isinstance(error, errors.ConfigError) and error.diagnostics:
+        from tpudeploy.views.excerpt import diagnostics
+
+        terminal.talk(diagnostics(error.diagnostics, paint))
+        return
+    terminal.talk(f"{paint.red('Error')}: {error.message} {paint.dim(f'[{error.code}]')}")
+    for line in error.hint.splitlines():
+        terminal.talk(f"  {line}")
+
+
+def interrupted() -> errors.Interrupted:
+    return errors.Interrupted(
+        "Interrupted. What was begun is saved.",
+        hint="Run the same command again to go on, or `tpudeploy destroy` to give everything back.",
+    )
+
+
+def _bug() -> str:
+    with tempfile.NamedTemporaryFile("w", prefix="tpudeploy-bug-", suffix=".txt", delete=False) as file:
+        file.write(f"tpudeploy {VERSION}, Python {platform.python_version()}, {platform.platform()}\n\n")
+        file.write(traceback.format_exc())
+    last = traceback.format_exc().strip().splitlines()[-1]
+    return (
+        f"Error: this is a bug in tpudeploy: {last}\n"
+        f"  The state is saved after each step, so running the command again is safe.\n"
+        f"  Please report it with {Path(file.name)}"
+    )

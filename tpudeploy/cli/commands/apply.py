@@ -1,0 +1,32 @@
+"""Make profiles true: ask for slices, wait for a real completion, print the endpoint. Resumes an earlier run."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import options
+from tpudeploy.cli.approval import carry_out
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.progress import teller
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profiles(parser)
+    options.flag(parser, "auto-approve", "do not ask")
+    options.option(
+        parser,
+        "wait",
+        "how far to go: accepted, granted or serving",
+        choices=("accepted", "granted", "serving"),
+        default="serving",
+    )
+    options.option(parser, "timeout", "give up waiting after this long, e.g. 2h (exit 12)", type=options.duration)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    profiles = context.load(given.profiles, given)
+    workspace = context.workspace()
+    plan = workspace.plan(profiles, on_event=teller(context.terminal, as_json=given.json))
+    question = "Do you want to perform these actions?"
+    return carry_out(given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout)

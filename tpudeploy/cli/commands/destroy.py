@@ -1,0 +1,24 @@
+"""Remove everything that profiles ever asked for, and look until it is gone."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import options
+from tpudeploy.cli.approval import carry_out
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.progress import teller
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profiles(parser)
+    options.flag(parser, "auto-approve", "do not ask")
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    profiles = context.load(given.profiles, given)
+    workspace = context.workspace()
+    plan = workspace.plan(profiles, destroy=True, on_event=teller(context.terminal, as_json=given.json))
+    question = "Do you really want to destroy this? There is no undo."
+    return carry_out(given, context, workspace, plan, question=question)

@@ -1,0 +1,42 @@
+"""A local Cloud TPU: `start` runs until Ctrl-C, `run -- COMMAND` lives for one command."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.emulator import Emulator
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=("start", "run"), help="keep running, or live for one command")
+    parser.add_argument("argv", metavar="-- COMMAND", nargs="*", help="with `run`: what to run")
+    options.option(parser, "scenario", "a file of scripted trouble", type=Path)
+    options.option(parser, "port", "with `start`: the port to listen on", type=int)
+    options.option(parser, "speed", "let its time run this much faster", type=float, default=1.0)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.emulator import process
+
+    if given.what == "run":
+        if not given.argv:
+            raise UsageError(
+                "`emulator run` needs a command.", hint="tpudeploy emulator run -- tpudeploy apply my.yaml"
+            )
+        return process.run(given.argv, scenario=given.scenario, speed=given.speed)
+
+    def ready(emulator: Emulator) -> None:
+        context.terminal.talk("The emulator is ready. In another terminal:")
+        context.terminal.data(f"export TPU_EMULATOR_HOST={emulator.host}")
+        context.terminal.talk("Ctrl-C ends it, with every machine on it.")
+
+    port = given.port if given.port is not None else process.DEFAULT_PORT
+    process.serve(on_ready=ready, port=port, scenario=given.scenario, speed=given.speed)
+    return exits.SUCCESS

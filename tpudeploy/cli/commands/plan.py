@@ -1,0 +1,30 @@
+"""Show what would change, why, and which line of which file caused it. Changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.progress import teller
+from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.views import excerpt
+from tpudeploy.views import plan as view
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profiles(parser)
+    options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
+    options.flag(parser, "destroy", "plan the removal")
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    terminal = context.terminal
+    profiles = context.load(given.profiles, given)
+    plan = context.workspace().plan(profiles, destroy=given.destroy, on_event=teller(terminal, as_json=False))
+    terminal.data(view.plan(plan, terminal.paint))
+    if plan.diagnostics:
+        terminal.talk("\n" + excerpt.diagnostics(plan.diagnostics, terminal.paint))
+    if errors_in(plan.diagnostics):
+        return exits.REFUSED
+    return exits.CHANGES if given.detailed_exitcode and not plan.is_empty else exits.SUCCESS

@@ -1,0 +1,21 @@
+"""The version of tpudeploy, and of the vLLM whose flags it knows."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import exits
+from tpudeploy.cli.context import Context
+from tpudeploy.version import VERSION
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    del parser
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.catalog.flags import VLLM_VERSION
+
+    del given
+    context.terminal.data(f"tpudeploy {VERSION} (flags of vLLM {VLLM_VERSION})")
+    return exits.SUCCESS

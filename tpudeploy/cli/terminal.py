@@ -1,0 +1,47 @@
+"""stdout is data, stderr is talk; colour where a person looks, unless told otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+from tpudeploy.views.paint import Paint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    stdin: TextIO
+    stdout: TextIO
+    stderr: TextIO
+    colour: bool
+
+    @classmethod
+    def of_process(cls, *, no_color: bool) -> Terminal:
+        allowed = not no_color and not os.environ.get("NO_COLOR")
+        return cls(
+            stdin=sys.stdin,
+            stdout=sys.stdout,
+            stderr=sys.stderr,
+            colour=allowed and sys.stdout.isatty() and os.environ.get("TERM") != "dumb",
+        )
+
+    @property
+    def paint(self) -> Paint:
+        return Paint(self.colour)
+
+    @property
+    def is_interactive(self) -> bool:
+        return self.stdin.isatty() and self.stdout.isatty()
+
+    def data(self, text: str) -> None:
+        print(text, file=self.stdout, flush=True)
+
+    def talk(self, text: str) -> None:
+        print(text, file=self.stderr, flush=True)
+
+    def ask(self, question: str) -> str:
+        """What the person types; "" at the end of input."""
+        print(question, end="", file=self.stdout, flush=True)
+        return self.stdin.readline().strip()

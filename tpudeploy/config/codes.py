@@ -1,0 +1,281 @@
+"""Every diagnostic of a profile: its code, what it means, and what a fix looks like. `tpudeploy explain` reads this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Reading a source.
+INVALID = "TPU1000"
+NOT_FOUND = "TPU1001"
+UNREADABLE = "TPU1010"
+TOO_LARGE = "TPU1011"
+NOT_TEXT = "TPU1012"
+CONTROL_CHARACTER = "TPU1013"
+EMPTY = "TPU1014"
+SEVERAL_DOCUMENTS = "TPU1015"
+NOT_A_MAPPING = "TPU1016"
+SYNTAX = "TPU1017"
+TAB = "TPU1018"
+TOO_DEEP = "TPU1019"
+TOO_MANY_VALUES = "TPU1020"
+DUPLICATE_KEY = "TPU1021"
+KEY_NOT_TEXT = "TPU1022"
+TAG = "TPU1023"
+MERGE_KEY = "TPU1024"
+NOT_FINITE = "TPU1025"
+CREDENTIAL = "TPU1030"
+# Layers: extends, overlays, --set, ${env:...}.
+EXTENDS_UNREADABLE = "TPU1101"
+EXTENDS_CYCLE = "TPU1102"
+EXTENDS_TOO_DEEP = "TPU1103"
+EXTENDS_FORM = "TPU1104"
+SET_FORM = "TPU1105"
+UNSET_VARIABLE = "TPU1110"
+INTERPOLATION_FORM = "TPU1111"
+INTERPOLATION_IN_KEY = "TPU1112"
+# One key at a time.
+UNKNOWN_KEY = "TPU1201"
+MISSING_KEY = "TPU1202"
+WRONG_TYPE = "TPU1203"
+NOT_A_CHOICE = "TPU1204"
+OUT_OF_RANGE = "TPU1205"
+WRONG_FORM = "TPU1206"
+NOT_SUPPORTED = "TPU1207"
+# Keys together.
+UNKNOWN_TYPE = "TPU1301"
+PARALLELISM = "TPU1302"
+RUNTIME_MISMATCH = "TPU1303"
+IDLE_CHIPS = "TPU1304"
+UNKNOWN_FLAG = "TPU1310"
+FLAG_VALUE = "TPU1311"
+FLAG_HAS_KEY = "TPU1312"
+FLAG_TWICE = "TPU1313"
+VARIABLE_TWICE = "TPU1314"
+VARIABLE_NAME = "TPU1315"
+SECRET_IN_ENV = "TPU1316"  # noqa: S105 - a code, not a secret
+SECRET_REFERENCE = "TPU1317"  # noqa: S105 - a code, not a secret
+FLEX_WITHOUT_END = "TPU1320"
+RUN_TOO_LONG = "TPU1321"
+RESERVED_ALONE = "TPU1322"
+RESERVATION_UNUSED = "TPU1323"
+REPEATED = "TPU1324"
+ZONE_UNKNOWN = "TPU1325"
+LABEL = "TPU1330"
+VOLUME = "TPU1331"
+UNKNOWN_PATH = "TPU1332"
+FLOATING_IMAGE = "TPU1340"
+
+# What only a whole profile can lack: not said while a part of it could not be read.
+OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    title: str
+    meaning: str
+    fix: str
+
+
+EXPLANATIONS: Mapping[str, Explanation] = {
+    INVALID: Explanation(
+        "Invalid profile",
+        "The profile has problems; each is listed with its place, and each has a code of its own.",
+        "tpudeploy validate prod.yaml",
+    ),
+    NOT_FOUND: Explanation(
+        "No such profile", "The file that was named on the command line does not exist.", "tpudeploy init > prod.yaml"
+    ),
+    UNREADABLE: Explanation(
+        "Unreadable file", "The file exists, but is no regular file, or may not be read.", "chmod u+r prod.yaml"
+    ),
+    TOO_LARGE: Explanation(
+        "File too large", "A source is read up to 1 MiB. A profile is a page of text.", "tpudeploy validate prod.yaml"
+    ),
+    NOT_TEXT: Explanation(
+        "Not UTF-8", "A profile is UTF-8 text, with or without a byte-order mark.", "iconv -f latin1 -t utf-8 prod.yaml"
+    ),
+    CONTROL_CHARACTER: Explanation(
+        "Control character",
+        "YAML text holds no NUL and no other control characters, and a value no NUL: nothing that a profile becomes "
+        "(an argument, a variable, a path) could hold it.",
+        'health: {prompt: "one line\\nand another"}',
+    ),
+    EMPTY: Explanation("Empty file", "The file holds no key at all.", "version: 1"),
+    SEVERAL_DOCUMENTS: Explanation(
+        "Several documents", "One file holds one profile; a `---` begins another document.", "one file a profile"
+    ),
+    NOT_A_MAPPING: Explanation("Not a mapping", "A profile is a mapping of keys to values.", "version: 1\nname: demo"),
+    SYNTAX: Explanation(
+        "Invalid YAML",
+        "The text is no YAML. Often a value needs quotes: one with `: `, with ` #`, or with `${...}` inside { }.",
+        'env: {GREETING: "${env:GREETING}"}',
+    ),
+    TAB: Explanation(
+        "Tab indentation", "YAML is indented with spaces; a tab means nothing there.", "serving:\n  port: 8000"
+    ),
+    TOO_DEEP: Explanation("Nested too deep", "No value of the format needs more than a few levels.", "model:\n  id: X"),
+    TOO_MANY_VALUES: Explanation(
+        "Too many values",
+        "The number of values is bounded, aliases counted as often as they are used: a few lines of nested aliases "
+        "can stand for thousands of millions of values.",
+        "extends: base.yaml",
+    ),
+    DUPLICATE_KEY: Explanation(
+        "Duplicate key", "A key may stand once in a mapping; which of two was meant cannot be known.", "port: 8000"
+    ),
+    KEY_NOT_TEXT: Explanation("Key is not text", "A key is a word, not empty, a list or a mapping.", "port: 8000"),
+    TAG: Explanation(
+        "YAML tag", "Tags (`!!float`, `!python/...`) are not part of the format.", 'runtime_version: "2.0"'
+    ),
+    MERGE_KEY: Explanation(
+        "Merge key", "`<<` is not part of YAML 1.2. Layers are written as files.", "extends: base.yaml"
+    ),
+    NOT_FINITE: Explanation(
+        "Not a finite number",
+        "NaN, infinities and numbers beyond a double have no meaning here.",
+        "hbm_utilization: 0.9",
+    ),
+    CREDENTIAL: Explanation(
+        "Looks like a credential",
+        "No secret's value may stand in a profile, not even in a comment: profiles are committed, shown in plans and "
+        "sent to Google as metadata. Keep it in Secret Manager; the VM reads it at boot with its own identity.",
+        "secrets: {HF_TOKEN: hf-token}",
+    ),
+    EXTENDS_UNREADABLE: Explanation(
+        "`extends` names a file that cannot be read",
+        "The path is relative to the file it stands in.",
+        "extends: base.yaml",
+    ),
+    EXTENDS_CYCLE: Explanation("`extends` in a circle", "A profile cannot build on itself.", "extends: base.yaml"),
+    EXTENDS_TOO_DEEP: Explanation(
+        "`extends` too deep",
+        "At most 5 levels, and 50 files in all, so that a person can still follow.",
+        "extends: base.yaml",
+    ),
+    EXTENDS_FORM: Explanation("`extends` is no path", "A path, or a list of paths.", "extends: [base.yaml, prod.yaml]"),
+    SET_FORM: Explanation(
+        "Malformed --set", "A dotted path, an equals sign, a YAML value.", "--set serving.max_model_len=8192"
+    ),
+    UNSET_VARIABLE: Explanation(
+        "Unset variable",
+        "`${env:NAME}` needs NAME in the environment, or a default.",
+        "project: ${env:PROJECT:-my-project}",
+    ),
+    INTERPOLATION_FORM: Explanation(
+        "Unknown interpolation",
+        "Only ${env:NAME} and ${env:NAME:-default} are known. A dollar before a brace is written $$.",
+        'setup: ["echo $${HOME}"]',
+    ),
+    INTERPOLATION_IN_KEY: Explanation(
+        "Interpolation in a key", "Values may hold ${env:NAME}, keys may not.", "name: demo-${env:USER}"
+    ),
+    UNKNOWN_KEY: Explanation("Unknown key", "The format has no such key there.", "tpu: {type: v6e-4}"),
+    MISSING_KEY: Explanation(
+        "Missing key", "Required: version, name, model.id, tpu.type, serving.image.", "tpu: {type: v6e-4}"
+    ),
+    WRONG_TYPE: Explanation(
+        "Wrong type",
+        "The value is not of the key's type. Text that looks like a number needs quotes: 1.10 would become 1.1.",
+        'revision: "1.10"',
+    ),
+    NOT_A_CHOICE: Explanation("Not one of the choices", "The key knows a few values only.", "kv_cache_dtype: fp8"),
+    OUT_OF_RANGE: Explanation("Out of range", "The number is too small or too large.", "hbm_utilization: 0.9"),
+    WRONG_FORM: Explanation("Wrong form", "The text is not of the form that the key needs.", "timeout: 45m"),
+    NOT_SUPPORTED: Explanation(
+        "Not supported yet",
+        "The key belongs to the format, but this version does not act on it; ignoring it would be worse.",
+        "lifecycle: {update: in-place}",
+    ),
+    UNKNOWN_TYPE: Explanation("Unknown accelerator type", "The catalogue has no such TPU slice.", "tpu: {type: v6e-4}"),
+    PARALLELISM: Explanation(
+        "Impossible parallelism",
+        "tensor_parallel_size x data_parallel_size chips are used; a slice has a fixed number, and the product must "
+        "divide it.",
+        "tpu: {type: v6e-4}\nserving: {tensor_parallel_size: 4}",
+    ),
+    RUNTIME_MISMATCH: Explanation(
+        "Runtime of another generation", "Each TPU generation has its own VM image.", "runtime_version: v2-alpha-tpuv6e"
+    ),
+    IDLE_CHIPS: Explanation(
+        "Idle chips",
+        "A warning: tensor_parallel_size x data_parallel_size uses fewer chips than the slice has, and is billed for.",
+        "tpu: {type: v6e-4}\nserving: {tensor_parallel_size: 4}",
+    ),
+    UNKNOWN_FLAG: Explanation(
+        "Unknown vLLM flag",
+        "The pinned vLLM version has no such flag, so the server would not start.",
+        "args: {seed: 1}",
+    ),
+    FLAG_VALUE: Explanation(
+        "A value that the flag cannot express",
+        "How a value is written comes from the flag: alone, as one word, as several, as JSON.",
+        "args: {enable_prefix_caching: true}",
+    ),
+    FLAG_HAS_KEY: Explanation(
+        "The flag has a key", "What the format has a key for is written there.", "serving: {max_model_len: 8192}"
+    ),
+    FLAG_TWICE: Explanation(
+        "The same flag twice",
+        "By an alias, or by `_` and `-`: which value was meant cannot be known.",
+        "args: {seed: 1}",
+    ),
+    VARIABLE_TWICE: Explanation(
+        "The same variable twice",
+        "A variable comes from one place: a key, `env`, or `secrets`.",
+        "serving: {padding_gap: 512}",
+    ),
+    VARIABLE_NAME: Explanation(
+        "Not a variable's name",
+        "Letters, digits and underscores, not beginning with a digit.",
+        "env: {HF_HOME: /cache}",
+    ),
+    SECRET_IN_ENV: Explanation(
+        "A secret among plain values",
+        "Variables that hold credentials belong under `secrets`.",
+        "secrets: {HF_TOKEN: hf-token}",
+    ),
+    SECRET_REFERENCE: Explanation(
+        "Not a secret's name",
+        "A Secret Manager id, or projects/P/secrets/S/versions/V.",
+        "secrets: {HF_TOKEN: projects/my-project/secrets/hf-token/versions/latest}",
+    ),
+    FLEX_WITHOUT_END: Explanation(
+        "flex-start without an end", "Google grants flex-start for a time that is asked for.", "max_run_duration: 12h"
+    ),
+    RUN_TOO_LONG: Explanation("Longer than 7 days", "A slice with an end runs at most 7 days.", "max_run_duration: 7d"),
+    RESERVED_ALONE: Explanation(
+        "`reserved` without a reservation",
+        "Which reservation is taken from must be said.",
+        "reservation: projects/P/locations/us-east5-b/reservations/R",
+    ),
+    RESERVATION_UNUSED: Explanation(
+        "A reservation that nothing uses", "A reservation is only taken from by `reserved`.", "provisioning: [reserved]"
+    ),
+    REPEATED: Explanation(
+        "The same choice twice", "In an order of preference, each stands once.", "provisioning: [spot]"
+    ),
+    ZONE_UNKNOWN: Explanation(
+        "A zone that the catalogue does not know",
+        "A warning: the catalogue lists where a type has been seen, and zones change.",
+        "zones: [us-east5-b]",
+    ),
+    LABEL: Explanation(
+        "Not a label",
+        "Lower case, digits, `_` and `-`, at most 63; keys begin with a letter.",
+        "labels: {team: search}",
+    ),
+    VOLUME: Explanation(
+        "Not a volume",
+        "Absolute host path: absolute container path, each container path once.",
+        "volumes: {/data: /data}",
+    ),
+    UNKNOWN_PATH: Explanation(
+        "No such path", "`ignore_changes` lists paths of the format.", "ignore_changes: [serving.image]"
+    ),
+    FLOATING_IMAGE: Explanation(
+        "Floating image tag",
+        "A warning: the tag moves, so two applies a day apart may serve different engines.",
+        "image: vllm/vllm-tpu:v0.32.0",
+    ),
+}

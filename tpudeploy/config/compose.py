@@ -1,0 +1,216 @@
+"""YAML events become the node tree: positions kept, duplicates found, depth and size bounded, nothing recursive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from tpudeploy.config import codes, core_scalars
+from tpudeploy.config.diagnose import problem, quoted
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode
+from tpudeploy.config.source import Source
+from tpudeploy.config.syntax import explained
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+
+MAX_DEPTH: Final = 40
+MAX_NODES: Final = 20_000
+_TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
+# libyaml's parser is ten times as fast; where PyYAML was built without it, its own gives the same events.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """What a text gave. `node` is None where it holds nothing, or where `broken`: then a problem says why."""
+
+    node: Node | None
+    broken: bool
+    problems: tuple[Diagnostic, ...]
+
+
+def compose(source: Source, text: str | None = None) -> Composed:
+    """The one value of a source. `text` stands for the source's own, place by place, where only a part is YAML."""
+    builder = _Builder(source)
+    broken = False
+    try:
+        for event in yaml.parse(source.text if text is None else text, Loader=_LOADER):
+            builder.take(event)
+    except yaml.YAMLError as error:
+        broken = True
+        builder.problems.append(explained(error, source))
+    except _Stopped:
+        broken = True
+    return Composed(node=None if broken else builder.root, broken=broken, problems=tuple(builder.problems))
+
+
+class _Stopped(Exception):
+    """The problem that ends the reading is noted already."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end was not met yet. `key` is the key that waits for its value."""
+
+    at: Location
+    anchor: str | None
+    is_map: bool
+    items: list[Node] = field(default_factory=list)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    key: ScalarNode | None = None
+    nodes_before: int = 0
+
+
+class _Builder:
+    def __init__(self, source: Source) -> None:
+        self.problems: list[Diagnostic] = []
+        self._source = source
+        self._open: list[_Open] = []
+        self._anchors: dict[str, tuple[Node, int]] = {}
+        self._nodes = 0
+        self._documents = 0
+        self.root: Node | None = None
+        self._takers: dict[type[yaml.Event], Callable[[Any], None]] = {
+            yaml.DocumentStartEvent: self._document_start,
+            yaml.MappingStartEvent: lambda event: self._start(event, is_map=True),
+            yaml.SequenceStartEvent: lambda event: self._start(event, is_map=False),
+            yaml.MappingEndEvent: self._end,
+            yaml.SequenceEndEvent: self._end,
+            yaml.ScalarEvent: self._scalar,
+            yaml.AliasEvent: self._alias,
+        }
+
+    def take(self, event: yaml.Event) -> None:
+        taker = self._takers.get(type(event))
+        if taker is not None:
+            taker(event)
+
+    def _note(self, code: str, message: str, at: Location, hint: str, also: Location | None = None) -> None:
+        self.problems.append(problem(code, message, at, hint=hint, also=also))
+
+    def _stop(self, code: str, message: str, at: Location, hint: str) -> None:
+        self._note(code, message, at, hint)
+        raise _Stopped
+
+    def _document_start(self, event: yaml.DocumentStartEvent) -> None:
+        self._documents += 1
+        if self._documents > 1:
+            at = self._location(event)
+            self._stop(codes.SEVERAL_DOCUMENTS, "A second document begins here", at, "one file holds one profile")
+
+    def _location(self, event: yaml.Event) -> Location:
+        start, end = event.start_mark, event.end_mark
+        assert start is not None
+        assert end is not None
+        line_length = len(self._source.lines[start.line]) if start.line < len(self._source.lines) else 0
+        stop = end.column if end.line == start.line else line_length
+        return self._source.location(start.line, start.column, stop - start.column)
+
+    def _count(self, nodes: int, at: Location) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            self._stop(
+                codes.TOO_MANY_VALUES,
+                f"More than {MAX_NODES} values, aliases counted as often as they are used",
+                at,
+                "a profile has a hundred; write what is repeated once, in a file that this one extends",
+            )
+
+    def _start(self, event: Any, *, is_map: bool) -> None:
+        at = self._location(event)
+        self._check_tag(event, at)
+        if len(self._open) >= MAX_DEPTH:
+            self._stop(codes.TOO_DEEP, f"Nested deeper than {MAX_DEPTH} levels", at, "no key of the format is")
+        self._count(1, at)
+        self._open.append(_Open(at, event.anchor, is_map, nodes_before=self._nodes))
+
+    def _end(self, _event: Any) -> None:
+        frame = self._open.pop()
+        node: Node = (
+            MapNode(at=frame.at, entries=frame.entries)
+            if frame.is_map
+            else ListNode(at=frame.at, items=tuple(frame.items))
+        )
+        self._anchor(frame.anchor, node, 1 + self._nodes - frame.nodes_before)
+        self._place(node)
+
+    def _scalar(self, event: Any) -> None:
+        at = self._location(event)
+        self._count(1, at)
+        node = ScalarNode(at=at, value=self._value(event, at), text=event.value, plain=event.implicit[0])
+        self._anchor(event.anchor, node, 1)
+        self._place(node)
+
+    def _alias(self, event: Any) -> None:
+        at = self._location(event)
+        if event.anchor not in self._anchors:
+            self._stop(
+                codes.SYNTAX,
+                f"Alias {quoted('*' + event.anchor)} has no anchor before it",
+                at,
+                "quote the value if it is meant as text",
+            )
+        node, nodes = self._anchors[event.anchor]
+        self._count(nodes, at)
+        self._place(node)
+
+    def _anchor(self, name: str | None, node: Node, nodes: int) -> None:
+        if name is not None:
+            self._anchors[name] = (node, nodes)
+
+    def _value(self, event: Any, at: Location) -> bool | int | float | str | None:
+        self._check_tag(event, at)
+        text: str = event.value
+        if not core_scalars.is_clean(text):
+            self._note(codes.CONTROL_CHARACTER, "A NUL or half a character, written as an escape", at, "leave it out")
+            return ""
+        if not event.implicit[0]:
+            return text
+        try:
+            return core_scalars.resolve(text)
+        except core_scalars.NotFinite:
+            self._note(
+                codes.NOT_FINITE, f"{quoted(text)} is not a finite number", at, "write a number, or quote it as text"
+            )
+            return 0
+
+    def _check_tag(self, event: Any, at: Location) -> None:
+        if event.tag is not None and event.tag not in _TEXT_TAGS:
+            self._note(codes.TAG, f"Tag {quoted(event.tag)} is not allowed", at, "leave it out; quote text as text")
+
+    def _place(self, node: Node) -> None:
+        if not self._open:
+            self.root = node
+            return
+        frame = self._open[-1]
+        if not frame.is_map:
+            frame.items.append(node)
+        elif frame.key is None:
+            frame.key = self._key(node)
+        else:
+            self._pair(frame, frame.key, node)
+            frame.key = None
+
+    def _key(self, node: Node) -> ScalarNode:
+        if isinstance(node, ScalarNode) and node.text and not (node.plain and node.text == "<<"):
+            return node
+        if isinstance(node, ScalarNode) and node.text == "<<":
+            self._note(codes.MERGE_KEY, "Merge keys left YAML with version 1.2", node.at, "use `extends`")
+        else:
+            self._note(codes.KEY_NOT_TEXT, "A key must be text", node.at, "write a word before the colon")
+        return ScalarNode(at=node.at, value="", text="", plain=True)
+
+    def _pair(self, frame: _Open, key: ScalarNode, value: Node) -> None:
+        first = frame.entries.get(key.text)
+        if first is not None:
+            self._note(
+                codes.DUPLICATE_KEY,
+                f"Duplicate key {quoted(key.text)}",
+                key.at,
+                f"it stands in line {first.key.line} already; keep one",
+                also=first.key,
+            )
+        elif key.text:
+            frame.entries[key.text] = Entry(key=key.at, value=value)

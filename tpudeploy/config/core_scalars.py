@@ -1,0 +1,63 @@
+"""Which plain YAML text is null, a boolean or a number: the core schema of YAML 1.2, where `no` is a word."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS: dict[str, bool | None] = {
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+# Beyond this, Python's own parser refuses; a number of a profile has ten digits at most.
+_MOST_DIGITS = 400
+
+
+class NotFinite(ValueError):
+    """NaN, an infinity, or a number too large to be one."""
+
+
+def resolve(text: str) -> bool | int | float | str | None:
+    """The value of a plain scalar. Raise NotFinite for what JSON cannot say."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NOT_FINITE.fullmatch(text):
+        raise NotFinite(text)
+    if not (_FLOAT.fullmatch(text) or _BASED.fullmatch(text)):
+        return text
+    if len(text) > _MOST_DIGITS:
+        raise NotFinite(text)
+    return _number(text)
+
+
+def is_literal(text: str) -> bool:
+    """Without quotes, the text would be a number or a boolean."""
+    return bool(_FLOAT.fullmatch(text) or _BASED.fullmatch(text) or _WORDS.get(text) is not None)
+
+
+def _number(text: str) -> int | float:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _BASED.fullmatch(text):
+        return int(text, 0)
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise NotFinite(text)
+    return number
+
+
+def is_clean(text: str) -> bool:
+    """No NUL and no half of a surrogate pair: text that an argument, a variable or a file can hold."""
+    return "\0" not in text and (text.isascii() or text == text.encode("utf-8", "replace").decode("utf-8"))

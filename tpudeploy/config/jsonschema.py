@@ -1,0 +1,57 @@
+"""The JSON Schema of the format, as editors read it: draft 7, generated from the models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from tpudeploy.config.schema import ProfileSpec
+
+_TEXT = {"type": "string", "pattern": r"\$\{env:[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
+_INTERPOLATED = {"$ref": "#/definitions/interpolated"}
+_NULL = {"type": "null"}
+_NOTES = ("description", "examples")
+
+
+class _Draft7(GenerateJsonSchema):
+    """pydantic writes the 2020-12 dialect; of what it uses here, only the name of `$defs` differs."""
+
+    schema_dialect = "http://json-schema.org/draft-07/schema#"
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        """Defaults stand in the descriptions, in the form that a person writes."""
+        return self.generate_inner(schema["schema"])
+
+
+def json_schema() -> dict[str, object]:
+    """A partial profile (a base, an overlay) lacks required keys and is told so; that is the price of one schema."""
+    schema = ProfileSpec.model_json_schema(ref_template="#/definitions/{model}", schema_generator=_Draft7)
+    definitions = schema.pop("$defs")
+    for section in (schema, *definitions.values()):
+        section.pop("title", None)
+        required = section.get("required", ())
+        for key, value in section.get("properties", {}).items():
+            section["properties"][key] = _written(value, optional=key not in required)
+    definitions["interpolated"] = _TEXT
+    return {"$schema": _Draft7.schema_dialect, "title": "tpudeploy profile", **schema, "definitions": definitions}
+
+
+def _written(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
+    """What may stand at a key: its value, text that is filled in, or null, which leaves it to its default."""
+    notes: dict[str, Any] = {note: schema.pop(note) for note in _NOTES if note in schema}
+    schema.pop("title", None)
+    choices = [_fillable(choice) for choice in schema.get("anyOf", [schema]) if choice != _NULL]
+    choices += [_INTERPOLATED] if any(_is_scalar(choice) for choice in choices) else []
+    choices += [_NULL] if optional else []
+    return {**notes, "anyOf": choices} if len(choices) > 1 else {**notes, **choices[0]}
+
+
+def _fillable(schema: dict[str, Any]) -> dict[str, Any]:
+    """A list whose items may be filled in, one by one."""
+    items = schema.get("items")
+    return {**schema, "items": {"anyOf": [items, _INTERPOLATED]}} if items and _is_scalar(items) else schema
+
+
+def _is_scalar(schema: dict[str, Any]) -> bool:
+    return "const" in schema or schema.get("type") in {"string", "integer", "number", "boolean"}

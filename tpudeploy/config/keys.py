@@ -1,0 +1,32 @@
+"""Which keys the format has, read off the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from tpudeploy.config.nodes import Path
+from tpudeploy.config.schema import ProfileSpec
+
+
+def fields_at(path: Path) -> Mapping[str, FieldInfo] | None:
+    """The keys below `path`, or None where a person names them, or none are."""
+    section: type[BaseModel] | None = ProfileSpec
+    for part in path:
+        info = section.model_fields.get(str(part)) if section else None
+        section = section_of(info) if info else None
+    return section.model_fields if section else None
+
+
+def section_of(info: FieldInfo) -> type[BaseModel] | None:
+    annotation = info.annotation
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def all_keys(path: Path = ()) -> Iterator[Path]:
+    """Every key of the format, in its order."""
+    for name in fields_at(path) or ():
+        yield (*path, name)
+        yield from all_keys((*path, name))

@@ -1,0 +1,155 @@
+"""The sources of a profile, read and laid over each other: what it extends, itself, overlays, `--set`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+from tpudeploy.config import codes
+from tpudeploy.config.compose import compose
+from tpudeploy.config.diagnose import problem, quoted
+from tpudeploy.config.interpolate import Interpolation
+from tpudeploy.config.merge import merged
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode, is_null
+from tpudeploy.config.reader import Reader, Unreadable
+from tpudeploy.config.source import Source, argument, decode
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.errors import ProfileNotFound
+
+MAX_EXTENDS: Final = 5
+MAX_FILES: Final = 50
+_EXTENDS: Final = "extends"
+_SET: Final = "--set"
+_SEGMENT = re.compile(r"[^.=\s]+")
+
+
+@dataclass(slots=True)
+class Layers:
+    """Reads layers. `problems` gathers what is wrong with them; a layer that is None has said why in there."""
+
+    reader: Reader
+    environment: Mapping[str, str]
+    problems: list[Diagnostic] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    _files: int = 0
+
+    def file(self, path: str) -> MapNode | None:
+        """The file over all that it extends. Raise ProfileNotFound: this path stood on the command line."""
+        try:
+            content = self.reader.read(path)
+        except Unreadable as error:
+            if error.missing:
+                raise ProfileNotFound(f"`{path}` {error.reason}", hint=error.hint) from error
+            at = Location(file=path, line=1, column=1)
+            self._note(codes.UNREADABLE, f"`{path}` {error.reason}", at, error.hint)
+            return None
+        return self._over_bases(content, (path,))
+
+    def argument(self, text: str, ordinal: int) -> MapNode | None:
+        """`path=value` as a tree of one leaf."""
+        source = argument(_SET, text, ordinal)
+        if isinstance(source, Diagnostic):
+            self.problems.append(source)
+            return None
+        name, equals, value = text.partition("=")
+        keys = name.split(".")
+        if not equals or not all(_SEGMENT.fullmatch(key) for key in keys) or keys[0] == _EXTENDS:
+            hint = "write --set path=value, e.g. --set serving.max_model_len=8192"
+            message = f"{quoted(name)} is no path that can be set"
+            self._note(codes.SET_FORM, message, source.location(0, 0, len(name)), hint)
+            return None
+        # Spaces in the path's stead, so that the parser's columns are the argument's.
+        return _branch(source, keys, self._composed(source, " " * (len(name) + 1) + value))
+
+    def _note(self, code: str, message: str, at: Location, hint: str = "") -> None:
+        self.problems.append(problem(code, message, at, hint=hint))
+
+    def _composed(self, source: Source, text: str | None = None) -> Node | None:
+        composed = compose(source, text)
+        self.sources.append(source)
+        self.problems.extend(composed.problems)
+        if composed.node is None and not composed.broken:
+            return ScalarNode(at=source.location(0, len(text or "")), value=None, text="", plain=True)
+        return composed.node
+
+    def _over_bases(self, content: bytes, chain: tuple[str, ...]) -> MapNode | None:
+        """`chain` is the way here: the file itself, and before it those that extend it."""
+        self._files += 1
+        source = decode(chain[-1], content)
+        if isinstance(source, Diagnostic):
+            self.problems.append(source)
+            return None
+        root = self._mapping(self._composed(source))
+        if root is None:
+            return None
+        bases = [self._base(node, chain) for node in self._extended(root)]
+        own = MapNode(at=root.at, entries={k: v for k, v in root.entries.items() if k != _EXTENDS})
+        return stacked([*bases, own])
+
+    def _mapping(self, node: Node | None) -> MapNode | None:
+        match node:
+            case MapNode(entries=entries) if entries:
+                return node
+            case None:
+                return None
+            case ListNode():
+                hint = "write `key: value` lines, beginning with `version: 1`"
+                self._note(codes.NOT_A_MAPPING, "The file holds a list, not a mapping", node.at, hint)
+                return None
+            case ScalarNode() if not is_null(node):
+                hint = "write `key: value` lines, beginning with `version: 1`"
+                self._note(codes.NOT_A_MAPPING, "The file holds one value, not a mapping", node.at, hint)
+                return None
+            case _:
+                self._note(codes.EMPTY, "The file says nothing", node.at, "begin with `version: 1`")
+                return None
+
+    def _extended(self, root: MapNode) -> Iterator[ScalarNode]:
+        entry = root.entries.get(_EXTENDS)
+        if entry is None or is_null(entry.value):
+            return
+        filled = Interpolation(self.environment, self.problems).node(entry.value, (_EXTENDS,))
+        for node in filled.items if isinstance(filled, ListNode) else (filled,):
+            if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.value:
+                yield node
+            else:
+                self._note(codes.EXTENDS_FORM, "`extends` takes a path, or a list of paths", node.at)
+
+    def _base(self, named: ScalarNode, chain: tuple[str, ...]) -> MapNode | None:
+        path = self.reader.resolve(chain[-1], str(named.value))
+        if path in chain:
+            circle = " -> ".join((*chain[chain.index(path) :], path))
+            self._note(codes.EXTENDS_CYCLE, f"`extends` goes in a circle: {circle}", named.at, "cut it here")
+            return None
+        if len(chain) > MAX_EXTENDS or self._files >= MAX_FILES:
+            message = f"`extends` goes deeper than {MAX_EXTENDS} levels, or over more than {MAX_FILES} files"
+            self._note(codes.EXTENDS_TOO_DEEP, message, named.at, "bring some of them together")
+            return None
+        try:
+            content = self.reader.read(path)
+        except Unreadable as error:
+            message = f"`extends`: `{path}` {error.reason}"
+            self._note(codes.EXTENDS_UNREADABLE, message, named.at, error.hint)
+            return None
+        return self._over_bases(content, (*chain, path))
+
+
+def stacked(layers: Iterable[MapNode | None]) -> MapNode | None:
+    """Each over the one before it. One that is missing has a problem of its own; the others can still be looked at."""
+    present = [layer for layer in layers if layer]
+    return reduce(merged, present) if present else None
+
+
+def _branch(source: Source, keys: list[str], leaf: Node | None) -> MapNode | None:
+    if leaf is None:
+        return None
+    node = leaf
+    end = sum(len(key) + 1 for key in keys) - 1
+    for key in reversed(keys):
+        at = source.location(0, end - len(key), len(key))
+        node = MapNode(at=at, entries={key: Entry(key=at, value=node)})
+        end -= len(key) + 1
+    return node if isinstance(node, MapNode) else None

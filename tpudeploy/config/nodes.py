@@ -1,0 +1,103 @@
+"""The tree of a YAML document in which every key and value knows its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.diagnostics import Location
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarNode:
+    """`text` is the scalar's content before it was taken for a number; `plain` where it stood without quotes."""
+
+    at: Location
+    value: bool | int | float | str | None
+    text: str
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListNode:
+    at: Location
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One `key: value`. `deletes` where its null took away what a lower layer had written."""
+
+    key: Location
+    value: Node
+    deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapNode:
+    at: Location
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+
+Node: TypeAlias = ScalarNode | ListNode | MapNode
+
+
+def is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.value is None
+
+
+def plain(node: Node) -> Json:
+    """The value alone, as JSON has it."""
+    match node:
+        case ScalarNode():
+            return node.value
+        case ListNode():
+            return [plain(item) for item in node.items]
+        case MapNode():
+            return {key: plain(entry.value) for key, entry in node.entries.items()}
+
+
+def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+    """The node and all below it, each before its children."""
+    yield path, node
+    match node:
+        case MapNode():
+            for key, entry in node.entries.items():
+                yield from walk(entry.value, (*path, key))
+        case ListNode():
+            for index, item in enumerate(node.items):
+                yield from walk(item, (*path, index))
+        case ScalarNode():
+            return
+
+
+def find(node: Node, path: Path) -> Node | None:
+    """The node at `path`, or None."""
+    found: Node | None = node
+    for part in path:
+        found = _child(found, part)
+    return found
+
+
+def _child(node: Node | None, part: str | int) -> Node | None:
+    if isinstance(node, MapNode) and part in node.entries:
+        return node.entries[str(part)].value
+    if isinstance(node, ListNode) and isinstance(part, int) and part < len(node.items):
+        return node.items[part]
+    return None
+
+
+def key_location(root: Node, path: Path) -> Location | None:
+    """Where the key that ends `path` is written."""
+    parent = find(root, path[:-1]) if path else None
+    if isinstance(parent, MapNode) and path[-1] in parent.entries:
+        return parent.entries[str(path[-1])].key
+    return None
+
+
+def dotted(path: Path) -> str:
+    return ".".join(str(part) for part in path)

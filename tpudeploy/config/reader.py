@@ -1,0 +1,27 @@
+"""Reader: how parse() gets at files, which it must not open itself."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+MAX_BYTES = 1024 * 1024
+
+
+class Unreadable(Exception):
+    """A file cannot be read. `reason` completes the sentence "`FILE` …"; `missing` where there is no such file."""
+
+    def __init__(self, reason: str, *, hint: str = "", missing: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+        self.missing = missing
+
+
+class Reader(Protocol):
+    def read(self, path: str) -> bytes:
+        """The whole file, at most MAX_BYTES of it and one more. Raise Unreadable."""
+        ...
+
+    def resolve(self, base: str, relative: str) -> str:
+        """`relative` as seen from the folder of the file `base`, in a form that is equal for equal files."""
+        ...

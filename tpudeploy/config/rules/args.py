@@ -1,0 +1,74 @@
+"""`serving.args`: each is a flag of the pinned vLLM version, belongs there, stands once, and can say its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.catalog import flags
+from tpudeploy.config import codes
+from tpudeploy.config.diagnose import problem, quoted
+from tpudeploy.config.nodes import Entry, MapNode, Path, dotted, find, key_location, plain
+from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG
+from tpudeploy.config.rules import look
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+
+_ARGS: Path = ("serving", "args")
+_KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
+
+
+def args(root: MapNode) -> Iterator[Diagnostic]:
+    first: dict[str, Location] = {}
+    for name, entry in look.entries(root, _ARGS).items():
+        flag = flags.find(name)
+        if flag is None:
+            yield _unknown(name, entry)
+        elif flag.name in first:
+            yield _twice(name, flag, entry, first[flag.name])
+        else:
+            first[flag.name] = entry.key
+            yield from _alone(root, name, flag, entry)
+
+
+def _alone(root: MapNode, name: str, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
+    path = (*_ARGS, name)
+    if flag.name in SECRET_OF_FLAG:
+        variable = SECRET_OF_FLAG[flag.name]
+        message = f"--{flag.name} would put a secret on a command line"
+        hint = f"write `secrets: {{{variable}: NAME}}`, with the name of a Secret Manager secret"
+        yield problem(codes.FLAG_HAS_KEY, message, entry.key, path=path, hint=hint)
+    elif flag.name in _KEY_OF_FLAG:
+        yield _owned(root, path, flag, entry)
+    else:
+        try:
+            flags.express(flag, plain(entry.value))
+        except flags.Inexpressible as refusal:
+            yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path)
+
+
+def _unknown(name: str, entry: Entry) -> Diagnostic:
+    message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}"
+    return problem(codes.UNKNOWN_FLAG, message, entry.key, path=(*_ARGS, name), hint=_hint(flags.advice(name)))
+
+
+def _twice(name: str, flag: flags.Flag, entry: Entry, first: Location) -> Diagnostic:
+    message = f"{quoted(name)} is --{flag.name}, which stands in line {first.line} already"
+    return problem(codes.FLAG_TWICE, message, entry.key, path=(*_ARGS, name), hint="keep one", also=first)
+
+
+def _owned(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Diagnostic:
+    key = _KEY_OF_FLAG[flag.name]
+    if find(root, key) is None:
+        message = f"--{flag.name} is the key {dotted(key)}"
+        return problem(codes.FLAG_HAS_KEY, message, entry.key, path=path, hint=f"write `{dotted(key)}` instead")
+    also = key_location(root, key)
+    message = f"--{flag.name} is set by {dotted(key)} already"
+    return problem(codes.FLAG_TWICE, message, entry.key, path=path, hint="keep the key", also=also)
+
+
+def _clause(sentence: str) -> str:
+    return sentence.removesuffix(".")
+
+
+def _hint(sentence: str) -> str:
+    """As hints are written here: in lower case, without a full stop."""
+    return _clause(sentence[:1].lower() + sentence[1:])

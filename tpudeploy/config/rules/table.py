@@ -1,0 +1,32 @@
+"""Every rule, in the order of the format. Add a rule here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tpudeploy.config import unsupported
+from tpudeploy.config.nodes import MapNode
+from tpudeploy.config.rules import args, chips, image, names, placement, variables
+from tpudeploy.domain.diagnostics import Diagnostic
+
+RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
+    chips.known_type,
+    chips.own_runtime,
+    chips.parallelism,
+    unsupported.single_host,
+    unsupported.supported,
+    image.floating_tag,
+    args.args,
+    variables.names,
+    variables.one_place_each,
+    variables.no_secret_in_env,
+    variables.references,
+    placement.flex_start,
+    placement.run_duration,
+    placement.reserved,
+    placement.each_once,
+    placement.known_zones,
+    names.labels,
+    names.volumes,
+    names.ignored_paths,
+)

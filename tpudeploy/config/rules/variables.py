@@ -1,0 +1,75 @@
+"""`serving.env` and `secrets`: real names, one place each, and no secret among the plain values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tpudeploy.config import codes
+from tpudeploy.config.diagnose import problem, quoted
+from tpudeploy.config.nodes import Entry, MapNode, Path, ScalarNode, dotted, find, key_location
+from tpudeploy.config.owned import VARIABLE_OF_KEY
+from tpudeploy.config.rules import look
+from tpudeploy.domain.diagnostics import Diagnostic
+
+_ENV: Path = ("serving", "env")
+_SECRETS: Path = ("secrets",)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ID = r"[A-Za-z0-9_-]{1,255}"
+_REFERENCE = re.compile(rf"{_ID}|projects/[a-z0-9.:-]+/secrets/{_ID}/versions/[A-Za-z0-9_-]{{1,63}}")
+# Variables that are credentials wherever they occur.
+_CREDENTIALS = frozenset(
+    {
+        "AWS_SECRET_ACCESS_KEY",
+        "GITHUB_TOKEN",
+        "HF_TOKEN",
+        "HUGGINGFACE_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+        "OPENAI_API_KEY",
+        "VLLM_API_KEY",
+        "WANDB_API_KEY",
+    }
+)
+
+
+def names(root: MapNode) -> Iterator[Diagnostic]:
+    for section in (_ENV, _SECRETS):
+        for name, entry in look.entries(root, section).items():
+            if not _NAME.fullmatch(name):
+                message = f"{quoted(name)} is no name of an environment variable"
+                hint = "letters, digits and underscores, not beginning with a digit"
+                yield problem(codes.VARIABLE_NAME, message, entry.key, path=(*section, name), hint=hint)
+
+
+def one_place_each(root: MapNode) -> Iterator[Diagnostic]:
+    env, secrets = look.entries(root, _ENV), look.entries(root, _SECRETS)
+    for name in secrets.keys() & env.keys():
+        yield _twice(name, (*_ENV, name), env[name], (*_SECRETS, name), root)
+    for key, name in VARIABLE_OF_KEY.items():
+        for section, written in ((_ENV, env), (_SECRETS, secrets)):
+            if name in written and find(root, key) is not None:
+                yield _twice(name, (*section, name), written[name], key, root)
+
+
+def no_secret_in_env(root: MapNode) -> Iterator[Diagnostic]:
+    secrets = look.entries(root, _SECRETS)
+    for name, entry in look.entries(root, _ENV).items():
+        if name in _CREDENTIALS and name not in secrets:
+            hint = f"write `secrets: {{{name}: NAME}}`, with the name of a Secret Manager secret"
+            message = f"{name} is a secret, and `env` holds plain values only"
+            yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
+
+
+def references(root: MapNode) -> Iterator[Diagnostic]:
+    for name, entry in look.entries(root, _SECRETS).items():
+        node = entry.value
+        if isinstance(node, ScalarNode) and isinstance(node.value, str) and not _REFERENCE.fullmatch(node.value):
+            hint = "write the secret's id, or projects/P/secrets/S/versions/V"
+            message = f"{quoted(node.value)} is no name of a secret"
+            yield problem(codes.SECRET_REFERENCE, message, node.at, path=(*_SECRETS, name), hint=hint)
+
+
+def _twice(name: str, path: Path, entry: Entry, other: Path, root: MapNode) -> Diagnostic:
+    message = f"{name} is set by {dotted(other)} already"
+    also = key_location(root, other)
+    return problem(codes.VARIABLE_TWICE, message, entry.key, path=path, hint="keep one of them", also=also)

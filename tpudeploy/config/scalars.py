@@ -1,0 +1,48 @@
+"""Durations and sizes as people write them: `15m` is seconds, `10GiB` is bytes."""
+
+from __future__ import annotations
+
+import re
+from typing import Self
+
+_DURATION = re.compile(r"([0-9]{1,12})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+_SIZE = re.compile(r"([0-9]{1,12})(k|m|g|t)(i?)b", re.IGNORECASE)
+_POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
+
+DURATION_PATTERN = "^[0-9]{1,12}[smhd]$"
+SIZE_PATTERN = "^[0-9]{1,12}[kKmMgGtT][iI]?[bB]$"
+
+
+class Duration(float):
+    """Seconds; `text` is how it was written."""
+
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raise ValueError unless `text` looks like 90s, 15m, 2h or 7d."""
+        match = _DURATION.fullmatch(text)
+        if match is None:
+            raise ValueError(f"`{text}` is not a duration")
+        duration = cls(int(match[1]) * _SECONDS[match[2]])
+        duration.text = text
+        return duration
+
+
+class Size(int):
+    """Bytes; `text` is how it was written. 10gb is decimal, 10GiB is binary."""
+
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raise ValueError unless `text` looks like 10gb or 10GiB."""
+        match = _SIZE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"`{text}` is not a size")
+        base = 1024 if match[3] else 1000
+        size = cls(int(match[1]) * base ** _POWER[match[2].lower()])
+        size.text = text
+        return size

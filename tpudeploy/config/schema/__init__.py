@@ -1,0 +1,74 @@
+"""The reference of the profile format: one frozen model a section, one description a key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tpudeploy.config.schema.base import Form, Section, Text, Version, Words
+from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
+from tpudeploy.config.schema.model import ModelSpec
+from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec
+from tpudeploy.config.schema.serving import ServingSpec
+from tpudeploy.config.schema.tpu import TpuSpec
+from tpudeploy.domain.names import DEPLOYMENT_NAME
+
+Name = Annotated[
+    str, Form(DEPLOYMENT_NAME.pattern, "gemma4-26b-turbo: lower case, digits and dashes, at most 40 characters")
+]
+
+
+class ProfileSpec(Section):
+    """A profile, version 1. Durations: 90s, 15m, 2h, 7d. Sizes: 10gb, 10GiB. Values may hold ${env:NAME}."""
+
+    version: Annotated[Literal[1], Version] = Field(description="Version of this format. Required.", examples=[1])
+    name: Name = Field(
+        description="The deployment's name, ^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$. Required.",
+        examples=["gemma4-26b-turbo"],
+    )
+    extends: Text | Words | None = Field(
+        None,
+        description="Profiles that this one builds on: a path or a list of paths, relative to this file; acyclic, at "
+        "most 5 deep. Maps deep-merge, lists and scalars replace, null deletes. Default: none.",
+        examples=["base.yaml"],
+    )
+    model: ModelSpec = Field(description="What is served. Required: `model.id`.")
+    tpu: TpuSpec = Field(description="The slice. Required: `tpu.type`.")
+    serving: ServingSpec = Field(description="The container and the server in it. Required: `serving.image`.")
+    secrets: dict[str, str] = Field(
+        default_factory=dict,
+        description="Environment variable: Secret Manager secret id, or a full resource name with version. The VM "
+        "reads them at boot with its own identity. Default: none.",
+        examples=[{"HF_TOKEN": "hf-token"}],
+    )
+    placement: PlacementSpec = Field(
+        default_factory=PlacementSpec,
+        description="Where a slice may stand and how it is asked for. Default: on-demand, any zone.",
+    )
+    replicas: int = Field(
+        1,
+        ge=1,
+        le=1000,
+        description="Slices that serve the same. Default: 1.",
+    )
+    lifecycle: LifecycleSpec = Field(
+        default_factory=LifecycleSpec, description="How a deployment changes. Default: its own defaults."
+    )
+    health: HealthSpec = Field(
+        default_factory=HealthSpec,
+        description="When a deployment counts as serving. Default: its own defaults.",
+    )
+
+
+__all__ = [
+    "HealthSpec",
+    "LifecycleSpec",
+    "ModelSpec",
+    "NetworkSpec",
+    "PlacementSpec",
+    "ProfileSpec",
+    "Section",
+    "ServingSpec",
+    "TpuSpec",
+]

@@ -1,0 +1,96 @@
+"""What every section of the format shares: strictness, and types for text of a known form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, Duration, Size
+
+
+class Section(BaseModel):
+    """A mapping of the profile: no key that is not listed, no value of another type, no change after."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Text of a known form. `looks` is an example that a person can follow."""
+
+    pattern: str
+    looks: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^(?:{self.pattern})$"}
+
+    def _check(self, text: str) -> str:
+        if re.fullmatch(self.pattern, text) is None:
+            raise _wrong_form(self.looks)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit, written as text; `read` raises ValueError where the text is no such quantity."""
+
+    read: Callable[[str], float]
+    pattern: str
+    looks: str
+    at_least: float = 1
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "pattern": self.pattern}
+
+    def _check(self, value: object) -> float:
+        if isinstance(value, Duration | Size):
+            return value
+        try:
+            quantity = self.read(value) if isinstance(value, str) else None
+        except ValueError:
+            quantity = None
+        if quantity is None or quantity < self.at_least:
+            raise _wrong_form(self.looks)
+        return quantity
+
+
+class Version:
+    """The whole number 1: a Literal would take true and 1.0 for it."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(Version._check)
+
+    @staticmethod
+    def __get_pydantic_json_schema__(schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"const": 1}
+
+    @staticmethod
+    def _check(value: object) -> int:
+        if type(value) is not int or value != 1:
+            raise _wrong_form("1, the only version there is")
+        return value
+
+
+def _wrong_form(looks: str) -> PydanticCustomError:
+    return PydanticCustomError("form", "not of the form {looks}", {"looks": looks})
+
+
+Text = Annotated[str, Form(r"[\s\S]+", "text that is not empty")]
+Words = Annotated[tuple[Text, ...], Strict(False)]  # noqa: FBT003 - a YAML list arrives as a list, not as a tuple
+Time = Annotated[Duration, Quantity(Duration.parse, DURATION_PATTERN, "90s, 15m, 2h or 7d")]
+Bytes = Annotated[Size, Quantity(Size.parse, SIZE_PATTERN, "10gb (decimal) or 10GiB (binary)")]
+
+Bucket = Annotated[str, Form(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](?:/[^\s]*)?", "gs://bucket/folder")]
+AbsolutePath = Annotated[str, Form(r"/[^\0:\n]*", "/an/absolute/path, without a colon")]

@@ -1,0 +1,52 @@
+"""`lifecycle` and `health`: how a deployment changes, and when it counts as serving."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from tpudeploy.config.scalars import Duration
+from tpudeploy.config.schema.base import Section, Text, Time, Words
+
+
+class LifecycleSpec(Section):
+    prevent_destroy: bool = Field(
+        default=False, description="true: destroy and replace are refused. Default: false. Source: Terraform's word."
+    )
+    update: Literal["in-place", "blue-green"] = Field(
+        "in-place",
+        description="How a serving change is rolled out. Default: in-place; blue-green is not supported yet.",
+    )
+    replace: Literal["create-before-destroy", "destroy-before-create"] = Field(
+        "create-before-destroy",
+        description="How a slice change is rolled out: create-before-destroy needs capacity for both, "
+        "destroy-before-create serves nothing meanwhile. Default: create-before-destroy.",
+    )
+    on_run_end: Literal["release", "renew"] = Field(
+        "release",
+        description="What happens at max_run_duration, when Google deletes the VM. Default: release; renew, which "
+        "asks for the successor early, is not supported yet.",
+    )
+    ignore_changes: Words = Field(
+        default=(),
+        description="Paths whose changes a plan leaves alone, e.g. serving.image. Default: none.",
+        examples=[["serving.image"]],
+    )
+
+
+class HealthSpec(Section):
+    timeout: Time = Field(
+        Duration.parse("45m"),
+        description="From granted to serving; a slice that takes longer is kept, not deleted. Default: 45m.",
+        examples=["45m"],
+    )
+    via: Literal["auto", "external", "internal", "iap", "node"] = Field(
+        "auto",
+        description="From where the endpoint is looked at: its external or internal address, a tunnel through IAP, "
+        "or the node's own word. Default: auto, in that order.",
+    )
+    prompt: Text = Field(
+        "Say hello.",
+        description="What is asked to prove that it serves: a real completion, not only /health. Default: Say hello.",
+    )

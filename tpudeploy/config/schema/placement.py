@@ -1,0 +1,124 @@
+"""`placement`: where a slice may stand, how it is paid for, how it is asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Strict, Tag
+
+from tpudeploy.config.schema.base import Form, Section, Time
+from tpudeploy.domain.names import ZONE
+
+ZoneName = Annotated[str, Form(ZONE.pattern, "us-east5-b")]
+Project = Annotated[str, Form(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "my-project")]
+Reservation = Annotated[
+    str, Form(r"projects/[^/\s]+/locations/[^/\s]+/reservations/[^/\s]+", "projects/P/locations/ZONE/reservations/R")
+]
+ResourceName = Annotated[str, Form(r"[A-Za-z0-9][\w./:-]*", "default, or projects/P/global/networks/N")]
+NetworkTag = Annotated[str, Form(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?", "allow-vllm")]
+ServiceAccount = Annotated[
+    str, Form(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com", "vllm@my-project.iam.gserviceaccount.com")
+]
+ProvisioningModel = Literal["flex-start", "spot", "on-demand", "reserved"]
+
+
+def _any_or_list(value: object) -> str:
+    return "any" if isinstance(value, str) else "list"
+
+
+Zones = Annotated[
+    Annotated[Literal["any"], Tag("any")]
+    | Annotated[tuple[ZoneName, ...], Strict(False), Field(min_length=1), Tag("list")],  # noqa: FBT003 - from a YAML list
+    Discriminator(_any_or_list),
+]
+
+
+class NetworkSpec(Section):
+    network: ResourceName = Field(
+        "default", description="VPC network. Default: default. Source: Cloud TPU's `networkConfig.network`."
+    )
+    subnetwork: ResourceName | None = Field(
+        None,
+        description="Subnetwork. Default: the network's in that region. Source: Cloud TPU's "
+        "`networkConfig.subnetwork`.",
+    )
+    external_ip: bool = Field(
+        default=True,
+        description="Give the VM an external address; without one it needs Private Google Access and a way to the "
+        "hub. Default: true. Source: Cloud TPU's `networkConfig.enableExternalIps`.",
+    )
+    tags: Annotated[tuple[NetworkTag, ...], Strict(False)] = Field(  # noqa: FBT003 - from a YAML list
+        default=(),
+        description="Network tags that firewall rules speak of. Default: none. Source: Cloud TPU's `tags`.",
+    )
+
+
+class PlacementSpec(Section):
+    project: Project | None = Field(
+        None,
+        description="Google Cloud project. Default: GOOGLE_CLOUD_PROJECT, then the credentials' own; only cloud "
+        "commands need it.",
+        examples=["my-project"],
+    )
+    backend: Literal["queued-resource", "gce-instance", "auto"] = Field(
+        "queued-resource",
+        description="Through which service a slice is asked for. Default: queued-resource; the others are not "
+        "supported yet.",
+    )
+    zones: Zones = Field(
+        "any",
+        description="`any`, or zones in order of preference. Default: any, in the catalogue's order.",
+        examples=["any", ["us-east5-b", "europe-west4-a"]],
+    )
+    provisioning: Annotated[tuple[ProvisioningModel, ...], Strict(False)] = Field(  # noqa: FBT003 - from a YAML list
+        ("on-demand",),
+        min_length=1,
+        description="Provisioning models in order of preference. Default: [on-demand], Google's own. Source: Cloud "
+        "TPU's `provisioningModel`.",
+        examples=[["flex-start", "spot"]],
+    )
+    reservation: Reservation | None = Field(
+        None,
+        description="The reservation that `reserved` takes from. Default: none. Source: Cloud TPU's `reservationName`.",
+        examples=["projects/P/locations/us-east5-b/reservations/R"],
+    )
+    max_run_duration: Time | None = Field(
+        None,
+        description="How long a slice may run before Google deletes it, e.g. 12h. Required with flex-start, at most "
+        "7d. Default: no end. Source: Cloud TPU's `runDuration.maxRunDuration`.",
+        examples=["12h"],
+    )
+    valid_until: Time | None = Field(
+        None,
+        description="How long a request may wait before it lapses by itself, e.g. 2h. Default: 2h. Source: Cloud "
+        "TPU's `queueingPolicy.validUntilDuration`.",
+        examples=["2h"],
+    )
+    max_parallel_requests: Annotated[int, Field(ge=1, le=64)] = Field(
+        1,
+        description="At most so many requests wait at once for one replica; each may be granted and billed. "
+        "Default: 1.",
+        examples=[4],
+    )
+    max_price_per_chip_hour: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="USD per chip and hour; pairs of zone and provisioning model with a dearer list price are not "
+        "asked. Default: no limit.",
+        examples=[2.0],
+    )
+    network: NetworkSpec = Field(
+        default_factory=NetworkSpec,
+        description="How the VM is connected. Default: the default network, with an external address.",
+    )
+    service_account: ServiceAccount | None = Field(
+        None,
+        description="The identity that the VM reads secrets and pulls images with. Default: the project's compute "
+        "account. Source: Cloud TPU's `serviceAccount.email`.",
+        examples=["vllm@my-project.iam.gserviceaccount.com"],
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="Labels of the node, for bills and searches; keys that begin with `tpudeploy` are ours. "
+        "Default: none. Source: Cloud TPU's `labels`.",
+        examples=[{"team": "search"}],
+    )

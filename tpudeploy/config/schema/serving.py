@@ -1,0 +1,144 @@
+"""`serving`: the container and the vLLM server in it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from tpudeploy.config.schema.base import AbsolutePath, Bucket, Bytes, Form, Section, Words
+
+_DOMAIN = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_HOST = rf"{_DOMAIN}(?:\.{_DOMAIN})*(?::[0-9]{{1,5}})?"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_TAG = r"(?::[\w][\w.-]{0,127})?"
+_DIGEST = r"(?:@sha256:[0-9a-f]{64})?"
+Image = Annotated[
+    str,
+    Form(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*{_TAG}{_DIGEST}", "vllm/vllm-tpu:v0.32.0, or host/path@sha256:DIGEST"),
+]
+ContainerName = Annotated[str, Form(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}", "vllm-gemma4")]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class ServingSpec(Section):
+    """A key that is not written adds no flag and no variable, except `tensor_parallel_size` and `volumes`."""
+
+    image: Image = Field(
+        description="The container image, by tag or digest. A floating tag is warned about. Required. Source: docker.",
+        examples=["vllm/vllm-tpu:nightly"],
+    )
+    tensor_parallel_size: Count | None = Field(
+        None,
+        description="Chips that one copy of the model is spread over. Default: chips of the slice / "
+        "data_parallel_size. Source: vLLM's --tensor-parallel-size.",
+        examples=[4],
+    )
+    data_parallel_size: Count | None = Field(
+        None,
+        description="Copies of the model in the slice. Default: 1. Source: vLLM's --data-parallel-size.",
+        examples=[1],
+    )
+    dtype: Literal["auto", "bfloat16", "float16", "float32", "half", "float"] | None = Field(
+        None,
+        description="Type of weights and activations. Default: vLLM's (auto). Source: vLLM's --dtype.",
+        examples=["bfloat16"],
+    )
+    kv_cache_dtype: Literal["auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2"] | None = Field(
+        None,
+        description="Type of the KV cache. Default: vLLM's (auto: the model's). Source: vLLM's --kv-cache-dtype.",
+        examples=["fp8"],
+    )
+    hbm_utilization: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Share of HBM for weights and KV cache, 0 < x <= 1; programs and activations live in the rest. "
+        "Default: vLLM's (0.92). Source: vLLM's --gpu-memory-utilization.",
+        examples=[0.9],
+    )
+    block_size: Count | None = Field(
+        None,
+        description="Tokens per KV block. Default: chosen by vLLM from max_model_len and max_num_seqs. Source: "
+        "vLLM's --block-size.",
+        examples=[32],
+    )
+    max_model_len: Count | None = Field(
+        None,
+        description="Prompt and output tokens of one request together. Default: the model's own limit. Source: "
+        "vLLM's --max-model-len.",
+        examples=[16384],
+    )
+    max_num_seqs: Count | None = Field(
+        None,
+        description="Requests that run at once; more wait. Default: vLLM's (256 on v6e). Source: vLLM's "
+        "--max-num-seqs.",
+        examples=[256],
+    )
+    max_num_batched_tokens: Count | None = Field(
+        None,
+        description="Tokens of one step. Default: vLLM's (2048). Source: vLLM's --max-num-batched-tokens.",
+        examples=[4096],
+    )
+    padding_gap: int | None = Field(
+        None,
+        ge=0,
+        le=2**31 - 1,
+        description="Distance in tokens of the padded batch sizes that are compiled; 0 is powers of two. A gap makes "
+        "less padding and more graphs. Default: 0. Source: tpu_inference's VLLM_TPU_BUCKET_PADDING_GAP.",
+        examples=[512],
+    )
+    xla_cache_path: AbsolutePath | None = Field(
+        None,
+        description="Path in the container of the compile cache; it outlives the container only inside a volume. "
+        "Default: vLLM's, on the default volume. Source: VLLM_XLA_CACHE_PATH.",
+        examples=["/dev/shm/vllm_cache"],  # noqa: S108 - a path in the container that a profile may name
+    )
+    xla_cache_bucket: Bucket | None = Field(
+        None,
+        description="Where the compile cache outlives the machine. Default: nowhere. Not supported yet.",
+        examples=["gs://bucket/xla"],
+    )
+    port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="TCP port of the endpoint. Default: 8000. Source: vLLM's --port.",
+        examples=[8000],
+    )
+    shm_size: Bytes | None = Field(
+        None,
+        description="Size of /dev/shm in the container; docker gets it as written, and reads gb as GiB. Default: "
+        "docker's. Source: docker's --shm-size.",
+        examples=["10gb"],
+    )
+    volumes: dict[str, str] | None = Field(
+        None,
+        description="Host path: container path. Default: /var/lib/tpudeploy/hf and /var/lib/tpudeploy/xla for the "
+        "hub and compile caches; {} is none. Source: docker's --volume.",
+        examples=[{"/dev/shm": "/dev/shm"}],  # noqa: S108 - paths that a profile may name
+    )
+    container_name: ContainerName | None = Field(
+        None,
+        description="Name of the container. Default: the deployment's name. Source: docker's --name.",
+        examples=["vllm-gemma4"],
+    )
+    args: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Any other `vllm serve` flag, without dashes; `_` and `-` are the same. true is the flag, false "
+        "its --no- form if vLLM has one, null is not passed, a mapping is one JSON argument, a list is written as "
+        "the flag takes it. Default: none. Source: vLLM's own flags.",
+        examples=[{"enable_prefix_caching": True}],
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        description="Environment variables of the container: plain values only, a secret here is an error. Default: "
+        "none. Source: docker's --env.",
+        examples=[{"HF_HOME": "/dev/shm"}],  # noqa: S108 - a path that a profile may name
+    )
+    setup: Words = Field(
+        default=(),
+        description="Commands that run in the container before it serves, each in a shell of its own; the first that "
+        "fails stops the boot. Default: none.",
+        examples=[["pip install git+https://github.com/huggingface/transformers.git"]],
+    )

@@ -1,0 +1,129 @@
+"""Settings: what a person tells the tool, not the profile. Flags over TPUDEPLOY_* variables over tpudeploy.toml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tpudeploy.config import codes
+from tpudeploy.config.diagnose import did_you_mean, in_order, problem, quoted
+from tpudeploy.config.scalars import Duration
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.patience import Patience
+
+FILE = "tpudeploy.toml"
+_PREFIX = "TPUDEPLOY_"
+_PATIENCE = "patience"
+_TEXTS = ("backend", "project")
+_TIMES = tuple(f"{_PATIENCE}.{time.name}" for time in fields(Patience))
+KEYS = (*_TEXTS, *_TIMES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`backend` is a folder or gs://bucket/prefix; None is the folder beside the profiles.
+
+    `origins` tells of every setting that was made where it came from: `--backend`, `TPUDEPLOY_BACKEND`,
+    `tpudeploy.toml:3:1`.
+    """
+
+    backend: str | None = None
+    project: str | None = None
+    patience: Patience = field(default_factory=Patience)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    value: object
+    at: Location
+
+
+def settings(flags: Mapping[str, str | None], environment: Mapping[str, str], file: bytes = b"") -> Settings:
+    """`flags` by setting, e.g. `patience.grace`; None where a flag was not given. `file` is tpudeploy.toml's content.
+
+    Raise ConfigError with every problem found.
+    """
+    written = {**_from_file(file), **dict(_from_environment(environment)), **dict(_from_flags(flags))}
+    found = [diagnostic for key, made in written.items() for diagnostic in _problems(key, made)]
+    if found:
+        raise ConfigError("The settings have problems", diagnostics=in_order(found))
+    texts = {key: str(made.value) for key, made in written.items() if key in _TEXTS}
+    times = {key.partition(".")[2]: _seconds(made.value) for key, made in written.items() if key in _TIMES}
+    return Settings(
+        backend=texts.get("backend"),
+        project=texts.get("project"),
+        patience=Patience(**{name: seconds for name, seconds in times.items() if seconds is not None}),
+        origins={key: _origin(made.at) for key, made in written.items()},
+    )
+
+
+def variable(key: str) -> str:
+    """The environment twin of a setting: `patience.grace` is TPUDEPLOY_PATIENCE_GRACE."""
+    return _PREFIX + key.replace(".", "_").upper()
+
+
+def _from_flags(flags: Mapping[str, str | None]) -> Iterator[tuple[str, _Written]]:
+    for key, value in flags.items():
+        if value is not None:
+            yield key, _Written(value, Location(file="--" + key.replace(".", "-").replace("_", "-"), line=0, column=0))
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, _Written]]:
+    for key in KEYS:
+        if environment.get(variable(key)):
+            yield key, _Written(environment[variable(key)], Location(file=variable(key), line=0, column=0))
+
+
+def _from_file(content: bytes) -> dict[str, _Written]:
+    import tomllib
+
+    try:
+        text = content.decode("utf-8")
+        tables = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"`{FILE}` is not TOML: {error}") from error
+    return {key: _Written(value, _line_of(key, text)) for key, value in _flat(tables)}
+
+
+def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    for key, value in tables.items():
+        if key == _PATIENCE and isinstance(value, dict):
+            yield from ((f"{key}.{name}", time) for name, time in value.items())
+        else:
+            yield key, value
+
+
+def _line_of(key: str, text: str) -> Location:
+    """Tomllib tells no places: the first line that begins with the key's last word is near enough to find it."""
+    pattern = re.compile(rf"\s*\[?\s*['\"]?(?:{_PATIENCE}\.)?{re.escape(key.rpartition('.')[2])}\b")
+    lines = text.splitlines()
+    number = next((n for n, line in enumerate(lines) if pattern.match(line)), 0)
+    return Location(file=FILE, line=number + 1, column=1, width=len(lines[number].rstrip()), text=lines[number])
+
+
+def _problems(key: str, made: _Written) -> Iterator[Diagnostic]:
+    if key not in KEYS:
+        yield problem(codes.UNKNOWN_KEY, f"Unknown setting {quoted(key)}", made.at, hint=did_you_mean(key, KEYS))
+    elif key in _TEXTS and not isinstance(made.value, str):
+        yield problem(codes.WRONG_TYPE, f"{key} is text", made.at, hint="quote it")
+    elif key in _TIMES and _seconds(made.value) is None:
+        hint = "write seconds, or 90s, 15m, 2h"
+        yield problem(codes.WRONG_FORM, f"{key} is a time above zero", made.at, hint=hint)
+
+
+def _seconds(value: object) -> float | None:
+    """A number of seconds, or a duration as in a profile; None for anything else."""
+    text = str(value)
+    try:
+        seconds = Duration.parse(text) if text[-1:].isalpha() else float(text)
+    except ValueError:
+        return None
+    return float(seconds) if 0 < seconds < float("inf") else None
+
+
+def _origin(at: Location) -> str:
+    return str(at) if at.line else at.file

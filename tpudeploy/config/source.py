@@ -1,0 +1,91 @@
+"""The bytes of a source become text with places; every way in which that can fail is a diagnostic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tpudeploy.config import codes
+from tpudeploy.config.diagnose import problem
+from tpudeploy.config.reader import MAX_BYTES
+from tpudeploy.config.tokens import masked
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+
+# YAML's own line breaks, so that lines here and lines in the parser's marks are the same lines.
+_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+# Written as what is refused, not as what is allowed: ten times quicker to compile.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text with a name. `lines` are for display: what looks like a credential is blotted out in them.
+
+    `first_line` is 1 for a file; a `--set` argument counts its place among its kind.
+    """
+
+    name: str
+    text: str
+    first_line: int = 1
+    lines: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(_BREAK.split(masked(self.text))))
+
+    def location(self, line: int, column: int, width: int = 1) -> Location:
+        """From a line and a column that count from 0."""
+        text = self.lines[line] if line < len(self.lines) else ""
+        return Location(file=self.name, line=self.first_line + line, column=column + 1, width=max(width, 1), text=text)
+
+    def location_of(self, start: int, end: int) -> Location:
+        """From offsets into the text; what spans lines is shown to the end of its first."""
+        line, line_start = 0, 0
+        for match in _BREAK.finditer(self.text, 0, start):
+            line, line_start = line + 1, match.end()
+        stop = _BREAK.search(self.text, start, end)
+        return self.location(line, start - line_start, (stop.start() if stop else end) - start)
+
+
+def decode(name: str, content: bytes) -> Source | Diagnostic:
+    if len(content) > MAX_BYTES:
+        limit = MAX_BYTES // 1024
+        return problem(
+            codes.TOO_LARGE,
+            f"The file is larger than {limit} KiB",
+            Location(file=name, line=1, column=1),
+            hint="a profile is a page of text; is this the right file?",
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _not_text(name, content, error.start)
+    return _without_control(Source(name, text))
+
+
+def argument(name: str, text: str, ordinal: int) -> Source | Diagnostic:
+    """A command-line argument as a source; where the system put bytes in it that are no text, they are found."""
+    return _without_control(Source(name, text, ordinal))
+
+
+def _not_text(name: str, content: bytes, offset: int) -> Diagnostic:
+    before = content[:offset].decode("utf-8-sig", "replace")
+    at = Source(name, before).location_of(len(before), len(before) + 1)
+    return problem(
+        codes.NOT_TEXT,
+        f"Not UTF-8 text: byte 0x{content[offset]:02x}",
+        at,
+        hint="save the file as UTF-8",
+    )
+
+
+def _without_control(source: Source) -> Source | Diagnostic:
+    match = _CONTROL.search(source.text)
+    if match is None:
+        return source
+    at = source.location_of(match.start(), match.end())
+    return problem(
+        codes.CONTROL_CHARACTER,
+        f"Control character U+{ord(match[0]):04X}",
+        Location(file=at.file, line=at.line, column=at.column),
+        hint='a profile is text; inside double quotes such a character is written as an escape, e.g. "\\e"',
+    )

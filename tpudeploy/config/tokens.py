@@ -1,0 +1,36 @@
+"""What looks like a credential, and how it is blotted out of everything that may be printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_KEY_BLOCK = r"-----BEGIN [A-Z ]*PRIVATE KEY(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+
+# Lengths and character classes keep words of the field out: hf_transfer, hf_quantization, disk-1, sk-learn.
+TOKENS = {
+    "a Hugging Face token": r"hf_(?:(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{10,}|[a-z]{14,})",
+    "a GitHub token": r"gh[pousr]_[A-Za-z0-9]{10,}|github_pat_\w{10,}",
+    "a GitLab token": r"glpat-[\w-]{16,}",
+    "a Google API key": r"AIza[\w-]{10,}",
+    "a Google access token": r"ya29\.[\w-]{10,}",
+    "a Google client secret": r"GOCSPX-[\w-]{16,}",
+    "an API key": r"sk-(?=[\w-]*[A-Z0-9])[\w-]{16,}",
+    "an AWS access key": r"A(?:KI|SI)A[A-Z0-9]{16}",
+    "a Slack token": r"xox[abprs]-[\w-]{10,}",
+    "a JSON Web Token": r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}",
+    "a private key": _KEY_BLOCK,
+}
+_ANY = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(f"({pattern})" for pattern in TOKENS.values()) + ")")
+_KINDS = tuple(TOKENS)
+
+
+def tokens_in(text: str) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each stretch that looks like a credential."""
+    for match in _ANY.finditer(text):
+        yield _KINDS[(match.lastindex or 1) - 1], match.start(), match.end()
+
+
+def masked(text: str) -> str:
+    """The text with every such stretch blotted out, character by character: places and lines stay what they are."""
+    return _ANY.sub(lambda match: re.sub(r"[^\r\n\x85\u2028\u2029]", "*", match[0]), text)

@@ -1,0 +1,161 @@
+"""What pydantic found, said in our words at the place where it was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from tpudeploy.catalog import closest, flags
+from tpudeploy.config import codes, core_scalars
+from tpudeploy.config.diagnose import did_you_mean, problem, quoted
+from tpudeploy.config.keys import all_keys, fields_at, section_of
+from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_UNQUOTED = frozenset({"int_type", "float_type", "bool_type"})
+_RANGE: Mapping[str, tuple[str, str]] = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+    "too_short": ("min_length", "at least so many items:"),
+}
+
+
+def translated(error: ValidationError, root: MapNode, deleted: Mapping[Path, Location]) -> Iterator[Diagnostic]:
+    """`deleted` are the keys that a null took away, where a required one is missing because of it."""
+    found = error.errors(include_url=False, include_input=False)
+    # A misspelt required key is one problem, not an unknown key and a missing one.
+    unknown = [finding["loc"] for finding in found if finding["type"] == "extra_forbidden"]
+    suggested = {(*path[:-1], closest(str(path[-1]), fields_at(path[:-1]) or ())) for path in unknown}
+    for finding in found:
+        path = _path(finding["loc"], root)
+        if finding["type"] == "missing":
+            if finding["loc"] not in suggested:
+                yield _missing(finding["loc"], root, deleted)
+        elif finding["type"] == "extra_forbidden":
+            yield unknown_key(finding["loc"], key_location(root, finding["loc"]))
+        else:
+            yield _of_value(finding["type"], finding.get("ctx", {}), path, find(root, path) or root)
+
+
+def unknown_key(path: Path, at: Location | None) -> Diagnostic:
+    word = str(path[-1])
+    return problem(codes.UNKNOWN_KEY, f"Unknown key {quoted(word)}", at, path=path, hint=_meant(path))
+
+
+def _meant(path: Path) -> str:
+    """A key of that section; else the place where a key of that very name belongs; else a flag of vLLM's."""
+    word = str(path[-1])
+    known = fields_at(path[:-1]) or {}
+    elsewhere = next((dotted(key) for key in all_keys() if key[-1] == word.replace("-", "_")), "")
+    if elsewhere:
+        return f'did you mean "{elsewhere}"?'
+    return did_you_mean(word, known) or ("a flag of vLLM's stands under serving.args" if flags.find(word) else "")
+
+
+def _path(loc: tuple[str | int, ...], root: MapNode) -> Path:
+    """Pydantic's location without the names of its own alternatives."""
+    path: Path = ()
+    for part in loc:
+        if find(root, (*path, part)) is not None:
+            path = (*path, part)
+    return path
+
+
+def _missing(path: Path, root: MapNode, deleted: Mapping[Path, Location]) -> Diagnostic:
+    at = deleted.get(path) or key_location(root, path[:-1]) or root.at
+    needed = list(_required(path))
+    example = _field(needed[0]).examples or [""]
+    keys = " and ".join(quoted(dotted(key)) for key in needed)
+    return problem(codes.MISSING_KEY, f"Missing key {keys}", at, path=path, hint=f"add {needed[0][-1]}: {example[0]}")
+
+
+def _field(path: Path) -> FieldInfo:
+    return (fields_at(path[:-1]) or {})[str(path[-1])]
+
+
+def _required(path: Path) -> Iterator[Path]:
+    """The key itself, or those that its section cannot do without."""
+    section = section_of(_field(path))
+    if section is None:
+        yield path
+    else:
+        yield from ((*path, name) for name, field in section.model_fields.items() if field.is_required())
+
+
+def _of_value(kind: str, context: Mapping[str, Any], path: Path, node: Node) -> Diagnostic:
+    if kind in _EXPECTED:
+        message = f"Expected {_EXPECTED[kind]}, got {_shape(node)}"
+        return problem(codes.WRONG_TYPE, message, node.at, path=path, hint=_type_hint(kind, node) or _example(path))
+    if kind in _RANGE:
+        bound, words = _RANGE[kind]
+        message = f"Must be {words} {context[bound]:g}"
+        return problem(codes.OUT_OF_RANGE, message, node.at, path=path, hint=_example(path))
+    if kind == "literal_error":
+        return _not_a_choice(str(context["expected"]), path, node)
+    if kind == "form":
+        message = f"{_shown(node)} is not of the form that is needed"
+        return problem(codes.WRONG_FORM, message, node.at, path=path, hint=f"it looks like {context['looks']}")
+    raise AssertionError(f"the schema raises {kind}, which has no words here")
+
+
+def _example(path: Path) -> str:
+    field = (fields_at(path[:-1]) or {}).get(str(path[-1])) if path else None
+    return f"e.g. {path[-1]}: {field.examples[0]}" if field and field.examples else ""
+
+
+def _not_a_choice(expected: str, path: Path, node: Node) -> Diagnostic:
+    choices = re.findall(r"'([^']*)'", expected) or [expected]
+    word = node.text if isinstance(node, ScalarNode) else ""
+    if isinstance(node, ListNode | MapNode):
+        message = f"Expected one of {', '.join(choices)}, got {_shape(node)}"
+    else:
+        message = f"{quoted(word)} is not one of {', '.join(choices)}"
+    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=did_you_mean(word, choices))
+
+
+def _shape(node: Node) -> str:
+    match node:
+        case ListNode():
+            return "a list"
+        case MapNode():
+            return "a mapping"
+        case ScalarNode(value=bool()):
+            return f"a boolean, {node.text}"
+        case ScalarNode(value=int() | float()):
+            return f"a number, {node.text}"
+        case ScalarNode(value=None):
+            return "nothing"
+        case ScalarNode():
+            return f"text, {quoted(node.text)}"
+
+
+def _shown(node: Node) -> str:
+    return quoted(node.text) if isinstance(node, ScalarNode) else _shape(node)
+
+
+def _type_hint(kind: str, node: Node) -> str:
+    if not isinstance(node, ScalarNode) or node.value is None:
+        return ""
+    if kind == "string_type":
+        return f'quote it: "{node.text}"'
+    if kind == "tuple_type":
+        return f"write a list: [{node.text}]"
+    unquoted = kind in _UNQUOTED and not node.plain and core_scalars.is_literal(node.text)
+    return f"leave out the quotes: {node.text}" if unquoted else ""

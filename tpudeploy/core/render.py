@@ -1,0 +1,108 @@
+"""A deployment and the texts of the templates become the startup script; adapters/assets.py reads the texts.
+
+Only `startup.sh.j2` is a template; the files of `boot/` are plain bash and go in as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+from tpudeploy.core import serving
+from tpudeploy.domain import errors
+from tpudeploy.domain.deployment import Container, Deployment, SecretRef
+
+# A metadata value of Compute Engine holds 262,144 bytes (compute v1, `Metadata.items.value`).
+MAX_SCRIPT_BYTES = 262_144
+# Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN, its end mark included).
+MAX_WORD_BYTES = 131_071
+
+
+def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: str) -> str:
+    """The script Google runs at every boot. `spec` is the fingerprint of the server it starts.
+
+    Raise `errors.ConfigError` where Google or Linux would refuse its size.
+    """
+    environment = Environment(
+        loader=DictLoader(templates),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 -- bash, not HTML: every word of a profile is shell-quoted below
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    script = environment.get_template("startup.sh.j2").render(templates=templates, **_words(deployment, spec))
+    _check_sizes(deployment, script)
+    return script
+
+
+def _words(deployment: Deployment, spec: str) -> dict[str, object]:
+    container = deployment.container
+    return {
+        "spec": shlex.quote(spec),
+        "name": shlex.quote(container.name),
+        "image": shlex.quote(container.image),
+        "port": container.port,
+        "patience": math.ceil(deployment.health.timeout_seconds),
+        "chat": shlex.quote(_ask(deployment, "messages", [{"role": "user", "content": deployment.health.prompt}])),
+        "completion": shlex.quote(_ask(deployment, "prompt", deployment.health.prompt)),
+        "secret_variables": [shlex.quote(ref.variable) for ref in container.secrets],
+        "secret_resources": [shlex.quote(_resource(ref)) for ref in container.secrets],
+        "host_paths": [shlex.quote(host) for host, _ in container.volumes],
+        "docker_run": tuple(_docker_run(container)),
+    }
+
+
+def _docker_run(container: Container) -> Iterator[str]:
+    """`serving.docker_run`, quoted, with `$root` before every host path."""
+    yield from map(shlex.quote, serving.before_volumes(container))
+    for host, inside in container.volumes:
+        yield '-v "$root"' + shlex.quote(f"{host}:{inside}")
+    yield from map(shlex.quote, serving.after_volumes(container))
+
+
+def _ask(deployment: Deployment, key: str, prompt: object) -> str:
+    return json.dumps({"model": serving.served_model(deployment), key: prompt, "max_tokens": 64, "temperature": 0})
+
+
+def _resource(ref: SecretRef) -> str:
+    """The version to read; without a project, the script puts the machine's own before it."""
+    resource = ref.secret if "/" in ref.secret else f"secrets/{ref.secret}"
+    return resource if "/versions/" in resource else f"{resource}/versions/latest"
+
+
+def _check_sizes(deployment: Deployment, script: str) -> None:
+    for what, word in _written(deployment):
+        if _size(word) > MAX_WORD_BYTES:
+            raise errors.ConfigError(
+                f"`{what}` takes {_size(word):,} bytes; Linux passes at most {MAX_WORD_BYTES:,} in one word.",
+                hint="Put the text into a file of the image or of a mounted volume, and name the file.",
+            )
+    if _size(script) > MAX_SCRIPT_BYTES:
+        longest = sorted(_written(deployment), key=lambda pair: _size(pair[1]), reverse=True)[:3]
+        sizes = ", ".join(f"`{what}` ({_size(word):,} bytes)" for what, word in longest)
+        raise errors.ConfigError(
+            f"The startup script takes {_size(script):,} bytes; Google takes at most {MAX_SCRIPT_BYTES:,}.",
+            hint=f"Shorten, or move into a file of the image or of a mounted volume: {sizes}.",
+        )
+
+
+def _written(deployment: Deployment) -> Iterator[tuple[str, str]]:
+    """What a person can shorten, by the profile's own names."""
+    container = deployment.container
+    yield from ((f"serving.setup[{index}]", step) for index, step in enumerate(container.setup))
+    yield from ((f"serving.env.{name}", f"{name}={value}") for name, value in container.environment.items())
+    flag = "model.id"
+    for word in container.serve:
+        if word.startswith("--"):
+            flag = f"serving.args.{word[2:].partition('=')[0].replace('-', '_')}"
+        yield flag, word
+    yield "health.prompt", _ask(deployment, "prompt", deployment.health.prompt)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())

@@ -1,0 +1,175 @@
+"""A profile and the catalogue become a Deployment: every default decided, once, here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tpudeploy import catalog
+from tpudeploy.config.profile import Profile
+from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
+from tpudeploy.core import arguments
+from tpudeploy.core.fingerprint import server_print
+from tpudeploy.core.render import startup_script
+from tpudeploy.domain.accelerator import AcceleratorType, Generation
+from tpudeploy.domain.deployment import (
+    Candidate,
+    Container,
+    Deployment,
+    HealthGoal,
+    Json,
+    Lifecycle,
+    Network,
+    Provisioning,
+    SecretRef,
+    Via,
+)
+from tpudeploy.domain.names import Zone
+
+_GIB = 1024**3
+# Room for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
+_BOOT_DISK_GIB = 200
+_VALID_UNTIL = 2 * 3600.0
+_PORT = 8000
+# vLLM's own places in the container, for the hub's cache and for compiled graphs.
+_VOLUMES = {
+    "/var/lib/tpudeploy/hf": "/root/.cache/huggingface",
+    "/var/lib/tpudeploy/xla": "/root/.cache/vllm/xla_cache",
+}
+
+
+def resolve(profile: Profile, templates: Mapping[str, str], *, project: str | None) -> Deployment:
+    """What must be true. `project` is the fallback where the profile names none.
+
+    Raise `errors.ConfigError` where the startup script would be larger than Google takes.
+    """
+    spec = profile.spec
+    kind = catalog.accelerator_type(spec.tpu.type)
+    if kind is None:
+        raise KeyError(spec.tpu.type)  # the parser has refused unknown types
+    generation = catalog.generation(kind.generation)
+    container = _container(spec, kind)
+    deployment = Deployment(
+        name=spec.name,
+        replicas=spec.replicas,
+        project=spec.placement.project or project,
+        model_id=spec.model.id,
+        accelerator=kind,
+        runtime_version=spec.tpu.runtime_version or generation.runtime_version,
+        boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
+        candidates=tuple(_candidates(spec.placement, generation)),
+        reservation=spec.placement.reservation,
+        max_run_seconds=_seconds(spec.placement.max_run_duration),
+        valid_until_seconds=_seconds(spec.placement.valid_until) or _VALID_UNTIL,
+        network=Network(
+            network=spec.placement.network.network,
+            subnetwork=spec.placement.network.subnetwork,
+            external_ip=spec.placement.network.external_ip,
+            tags=spec.placement.network.tags,
+        ),
+        service_account=spec.placement.service_account,
+        labels=spec.placement.labels,
+        container=container,
+        health=HealthGoal(
+            timeout_seconds=float(spec.health.timeout), via=Via(spec.health.via), prompt=spec.health.prompt
+        ),
+        lifecycle=Lifecycle(
+            prevent_destroy=spec.lifecycle.prevent_destroy,
+            create_before_destroy=spec.lifecycle.replace == "create-before-destroy",
+            ignore_changes=spec.lifecycle.ignore_changes,
+        ),
+        startup_script="",
+        attributes={},
+        origins=profile.origins,
+    )
+    known = replace(deployment, attributes=dict(_attributes(spec, deployment)))
+    return replace(known, startup_script=startup_script(known, templates, server_print(known.attributes)))
+
+
+def _container(spec: ProfileSpec, kind: AcceleratorType) -> Container:
+    serving = spec.serving
+    volumes = _VOLUMES if serving.volumes is None else serving.volumes
+    return Container(
+        name=serving.container_name or spec.name,
+        image=serving.image,
+        serve=arguments.serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind)),
+        setup=serving.setup,
+        environment={**arguments.environment(serving), **serving.env},
+        secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
+        volumes=tuple(volumes.items()),
+        shm_size=serving.shm_size.text if serving.shm_size is not None else None,
+        port=serving.port or _PORT,
+    )
+
+
+def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:
+    return serving.tensor_parallel_size or kind.chips // (serving.data_parallel_size or 1)
+
+
+def _candidates(placement: PlacementSpec, generation: Generation) -> Iterator[Candidate]:
+    """Pairs in the order to ask: the first provisioning model everywhere, then the next; dearer ones left out."""
+    most = placement.max_price_per_chip_hour
+    for model in map(Provisioning, placement.provisioning):
+        for zone in _zones(placement, generation, model):
+            price = catalog.usd_per_chip_hour(generation.name, zone.region, model)
+            if most is None or price is None or price <= most:
+                yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price)
+
+
+def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning) -> tuple[Zone, ...]:
+    if placement.zones != "any":
+        return tuple(map(Zone.parse, placement.zones))
+    if model is Provisioning.RESERVED and placement.reservation is not None:
+        return (Zone.parse(placement.reservation.split("/")[3]),)  # projects/P/locations/Z/reservations/R
+    known = generation.flex_start_zones if model is Provisioning.FLEX_START else generation.zones
+    return tuple(map(Zone.parse, known))
+
+
+def _attributes(spec: ProfileSpec, deployment: Deployment) -> Iterator[tuple[str, Json]]:
+    """The resolved profile, flat. `replicas` is counted beside it; `version`, `name`, `extends` say nothing of one."""
+    decided: dict[str, Any] = {
+        "placement.project": deployment.project,
+        "placement.valid_until": f"{deployment.valid_until_seconds:.0f}s",
+        "serving.container_name": deployment.container.name,
+        "serving.tensor_parallel_size": _tensor_parallel(spec.serving, deployment.accelerator),
+        "serving.volumes": dict(deployment.container.volumes),
+        "tpu.boot_disk_size": f"{deployment.boot_disk_gib}GiB",
+        "tpu.runtime_version": deployment.runtime_version,
+    }
+    tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})
+    for path, value in {**dict(_flat(tree)), **decided}.items():
+        if value is not None and value not in ({}, []):
+            yield path, value
+
+
+# Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).
+_OPEN = {"", "model", "tpu", "serving", "secrets", "placement", "placement.network", "placement.labels", "lifecycle"}
+_OPEN |= {"health", "serving.args", "serving.env"}
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Json]]:
+    for key, value in tree.items():
+        path = f"{prefix}.{key}" if prefix else key
+        if isinstance(value, Mapping) and path in _OPEN:
+            yield from _flat(value, path)
+        else:
+            yield path, _json(value)
+
+
+def _json(value: Any) -> Json:
+    """Quantities as they were written, tuples as lists."""
+    text = getattr(value, "text", None)
+    if isinstance(text, str):
+        return text
+    if isinstance(value, tuple | list):
+        return [_json(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _json(v) for k, v in value.items()}
+    plain: Json = value
+    return plain
+
+
+def _seconds(duration: float | None) -> float | None:
+    return None if duration is None else float(duration)

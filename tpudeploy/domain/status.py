@@ -1,0 +1,34 @@
+"""What `status` shows of one replica: the cloud's word, the machine's, the endpoint's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStatus:
+    """`serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price."""
+
+    address: str
+    state: str
+    slice_name: str = ""
+    zone: str = ""
+    provisioning: str = ""
+    accelerator_type: str = ""
+    cloud: str = ""
+    boot: str = ""
+    serving: bool | None = None
+    detail: str = ""
+    url: str = ""
+    age: float | None = None
+    ends_in: float | None = None
+    usd_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentStatus:
+    """`underway`: who began what, and when, if it has not reached its end."""
+
+    name: str
+    replicas: tuple[ReplicaStatus, ...]
+    underway: str = ""

@@ -1,0 +1,177 @@
+"""How a slice grows up: a timeline on the injected clock, from the queue to a husk.
+
+    CREATING ─queued─▶ WAITING_FOR_RESOURCES ─waiting─▶ PROVISIONING ─provisioning─▶ ACTIVE ─▶ SUSPENDING ─▶ SUSPENDED
+        └─▶ 404 (L2)       └─▶ FAILED (L3, expired)         └─▶ SUSPENDING ─▶ FAILED       └─ delete ─▶ DELETING ─▶ 404
+Words in lower case are Timings. Every function is told the moment it happens at.
+"""
+
+from __future__ import annotations
+
+from tpudeploy.emulator import texts, wire
+from tpudeploy.emulator.cloud import WAITING, Cloud, Node, Operation, QueuedResource
+from tpudeploy.emulator.machines import bring_up, take_down
+
+_DEFAULT_RUN = 7 * 86400.0  # flex-start without maxRunDuration, by a published note
+
+
+def be_born(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal: wire.Status | None) -> None:
+    """`refusal` is what the create operation ends with (L2)."""
+    at = slice_.created_at + slice_.timings.queued
+    if refusal is None:
+        slow = (slice_.told("slow-operation") or {"seconds": 0.0})["seconds"]
+        cloud.later(slice_, at, lambda now: queue(cloud, slice_, now))
+        cloud.agenda.add(
+            at + slow, lambda now: operation.succeed(now, "QueuedResource", {"name": slice_.name, **slice_.body})
+        )
+        return
+
+    def refuse(now: float) -> None:
+        operation.fail(now, refusal)
+        forget(cloud, slice_)
+
+    cloud.later(slice_, at, refuse)
+
+
+def queue(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
+    slice_.enter("ACCEPTED" if "accepted" in slice_.troubles else "WAITING_FOR_RESOURCES")
+    begins, ends = validity(slice_)
+    if ends is not None:
+        cloud.later(slice_, max(at, ends), lambda now: _expire(slice_, now))
+    if "wait-for-ever" not in slice_.troubles:
+        granted = max(at, begins) + slice_.timings.waiting
+        cloud.later(slice_, granted, lambda now: provision(cloud, slice_, now))
+
+
+def validity(slice_: QueuedResource) -> tuple[float, float | None]:
+    """When the request may first be granted, and when it lapses."""
+    policy = slice_.body.get("queueingPolicy", {})
+    interval = policy.get("validInterval", {})
+    begins, ends = slice_.created_at, None
+    if "validAfterDuration" in policy:
+        begins += wire.seconds(policy["validAfterDuration"])
+    if after := policy.get("validAfterTime") or interval.get("startTime"):
+        begins = wire.moment(after)
+    if "validUntilDuration" in policy:
+        ends = slice_.created_at + wire.seconds(policy["validUntilDuration"])
+    if until := policy.get("validUntilTime") or interval.get("endTime"):
+        ends = wire.moment(until)
+    return begins, ends
+
+
+def provision(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
+    if slice_.error is not None and "internal-error" not in slice_.troubles:
+        slice_.enter("FAILED")
+        return
+    slice_.enter("PROVISIONING")
+    _create_nodes(cloud, slice_, at)
+    ends = at + slice_.timings.provisioning
+    if slice_.error is not None:
+        cloud.later(slice_, ends, lambda now: suspend(cloud, slice_, now, then="FAILED"))
+    elif (loop := slice_.told("provisioning-loop")) is not None:
+        cloud.later(slice_, at + loop["every"], lambda now: _flicker(cloud, slice_, now, loop["every"]))
+        cloud.later(slice_, at + loop["for"], lambda now: suspend(cloud, slice_, now))
+    else:
+        cloud.later(slice_, ends, lambda now: activate(cloud, slice_, now))
+
+
+def activate(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
+    slice_.enter("ACTIVE")
+    run = _run_seconds(slice_, at)
+    for node in cloud.nodes_of(slice_):
+        node.ends_at = None if run is None else at + run
+    cloud.later(slice_, at + slice_.timings.node_ready, lambda _now: _ready(cloud, slice_))
+    if run is not None:
+        cloud.later(slice_, at + run, lambda now: suspend(cloud, slice_, now))
+    if (told := slice_.told("preempt")) is not None:
+        cloud.later(slice_, at + told["after"], lambda now: preempt(cloud, slice_, now))
+    if (told := slice_.told("vanish")) is not None:
+        cloud.later(slice_, at + told["after"], lambda _now: drop_nodes(cloud, slice_))
+
+
+def preempt(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
+    """The node says PREEMPTED first; its queued resource follows (how long after is unknown)."""
+    for node in cloud.nodes_of(slice_):
+        node.state = "PREEMPTED"
+        take_down(node)
+    slice_.chapter += 1
+    cloud.later(slice_, at + slice_.timings.preempted, lambda now: suspend(cloud, slice_, now))
+
+
+def suspend(
+    cloud: Cloud, slice_: QueuedResource, at: float, *, initiator: str = "SERVICE", then: str = "SUSPENDED"
+) -> None:
+    slice_.enter("SUSPENDING", initiator=initiator)
+    for node in cloud.nodes_of(slice_):
+        node.state = "PREEMPTED" if node.state == "PREEMPTED" else "DELETING"
+        take_down(node)
+
+    def end(_now: float) -> None:
+        drop_nodes(cloud, slice_)
+        slice_.enter(then, initiator=initiator)
+
+    cloud.later(slice_, at + slice_.timings.suspending, end)
+
+
+def delete(cloud: Cloud, slice_: QueuedResource, operation: Operation, at: float) -> None:
+    slice_.enter("DELETING", initiator="USER")
+    for node in cloud.nodes_of(slice_):
+        node.state = "DELETING"
+        take_down(node)
+
+    def end(now: float) -> None:
+        forget(cloud, slice_)
+        operation.succeed(now, "Empty", {})
+
+    cloud.later(slice_, at + slice_.timings.deleting, end)
+
+
+def forget(cloud: Cloud, slice_: QueuedResource) -> None:
+    drop_nodes(cloud, slice_)
+    slice_.chapter += 1
+    cloud.slices.pop(slice_.name, None)
+
+
+def drop_nodes(cloud: Cloud, slice_: QueuedResource) -> None:
+    for node in tuple(cloud.nodes_of(slice_)):
+        take_down(node)
+        del cloud.nodes[node.name]
+
+
+def _expire(slice_: QueuedResource, at: float) -> None:
+    assert slice_.state in WAITING, at
+    slice_.error = texts.status("expired", {})
+    slice_.enter("FAILED")
+
+
+def _run_seconds(slice_: QueuedResource, at: float) -> float | None:
+    asked = slice_.body.get("runDuration", {})
+    if (told := slice_.told("flex-end")) is not None:
+        return float(told["after"])
+    if "maxRunDuration" in asked:
+        return wire.seconds(asked["maxRunDuration"])
+    if "terminationTime" in asked:
+        return max(0.0, wire.moment(asked["terminationTime"]) - at)
+    return _DEFAULT_RUN if slice_.model == "FLEX_START" else None
+
+
+def _create_nodes(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
+    spec = slice_.body["tpu"]["nodeSpec"][0]["node"]
+    for id_ in slice_.node_ids:
+        name = f"{slice_.parent}/nodes/{id_}"
+        uid = int(cloud.scenario.draw("node", name, at) * 2**62)
+        cloud.nodes[name] = Node(name=name, uid=uid, spec=spec, slice_name=slice_.name, created_at=at)
+
+
+def _flicker(cloud: Cloud, slice_: QueuedResource, at: float, every: float) -> None:
+    if any(True for _ in cloud.nodes_of(slice_)):
+        drop_nodes(cloud, slice_)
+    else:
+        _create_nodes(cloud, slice_, at)
+    cloud.later(slice_, at + every, lambda now: _flicker(cloud, slice_, now, every))
+
+
+def _ready(cloud: Cloud, slice_: QueuedResource) -> None:
+    for node in cloud.nodes_of(slice_):
+        node.state = "READY"
+        node.health = "TIMEOUT" if "never-healthy" in slice_.troubles else "HEALTHY"
+        bring_up(cloud, slice_, node)

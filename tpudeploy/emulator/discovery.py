@@ -1,0 +1,157 @@
+"""Request bodies held against the discovery documents that Google ships with its Python client, read as data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tpudeploy.emulator import wire
+
+VERSIONS = ("v2", "v2alpha1")
+
+# Enums travel as numbers from the typed client. Discovery lists names without numbers; where the numbers are not
+# simply 0, 1, 2 … they stand here (google-cloud-tpu 1.28).
+_NUMBERS: Mapping[str, tuple[int, ...]] = {
+    "AcceleratorConfig.type": (0, 2, 4, 7, 9, 10, 11),
+    "Node.health": (0, 1, 3, 4, 5),
+    "Node.state": (0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16),
+}
+_TYPES: Mapping[str, tuple[type, str]] = {
+    "string": (str, "TYPE_STRING"),
+    "boolean": (bool, "TYPE_BOOL"),
+    "integer": (int, "TYPE_INT32"),
+}
+
+
+@cache
+def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
+    spec = find_spec("googleapiclient")
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError("google-api-python-client is not installed: its discovery documents are needed")
+    documents = Path(spec.submodule_search_locations[0]) / "discovery_cache" / "documents"
+    parsed = json.loads((documents / f"tpu.{version}.json").read_text("utf-8"))
+    found: Mapping[str, Mapping[str, Any]] = parsed["schemas"]
+    return found
+
+
+def accept(body: Any, schema: str, version: str, *, at: str) -> dict[str, Any]:
+    """The body in canonical form: camelCase, enums by name, output-only fields dropped.
+
+    Raise Refusal with Google's 400, which names every problem at once (its wording is UNVERIFIED).
+    """
+    problems: list[str] = []
+    accepted = _Reader(version, problems).message(body, schema, at)
+    if problems:
+        violations = [{"description": problem} for problem in problems]
+        detail = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}
+        raise wire.refuse(3, "\n".join(problems), detail)
+    return accepted
+
+
+def project(body: Mapping[str, Any], schema: str, version: str) -> dict[str, Any]:
+    """What this version of the API can say of `body`; a message that loses all its fields goes too."""
+    properties = schemas(version)[schema].get("properties", {})
+    said = {k: _projected(v, properties[k], version) for k, v in body.items() if k in properties}
+    return {k: v for k, v in said.items() if v != {} or body[k] == {}}
+
+
+def _projected(value: Any, prop: Mapping[str, Any], version: str) -> Any:
+    if "$ref" in prop:
+        return project(value, prop["$ref"], version)
+    if prop.get("type") == "array":
+        return [_projected(item, prop["items"], version) for item in value]
+    return value
+
+
+class _Reader:
+    def __init__(self, version: str, problems: list[str]) -> None:
+        self._version = version
+        self._problems = problems
+
+    def message(self, body: Any, schema: str, at: str) -> dict[str, Any]:
+        if not isinstance(body, dict):
+            self._invalid(at, f"type.googleapis.com/google.cloud.tpu.{self._version}.{schema}", body)
+            return {}
+        properties = schemas(self._version)[schema].get("properties", {})
+        accepted = {}
+        for written, value in body.items():
+            name = written if written in properties else _camel(written)
+            prop = properties.get(name)
+            if prop is None:
+                self._problems.append(
+                    f"Invalid JSON payload received. Unknown name \"{written}\" at '{at}': Cannot find field."
+                )
+            elif value is not None and not prop.get("readOnly"):
+                accepted[name] = self._value(value, prop, f"{at}.{_snake(name)}", f"{schema}.{name}")
+        return accepted
+
+    def _value(self, value: Any, prop: Mapping[str, Any], at: str, field: str) -> Any:
+        if "$ref" in prop:
+            return self.message(value, prop["$ref"], at)
+        if "enum" in prop:
+            return self._enum(value, prop["enum"], at, field)
+        match prop.get("type"):
+            case "array":
+                return self._array(value, prop["items"], at, field)
+            case "object":
+                return self._map(value, prop["additionalProperties"], at, field)
+            case _:
+                return self._scalar(value, prop, at)
+
+    def _array(self, value: Any, items: Mapping[str, Any], at: str, field: str) -> list[Any]:
+        listed = value if isinstance(value, list) else [value]  # proto3 JSON takes one for a list of one
+        return [self._value(item, items, f"{at}[{i}]", field) for i, item in enumerate(listed)]
+
+    def _map(self, value: Any, values: Mapping[str, Any], at: str, field: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self._invalid(at, "TYPE_MESSAGE", value)
+            return {}
+        return {key: self._value(item, values, f"{at}[{key}]", field) for key, item in value.items()}
+
+    def _enum(self, value: Any, names: list[str], at: str, field: str) -> Any:
+        numbers = _NUMBERS.get(field, tuple(range(len(names))))
+        by_number = dict(zip(numbers, names, strict=True))
+        name = by_number.get(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        if name not in names:
+            kind = _snake(field.rpartition(".")[2]).title().replace("_", "")
+            owner = field.rpartition(".")[0]
+            self._invalid(at, f"type.googleapis.com/google.cloud.tpu.{self._version}.{owner}.{kind}", value)
+        return name
+
+    def _scalar(self, value: Any, prop: Mapping[str, Any], at: str) -> Any:
+        form = prop.get("format")
+        if form == "int64" and isinstance(value, int | str) and re.fullmatch(r"-?\d+", str(value)):
+            return str(value)
+        kind = prop.get("type", "string")
+        if form == "int64" or type(value) is not _TYPES[kind][0]:
+            self._invalid(at, _TYPES[kind][1], value)
+        elif form in _PARSERS:
+            self._formatted(str(value), form, at)
+        return value
+
+    def _formatted(self, value: str, form: str, at: str) -> None:
+        parse, kind = _PARSERS[form]
+        try:
+            parse(value)
+        except ValueError:
+            self._invalid(at, f"type.googleapis.com/google.protobuf.{kind}", value)
+
+    def _invalid(self, at: str, kind: str, value: Any) -> None:
+        self._problems.append(f"Invalid value at '{at}' ({kind}), {json.dumps(value)}")
+
+
+_PARSERS = {"google-duration": (wire.seconds, "Duration"), "google-datetime": (wire.moment, "Timestamp")}
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: f"_{m[1].lower()}", name)

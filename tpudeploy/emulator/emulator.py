@@ -1,0 +1,117 @@
+"""A running emulator: the object that tests and the command line hold."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from tpudeploy.emulator import aging
+from tpudeploy.emulator.clock import Clock, VirtualClock
+from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.server import Server
+from tpudeploy.emulator.service import Request, Service
+from tpudeploy.emulator.trouble import Trouble
+
+FOLDER = "tpudeploy-emulator-"  # and the process id: who removes what a killed one left
+_TICK = 0.1  # how late a real machine may boot
+
+
+class Emulator:
+    """`host` is what TPU_EMULATOR_HOST takes. Time is `clock`'s; `close` leaves no process, socket or file behind."""
+
+    def __init__(self, *, clock: Clock, scenario: Scenario, port: int = 0) -> None:
+        self.clock = clock
+        self._folder = Path(mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        self._cloud = Cloud(clock=clock, scenario=scenario, folder=self._folder)
+        self._service = Service(self._cloud)
+        self._ended = threading.Event()
+        self._ticker: threading.Thread | None = None
+        sleep = clock.sleep if isinstance(clock, VirtualClock) else self._nap
+        try:
+            self._server = Server(port, self._service.answer, sleep=sleep)
+        except OSError:
+            shutil.rmtree(self._folder)
+            raise
+        self.host = f"127.0.0.1:{self._server.port}"
+        if isinstance(clock, VirtualClock):
+            clock.on_advance.append(self.settle)
+        else:
+            self._ticker = threading.Thread(target=self._tick, name="emulator-clock", daemon=True)
+            self._ticker.start()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a child process needs to find this emulator."""
+        return {"TPU_EMULATOR_HOST": self.host}
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return tuple(self._service.requests)
+
+    def live(self) -> Mapping[str, Mapping[str, str]]:
+        """Every queued resource there is, husks too: zone to name to state."""
+        with self._cloud.lock:
+            self._cloud.age()
+            found: dict[str, dict[str, str]] = defaultdict(dict)
+            for slice_ in self._cloud.slices.values():
+                found[slice_.zone][slice_.id] = slice_.state
+            return dict(found)
+
+    def billed(self) -> tuple[str, ...]:
+        """Names of the nodes that cost money now."""
+        with self._cloud.lock:
+            self._cloud.age()
+            return tuple(sorted(n.name.rpartition("/")[2] for n in self._cloud.nodes.values() if n.is_billed))
+
+    def preempt(self, name: str) -> None:
+        """Take the machines of every ACTIVE slice of this name. Raise KeyError where there is none."""
+        with self._cloud.lock:
+            self._cloud.age()
+            struck = [s for s in self._cloud.slices.values() if s.id == name and s.state == "ACTIVE"]
+            for slice_ in struck:
+                aging.preempt(self._cloud, slice_, self.clock.now())
+        if not struck:
+            raise KeyError(name)
+
+    def script(self, fault: Mapping[str, Any]) -> None:
+        """Add a row of trouble. Raise ValueError for one that cannot be played."""
+        with self._cloud.lock:
+            self._cloud.troubles.append(Trouble.parse(fault))
+
+    def settle(self) -> None:
+        """Age everything up to now, and let every machine come as far as time allows."""
+        self._cloud.age()
+        with self._cloud.lock:
+            hosts = [host for node in self._cloud.nodes.values() for host in node.hosts]
+        for host in hosts:
+            host.settle()
+
+    def log(self, name: str, worker: int = 0) -> str:
+        """What the startup script of node `name` printed."""
+        with self._cloud.lock:
+            found = [n for n in self._cloud.nodes.values() if n.name.endswith(f"/nodes/{name}")]
+        return found[0].hosts[worker].log()
+
+    def close(self) -> None:
+        if isinstance(self.clock, VirtualClock):
+            self.clock.on_advance.remove(self.settle)
+        self._ended.set()
+        if self._ticker is not None:
+            self._ticker.join()
+        self._server.close()
+        self._cloud.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _nap(self, seconds: float) -> None:
+        self._ended.wait(seconds)
+
+    def _tick(self) -> None:
+        while not self._ended.wait(_TICK):
+            self._cloud.age()

@@ -1,0 +1,102 @@
+"""Trouble that a scenario can script: one row a fault, what it does and what it may be told.
+
+`cause:` rows refuse a request (the text and its layer stand in texts.py); the others are told apart by `kind`:
+life  how a slice that was taken grows up      call  what happens to one HTTP call
+Durations in seconds of the emulator's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tpudeploy.emulator.machine.facts import Behaviour
+
+CREATE = "queuedResources.create"
+DELETE = "queuedResources.delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """`method` is the call it strikes unless a row says otherwise; `options` what a row may set, with defaults."""
+
+    what: str
+    kind: str
+    method: str = CREATE
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _refusal(what: str, method: str = CREATE) -> Fault:
+    """`layer` L1, L2, L3 overrides where it shows, `message` and `code` what it says, `limit` the number in it."""
+    options = {"layer": None, "message": "", "code": None, "limit": 0, "quota": ""}
+    return Fault(what=what, kind="refusal", method=method, options=options)
+
+
+_LIFE = "life"
+_CALL = "call"
+
+FAULTS: Mapping[str, Fault] = {
+    # refusals: name = row of texts.CAUSES
+    "stockout": _refusal("no capacity in the zone"),
+    "insufficient-capacity": _refusal("no capacity, in other words"),
+    "reserved-stockout": _refusal("reservation wording, also seen without a reservation"),
+    "internal-error": _refusal("code 13: PROVISIONING, SUSPENDING, FAILED"),
+    "quota-zero": _refusal("quota limit 0 in the region"),
+    "quota-exhausted": _refusal("quota used up in the region"),
+    "ip-quota": _refusal("no external address left, found late"),
+    "rate-limit": _refusal("too many creates a minute"),
+    "zone-unsupported": _refusal("the zone has no TPUs"),
+    "type-unsupported": _refusal("the zone has TPUs, not this type"),
+    "model-unsupported": _refusal("this provisioning model is not offered for the type there"),
+    "no-queueing": _refusal("the type cannot be queued for there"),
+    "too-big": _refusal("more chips than one request may ask for"),
+    "queue-closed": _refusal("code 7 that is not IAM: this queue is not for us"),
+    "reservation-missing": _refusal("only reservations are served there"),
+    "iam-denied": _refusal("the caller lacks a role", "*"),
+    "api-off": _refusal("the API is not enabled", "*"),
+    "location-denied": _refusal("the zone is not for this project", "*"),
+    "no-subnetwork": _refusal("the network has no subnetwork there"),
+    "unavailable": _refusal("503, nothing carried out", "*"),
+    "backend-error": _refusal("500, nothing carried out", "*"),
+    # lives
+    "accepted": Fault(what="waits in ACCEPTED, the old name of the queue", kind=_LIFE),
+    "wait-for-ever": Fault(what="stays in the queue", kind=_LIFE),
+    "provisioning-loop": Fault(
+        what="stays PROVISIONING, its node comes and goes every `every`; given up after `for`",
+        kind=_LIFE,
+        options={"every": 60.0, "for": 2700.0},
+    ),
+    "preempt": Fault(
+        what="reclaimed `after` it became ACTIVE: PREEMPTED, then gone", kind=_LIFE, options={"after": 600.0}
+    ),
+    "flex-end": Fault(what="run ends `after` ACTIVE, whatever was asked", kind=_LIFE, options={"after": 600.0}),
+    "vanish": Fault(
+        what="the node is gone `after` ACTIVE, the queued resource says nothing", kind=_LIFE, options={"after": 600.0}
+    ),
+    "never-healthy": Fault(what="the node's health stays TIMEOUT", kind=_LIFE),
+    "hidden": Fault(what="taken, but every look says 404 for `seconds`", kind=_LIFE, options={"seconds": 70.0}),
+    "slow-operation": Fault(what="the create operation ends `seconds` late", kind=_LIFE, options={"seconds": 300.0}),
+    "timings": Fault(
+        what="other timings for this slice",
+        kind=_LIFE,
+        options=dict.fromkeys(("queued", "waiting", "provisioning", "node_ready", "boot", "suspending", "deleting")),
+    ),
+    "boot": Fault(
+        what="how its machine boots: fields of Behaviour",
+        kind=_LIFE,
+        options={row.name: None for row in fields(Behaviour)},
+    ),
+    # calls
+    "lost-reply": Fault(
+        what="carried out, the connection is reset before the reply; `close` ends it politely (httplib2 then resends)",
+        kind=_CALL,
+        options={"close": False},
+    ),
+    "connection-refused": Fault(
+        what="the connection is reset, nothing carried out", kind=_CALL, method="*", options={"close": False}
+    ),
+    "already-exists": Fault(what="carried out, the reply is 409", kind=_CALL),
+    "slow": Fault(what="the reply takes `seconds`", kind=_CALL, method="*", options={"seconds": 30.0}),
+    "delete-refused": Fault(what="accepted, the delete operation fails a little later", kind=_CALL, method=DELETE),
+}

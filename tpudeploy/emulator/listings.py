@@ -1,0 +1,100 @@
+"""Locations, accelerator types, runtime versions: the catalogue, as Google lists it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpudeploy import catalog
+from tpudeploy.catalog.generations import GENERATIONS
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.emulator import texts, wire
+from tpudeploy.emulator.call import Call, page
+from tpudeploy.emulator.cloud import Cloud
+
+# The old general runtime is offered too: a wrong but valid choice, as with Google.
+RUNTIMES = (*(generation.runtime_version for generation in GENERATIONS), "tpu-ubuntu2204-base")
+# AcceleratorConfig.type of a generation.
+CONFIG_TYPES = {"v6e": "V6E", "v5e": "V5LITE_POD"}
+
+
+def zones(cloud: Cloud) -> tuple[str, ...]:
+    known = {zone for generation in GENERATIONS for zone in generation.zones} | set(cloud.scenario.offers)
+    return tuple(sorted(known | {slice_.zone for slice_ in cloud.slices.values()}))
+
+
+def offered(cloud: Cloud, zone: str) -> tuple[str, ...]:
+    """Types in a zone. A generation whose zones nobody has researched is offered wherever it is asked for."""
+    if zone in cloud.scenario.offers:
+        return cloud.scenario.offers[zone]
+    return tuple(t.name for g in GENERATIONS if zone in g.zones or not g.zones for t in g.types)
+
+
+def get_location(cloud: Cloud, call: Call) -> dict[str, Any]:
+    _check_zone(cloud, call)
+    return _location(call.project, call.zone)
+
+
+def list_locations(cloud: Cloud, call: Call) -> dict[str, Any]:
+    return page(call, "locations", zones(cloud), lambda zone: _location(call.project, zone))
+
+
+def get_type(cloud: Cloud, call: Call) -> dict[str, Any]:
+    _check_zone(cloud, call)
+    return _one(
+        cloud, call, {_type(call.zone, t, call)["name"]: _type(call.zone, t, call) for t in _types(cloud, call.zone)}
+    )
+
+
+def list_types(cloud: Cloud, call: Call) -> dict[str, Any]:
+    rows = [(zone, t) for zone in _asked_zones(cloud, call) for t in _types(cloud, zone)]
+    return page(call, "acceleratorTypes", rows, lambda row: _type(*row, call))
+
+
+def get_runtime(cloud: Cloud, call: Call) -> dict[str, Any]:
+    _check_zone(cloud, call)
+    return _one(cloud, call, {_runtime(call.zone, r, call)["name"]: _runtime(call.zone, r, call) for r in RUNTIMES})
+
+
+def list_runtimes(cloud: Cloud, call: Call) -> dict[str, Any]:
+    rows = [(zone, runtime) for zone in _asked_zones(cloud, call) for runtime in RUNTIMES]
+    return page(call, "runtimeVersions", rows, lambda row: _runtime(*row, call))
+
+
+def _types(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
+    names = offered(cloud, zone)
+    return tuple(t for t in catalog.accelerator_types() if t.name in names)
+
+
+def _asked_zones(cloud: Cloud, call: Call) -> tuple[str, ...]:
+    if call.zone == "-":
+        return zones(cloud)
+    _check_zone(cloud, call)
+    return (call.zone,)
+
+
+def _check_zone(cloud: Cloud, call: Call) -> None:
+    if call.zone not in zones(cloud):
+        raise wire.Refusal(texts.status("location-denied", {"zone": call.zone}))
+
+
+def _one(cloud: Cloud, call: Call, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    if call.name not in found:
+        raise cloud.not_found(call.name)
+    return found[call.name]
+
+
+def _location(project: str, zone: str) -> dict[str, Any]:
+    labels = {"cloud.googleapis.com/region": zone.rpartition("-")[0]}
+    return {"name": f"projects/{project}/locations/{zone}", "locationId": zone, "labels": labels}
+
+
+def _type(zone: str, type_: AcceleratorType, call: Call) -> dict[str, Any]:
+    return {
+        "name": f"projects/{call.project}/locations/{zone}/acceleratorTypes/{type_.name}",
+        "type": type_.name,
+        "acceleratorConfigs": [{"type": CONFIG_TYPES[type_.generation], "topology": type_.topology}],
+    }
+
+
+def _runtime(zone: str, runtime: str, call: Call) -> dict[str, Any]:
+    return {"name": f"projects/{call.project}/locations/{zone}/runtimeVersions/{runtime}", "version": runtime}

@@ -1,0 +1,30 @@
+"""The commands that a node answers itself instead of the system: name → function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tpudeploy.emulator.machine.commands.call import Call, Outcome
+from tpudeploy.emulator.machine.commands.curl import curl
+from tpudeploy.emulator.machine.commands.docker import docker
+from tpudeploy.emulator.machine.commands.host import apt_get, date, hostname, nothing, sleep
+
+COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
+    "apt": apt_get,
+    "apt-get": apt_get,
+    "curl": curl,
+    "date": date,
+    "docker": docker,
+    "hostname": hostname,
+    "journalctl": nothing,
+    "logger": nothing,
+    "modprobe": nothing,
+    "service": nothing,
+    "sleep": sleep,
+    "sync": nothing,
+    "sysctl": nothing,
+    "systemctl": nothing,
+    "usermod": nothing,
+}
+
+__all__ = ["COMMANDS", "Call", "Outcome"]

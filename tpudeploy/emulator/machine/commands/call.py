@@ -1,0 +1,41 @@
+"""One call of a shim: the words it was given, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tpudeploy.emulator.machine.node import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """`given` is standard input, where the words ask for it; `folder` is where the script stood."""
+
+    node: Node
+    name: str
+    words: tuple[str, ...]
+    folder: str = "/"
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    given: bytes = field(default=b"", repr=False)
+
+    def file(self, name: str) -> Path | None:
+        """The file that a word names, or None where it is not the node's: nothing outside its root is touched."""
+        path = Path(self.folder) / name
+        return path if self.node.root.holds(path) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    code: int
+    output: bytes = b""
+    errors: bytes = b""
+
+
+def done(output: str) -> Outcome:
+    return Outcome(0, output.encode())
+
+
+def failed(code: int, errors: str) -> Outcome:
+    return Outcome(code, b"", errors.encode())

@@ -1,0 +1,138 @@
+"""`curl` as a startup script calls it, on the node's clock and within the node's world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from tpudeploy.emulator.machine import internet
+from tpudeploy.emulator.machine.commands.call import Call, Outcome
+from tpudeploy.emulator.machine.commands.curl_options import CurlError, Options
+from tpudeploy.emulator.machine.web import Request, Response
+
+TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
+FIRST_ERROR = 400
+DEFAULT_SECONDS = 300.0
+
+
+def curl(call: Call) -> Outcome:
+    options = Options(read=lambda name: _read(call, name))
+    try:
+        options.take(list(call.words))
+        if not options.urls:
+            raise CurlError(2, "no URL specified")  # noqa: TRY301 - one door for every refusal
+        return _with_retries(call, options)
+    except CurlError as error:
+        return _refused(error, options)
+
+
+def _with_retries(call: Call, options: Options) -> Outcome:
+    left = int(options.values.get("retry", "0"))
+    delay = 1.0
+    while True:
+        try:
+            response = _fetch(call, options)
+        except CurlError as error:
+            if not left or not _is_transient(error, options):
+                raise
+        else:
+            again = response.status in TRANSIENT or (
+                "retry-all-errors" in options.switches and "fail" in options.switches and response.status >= FIRST_ERROR
+            )
+            if not left or not again:
+                return _deliver(call, options, response)
+        call.node.pause(options.seconds("retry-delay", delay) or delay)
+        left, delay = left - 1, delay * 2
+
+
+def _is_transient(error: CurlError, options: Options) -> bool:
+    refused, timed_out = error.code == 7, error.code == 28  # noqa: PLR2004 - curl's numbers
+    return timed_out or "retry-all-errors" in options.switches or (refused and "retry-connrefused" in options.switches)
+
+
+def _fetch(call: Call, options: Options) -> Response:
+    url = urlsplit(options.urls[0] if "://" in options.urls[0] else f"http://{options.urls[0]}")
+    data = b"&".join(options.data) if options.data else b""
+    as_query = "get" in options.switches
+    query = url.query + ("&" if url.query and as_query and data else "") + (data.decode() if as_query else "")
+    request = Request(
+        method=_method(options, has_body=bool(options.data) and not as_query),
+        path=url.path or "/",
+        query=dict(parse_qsl(query, keep_blank_values=True)),
+        headers=_headers(options),
+        body=b"" if as_query else data,
+    )
+    try:
+        return internet.exchange(call.node, url, request, seconds=options.seconds("max-time", DEFAULT_SECONDS))
+    except internet.UnknownHost as error:
+        raise CurlError(6, f"Could not resolve host: {error}") from error
+    except ConnectionRefusedError as error:
+        place = f"{url.hostname} port {url.port or 80}"
+        raise CurlError(7, f"Failed to connect to {place} after 0 ms: Couldn't connect to server") from error
+    except ConnectionError as error:
+        raise CurlError(56, "Recv failure: Connection reset by peer") from error
+    except TimeoutError as error:
+        raise CurlError(28, "Operation timed out") from error
+
+
+def _method(options: Options, *, has_body: bool) -> str:
+    if "head" in options.switches:
+        return "HEAD"
+    return options.values.get("request") or ("POST" if has_body else "GET")
+
+
+def _headers(options: Options) -> Mapping[str, str]:
+    headers = {"user-agent": options.values.get("user-agent", "curl/8"), "accept": "*/*"}
+    if options.data:
+        headers["content-type"] = "application/x-www-form-urlencoded"
+    for line in options.headers:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return headers
+
+
+def _deliver(call: Call, options: Options, response: Response) -> Outcome:
+    wrong = response.status >= FIRST_ERROR
+    body = b"" if wrong and "fail" in options.switches else response.body
+    code = 22 if wrong and {"fail", "fail-with-body"} & options.switches else 0
+    if {"include", "head"} & options.switches:
+        head = "".join(f"{name}: {value}\r\n" for name, value in response.headers.items())
+        body = f"HTTP/1.1 {response.status}\r\n{head}\r\n".encode() + (b"" if "head" in options.switches else body)
+    output = _stored(call, options.values.get("output", "-"), body) + _written(options, response.status)
+    if code == 0:
+        return Outcome(0, output)
+    error = CurlError(code, f"The requested URL returned error: {response.status}")
+    return Outcome(code, output, _refused(error, options).errors)
+
+
+def _stored(call: Call, name: str, body: bytes) -> bytes:
+    if name == "-":
+        return body
+    if name != "/dev/null":
+        path = call.file(name)
+        if path is None or not path.parent.is_dir():
+            raise CurlError(23, f"Failed to open the file {name}: not in the node's root")
+        path.write_bytes(body)
+    return b""
+
+
+def _written(options: Options, status: int) -> bytes:
+    template = options.values.get("write-out", "")
+    for name in ("http_code", "response_code"):
+        template = template.replace(f"%{{{name}}}", f"{status:03d}")
+    return template.replace("\\n", "\n").replace("\\t", "\t").encode()
+
+
+def _refused(error: CurlError, options: Options) -> Outcome:
+    silent = "silent" in options.switches and "show-error" not in options.switches
+    output = _written(options, 0) if error.code != 22 else b""  # noqa: PLR2004 - there the answer's own was written
+    return Outcome(error.code, output, b"" if silent else f"curl: ({error.code}) {error}\n".encode())
+
+
+def _read(call: Call, name: str) -> bytes:
+    if name in {"-", "/dev/stdin"} or name.startswith("/dev/fd/"):
+        return call.given
+    path = call.file(name)
+    if path is None or not path.is_file():
+        raise CurlError(26, f"Failed to open {name}")
+    return path.read_bytes()

@@ -1,0 +1,80 @@
+"""One container: what it was asked for, and the stand-in process that is all it ever runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tpudeploy
+from tpudeploy.emulator.machine.docker.run_options import RunOptions
+
+PARENT = str(Path(tpudeploy.__file__).parent.parent)
+START = "import sys; sys.path.insert(0, sys.argv[1]); from tpudeploy.emulator.machine.vllm.main import run; run()"
+GRACE = 5.0  # real seconds that a stopped stand-in has before it is killed
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Container:
+    """`environment` is complete, secrets and all: it lives in memory and in the stand-in's pipe, never on disk.
+
+    `says` is what the stand-in last told the node: "starting", "asleep" or "serving".
+    """
+
+    id: str
+    name: str
+    options: RunOptions
+    environment: Mapping[str, str]
+    task: Mapping[str, Any]
+    place: tuple[str, int] | None
+    port: int | None
+    log_file: Path
+    created: float
+    says: str = "starting"
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> None:
+        self.says = "starting"
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-c", START, PARENT],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env={"LANG": "C.UTF-8"},
+                cwd=self.log_file.parent,
+                start_new_session=True,
+            )
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(self.task).encode() + b"\n")
+        self.process.stdin.flush()  # the pipe stays open: its end is ours, and the stand-in dies with it
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs. A signal counts as a shell counts it."""
+        code = self.process.poll() if self.process else 0
+        return 128 - code if code is not None and code < 0 else code
+
+    @property
+    def is_running(self) -> bool:
+        return self.exit_code is None
+
+    def stop(self, *, kill: bool = False) -> None:
+        if self.process is None:
+            return
+        if self.is_running:
+            self.process.kill() if kill else self.process.terminate()
+        try:
+            self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def log(self) -> bytes:
+        return self.log_file.read_bytes()

@@ -1,0 +1,198 @@
+"""The docker daemon of a node: its images, its registries' logins, its containers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from tpudeploy.emulator.machine.addresses import Addresses
+from tpudeploy.emulator.machine.docker.container import Container
+from tpudeploy.emulator.machine.docker.run_options import RunOptions
+from tpudeploy.emulator.machine.docker.serve import find_serve
+from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.root import Root
+from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Sleepers
+
+PATIENCE = 20.0  # real seconds for a stand-in to say where it is
+NOT_RUN = "exec: {word!r}: the emulator runs no image; it stands in for `vllm serve` alone"
+SETUP_FAILED = "ERROR: a setup step failed, because the emulator's scenario says so"
+
+
+class DaemonError(Exception):
+    """What the daemon answers to its client: `Error response from daemon: …`."""
+
+
+class Daemon:
+    def __init__(
+        self, facts: Facts, behaviour: Behaviour, root: Root, sleepers: Sleepers, addresses: Addresses
+    ) -> None:
+        self._facts = facts
+        self._behaviour = behaviour
+        self._root = root
+        self._sleepers = sleepers
+        self._addresses = addresses
+        self._control: Mapping[str, Any] = {}
+        self._lock = threading.RLock()
+        self._failures_left = behaviour.image_pull_failures
+        self._containers: dict[str, Container] = {}
+        self._made = 0
+        self.images: set[str] = set()
+        self.registries: set[str] = set()
+
+    def connect(self, port: int, key: str) -> None:
+        """Where stand-ins find the node's server."""
+        self._control = {"port": port, "key": key}
+
+    def pull(self, image: str) -> None:
+        registry = _registry(image)
+        if registry.endswith(".pkg.dev") and registry not in self.registries:
+            raise DaemonError(f"Head https://{registry}/v2/: denied: Unauthenticated request.")
+        self._sleepers.sleep(SCRIPT, self._behaviour.image_pull)
+        with self._lock:
+            if self._failures_left:
+                self._failures_left -= 1
+                raise DaemonError(f"Get https://{registry}/v2/: net/http: TLS handshake timeout")
+            self.images.add(image)
+
+    def create(self, options: RunOptions, words: tuple[str, ...], caller: Mapping[str, str]) -> Container:
+        with self._lock:
+            if options.name and options.name in self._containers:
+                raise DaemonError(
+                    f'Conflict. The container name "/{options.name}" is already in use by container '
+                    f'"{self._containers[options.name].id}". You have to remove (or rename) that container.'
+                )
+            container = self._new(options, caller)
+            self._containers[container.name] = container
+        self._record(container, words)
+        container.start()
+        return container
+
+    def find(self, reference: str) -> Container:
+        with self._lock:
+            for container in self._containers.values():
+                if reference in {container.name, f"/{container.name}"} or (
+                    len(reference) >= 12 and container.id.startswith(reference)  # noqa: PLR2004 - docker's short id
+                ):
+                    return container
+        raise DaemonError(f"No such container: {reference}")
+
+    def containers(self) -> tuple[Container, ...]:
+        with self._lock:
+            return tuple(self._containers.values())
+
+    def remove(self, container: Container) -> None:
+        container.stop(kill=True)
+        with self._lock:
+            self._containers.pop(container.name, None)
+        container.log_file.unlink(missing_ok=True)
+        container.log_file.with_suffix(".json").unlink(missing_ok=True)
+
+    def kill_all(self) -> None:
+        for container in self.containers():
+            container.stop(kill=True)
+
+    def listening(self, port: int) -> tuple[str, int] | None:
+        """Where the node's own curl finds the server of its port, or None."""
+        running = (c for c in self.containers() if c.port == port and c.is_running)
+        return next((c.place for c in running), None)
+
+    def heard(self, message: Mapping[str, Any]) -> None:
+        """A stand-in says where it is: `asleep` until a moment (we return then), or `serving`."""
+        container = self.find(message["container"])
+        container.says = message["says"]
+        if message["says"] == "asleep":
+            until = message["until"]
+            self._sleepers.sleep_until(container.id, float("inf") if until is None else until)
+            container.says = "starting"
+
+    def has_caught_up(self) -> bool:
+        """Every stand-in serves, is gone, or waits for time that has not come."""
+        return all(self._is_settled(container) for container in self.containers())
+
+    def catch_up(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while not self.has_caught_up() and not self._sleepers.stopped.wait(TICK / 4):
+            if time.monotonic() > end:
+                raise TimeoutError("a stand-in did not say where it is; its log is in `docker logs`")
+
+    def _is_settled(self, container: Container) -> bool:
+        naps = self._sleepers.naps(container.id)
+        return container.says == "serving" or (bool(naps) and all(naps)) or not container.is_running
+
+    def _new(self, options: RunOptions, caller: Mapping[str, str]) -> Container:
+        self._made += 1
+        seed = f"{self._facts.node}/{self._facts.worker}/{self._made}".encode()
+        identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
+        name = options.name or f"container_{self._made}"
+        given = {key: caller.get(key) if value is None else value for key, value in options.environment.items()}
+        environment = {key: value for key, value in given.items() if value is not None}
+        serve = find_serve(options.command)
+        host, port = _listen(serve.words) if serve else (None, None)
+        place = self._addresses.listening(host, port) if port is not None and options.on_host_network else None
+        refusal = None
+        if serve is None:
+            refusal = {"text": NOT_RUN.format(word=(options.command or ("",))[0]), "code": 127}
+        elif serve.has_setup and self._behaviour.setup_fails:
+            refusal = {"text": SETUP_FAILED, "code": 1}
+        return Container(
+            id=identity,
+            name=name,
+            options=options,
+            environment=environment,
+            place=place,
+            port=port,
+            log_file=self._root.containers / f"{name}.log",
+            created=self._facts.clock.now(),
+            task={
+                "container": identity,
+                "control": self._control,
+                "words": serve.words if serve else (),
+                "refusal": refusal,
+                "environment": environment,
+                "place": place or (self._addresses.inner_address, 0),
+                "node": self._facts.node,
+                "accelerator_type": self._facts.accelerator_type,
+                "boot_seconds": self._behaviour.boot_seconds,
+                "crash": self._behaviour.crash,
+                "hang": self._behaviour.hang,
+                "kv_blocks": self._behaviour.kv_blocks,
+                "block_size": self._behaviour.block_size,
+            },
+        )
+
+    def _record(self, container: Container, words: tuple[str, ...]) -> None:
+        """What was asked for, word by word. Values that came from the caller's environment are secrets: not here."""
+        options = container.options
+        record = {
+            "id": container.id,
+            "name": container.name,
+            "image": options.image,
+            "argv": words,
+            "command": options.command,
+            "env": options.environment,
+            "volumes": options.volumes,
+            "flags": {**options.flags, **dict.fromkeys(sorted(options.switches), True)},
+        }
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        container.log_file.with_suffix(".json").write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def _listen(words: tuple[str, ...]) -> tuple[str | None, int]:
+    """The last --host and --port, in both spellings; 8000 as in vLLM."""
+    found: dict[str, str] = {"--port": "8000"}
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        flag, equals, value = word.partition("=")
+        if flag in {"--host", "--port"}:
+            found[flag] = value if equals else following
+    return found.get("--host"), int(found["--port"]) if found["--port"].isdecimal() else 0
+
+
+def _registry(image: str) -> str:
+    """A first part without a dot or a port is a name on Docker Hub."""
+    first, slash, _ = image.partition("/")
+    return first if slash and set(first) & set(".:") else "registry-1.docker.io"

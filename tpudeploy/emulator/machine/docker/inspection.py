@@ -1,0 +1,100 @@
+"""What `docker inspect` tells of a container, and the corner of Go's templates that scripts use."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+from tpudeploy.emulator.machine.docker.container import Container
+
+FIELD = re.compile(r"\{\{\s*(json\s+)?((?:\.\w*)+)\s*\}\}")
+MISSING = "<no value>"
+
+
+class TemplateError(Exception):
+    """The template asks for more than the emulator knows."""
+
+
+def stamp(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+def status(container: Container) -> str:
+    if container.is_running:
+        return "Up"
+    return f"Exited ({container.exit_code})"
+
+
+def inspect(container: Container) -> dict[str, Any]:
+    options = container.options
+    code = container.exit_code
+    return {
+        "Id": container.id,
+        "Name": f"/{container.name}",
+        "Created": stamp(container.created),
+        "Image": options.image,
+        "State": {
+            "Status": "running" if code is None else "exited",
+            "Running": code is None,
+            "Paused": False,
+            "Restarting": False,
+            "OOMKilled": False,
+            "Dead": False,
+            "ExitCode": code or 0,
+            "Error": "",
+            "StartedAt": stamp(container.created),
+        },
+        "RestartCount": 0,
+        "Config": {
+            "Image": options.image,
+            "Cmd": list(options.command),
+            "Env": [f"{name}={value}" for name, value in container.environment.items()],
+            "Labels": dict(label.partition("=")[::2] for label in options.flags.get("label", ())),
+        },
+        "HostConfig": {
+            "Binds": list(options.volumes),
+            "NetworkMode": "host" if options.on_host_network else "bridge",
+            "Privileged": "privileged" in options.switches,
+        },
+    }
+
+
+def row(container: Container) -> dict[str, Any]:
+    """One line of `docker ps`."""
+    return {
+        "ID": container.id[:12],
+        "Image": container.options.image,
+        "Command": json.dumps(" ".join(container.options.command)),
+        "CreatedAt": stamp(container.created),
+        "Status": status(container),
+        "State": "running" if container.is_running else "exited",
+        "Ports": "",
+        "Names": container.name,
+    }
+
+
+def fill(template: str, tree: dict[str, Any]) -> str:
+    def value(found: re.Match[str]) -> str:
+        reached: Any = tree
+        for part in filter(None, found[2].split(".")):
+            reached = reached.get(part, MISSING) if isinstance(reached, dict) else MISSING
+        return json.dumps(reached) if found[1] else _as_go_prints(reached)
+
+    filled = FIELD.sub(value, template)
+    if "{{" in FIELD.sub("", template):
+        raise TemplateError(f"template parsing error: the emulator knows fields alone: {template}")
+    return filled.replace("\\t", "\t").replace("\\n", "\n")
+
+
+def _as_go_prints(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case list():
+            return f"[{' '.join(map(str, value))}]"
+        case dict():
+            return f"map[{' '.join(f'{key}:{_as_go_prints(inner)}' for key, inner in sorted(value.items()))}]"
+        case _:
+            return str(value)

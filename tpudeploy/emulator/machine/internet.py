@@ -1,0 +1,57 @@
+"""All that a node's curl can reach: three of Google's hosts and the node itself. There is no other network."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable, Mapping
+from urllib.parse import SplitResult, urlencode
+
+from tpudeploy.emulator.machine import metadata, secret_manager
+from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.web import Request, Response, text
+
+NO_BUCKET = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>NoSuchBucket</Code></Error>"
+LOOPBACK = frozenset(("127.0.0.1", "localhost", "0.0.0.0"))  # noqa: S104 - names that a script may ask for
+
+
+class UnknownHost(Exception):
+    """No such name in this world."""
+
+
+def storage(_node: Node, _request: Request) -> Response:
+    return text(NO_BUCKET, 404)
+
+
+HOSTS: Mapping[tuple[str, str], Callable[[Node, Request], Response]] = {
+    ("http", "169.254.169.254"): metadata.answer,
+    ("http", "metadata"): metadata.answer,
+    ("http", "metadata.google.internal"): metadata.answer,
+    ("https", "secretmanager.googleapis.com"): secret_manager.answer,
+    ("https", "storage.googleapis.com"): storage,
+}
+
+
+def exchange(node: Node, url: SplitResult, request: Request, *, seconds: float) -> Response:
+    """Raise UnknownHost, ConnectionError or TimeoutError."""
+    scheme, host = url.scheme, url.hostname or ""
+    if (scheme, host) in HOSTS:
+        return HOSTS[scheme, host](node, request)
+    if host in {*LOOPBACK, node.addresses.address, node.instance}:
+        return _own(node, url.port or 80, request, seconds)
+    raise UnknownHost(host)
+
+
+def _own(node: Node, port: int, request: Request, seconds: float) -> Response:
+    place = node.daemon.listening(port)
+    if place is None:
+        raise ConnectionRefusedError(port)
+    target = request.path + (f"?{urlencode(request.query)}" if request.query else "")
+    wire = http.client.HTTPConnection(*place, timeout=seconds)
+    try:
+        wire.request(request.method, target, request.body or None, dict(request.headers))
+        answer = wire.getresponse()
+        return Response(status=answer.status, body=answer.read(), headers=dict(answer.getheaders()))
+    except http.client.HTTPException as broken:
+        raise ConnectionResetError(str(broken)) from broken
+    finally:
+        wire.close()

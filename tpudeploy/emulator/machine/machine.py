@@ -1,0 +1,151 @@
+"""One emulated TPU VM: it boots, runs its startup script, reboots and stops."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tpudeploy.emulator.machine.commands import COMMANDS
+from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.node import Node, new_node
+from tpudeploy.emulator.machine.server import NodeServer
+from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK
+
+GRACE = 5.0  # real seconds for the script's session to be killed
+SHOWN = 600  # characters of the console in a message
+
+
+class Machine:
+    """`boot` once, `reboot` at will, `stop` at the end. Every method may be called from any thread."""
+
+    def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
+        self._node: Node = new_node(facts, behaviour)
+        self._server: NodeServer | None = None
+        self._script: subprocess.Popen[bytes] | None = None
+        self._last_log = ""
+        self._lock = threading.RLock()
+
+    @property
+    def address(self) -> str:
+        """What the cloud reports; a firewalled machine (`reachable` False) serves at `inner_address` alone."""
+        return self._node.addresses.address
+
+    @property
+    def inner_address(self) -> str:
+        return self._node.addresses.inner_address
+
+    def port_for(self, port: int) -> int:
+        """Where the server that was told to use `port` is found at `address`: another one on 127.0.0.1 alone."""
+        return self._node.addresses.port_for(port)
+
+    @property
+    def guest_attributes(self) -> Mapping[str, str]:
+        with self._node.lock:
+            return MappingProxyType(dict(self._node.guest_attributes))
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the startup script ended, or None: it runs, or there was none."""
+        file = self._node.root.exit_code
+        return int(file.read_text("ascii")) if file.exists() else None
+
+    def log(self) -> str:
+        console = self._node.root.console
+        return console.read_text("utf-8", "replace") if console.exists() else self._last_log
+
+    def boot(self) -> None:
+        with self._lock:
+            if self._server is not None:
+                raise RuntimeError(f"{self._node.facts.node} has booted already")
+            self._node.root.make()
+            self._server = NodeServer(self._node)
+            self._node.port = self._server.port
+            self._node.daemon.connect(*self._node.door)
+            shims = COMMANDS if self._node.has_docker else COMMANDS.keys() - {"docker"}
+            self._node.root.add_shims(shims, *self._node.door)
+            self._server.start()
+            self._run_script()
+
+    def reboot(self) -> None:
+        with self._lock:
+            if self._server is None:
+                raise RuntimeError(f"{self._node.facts.node} is not running")
+            self._kill_processes()
+            self._node.root.empty_tmpfs()
+            self._run_script()
+
+    def stop(self) -> None:
+        with self._lock:
+            if self._server is None:
+                return
+            self._node.sleepers.stopped.set()
+            self._kill_processes()
+            self._server.stop()
+            self._server = None
+            self._last_log = self.log()
+            self._node.root.remove()
+
+    def settle(self, patience: float = 30.0) -> None:
+        """Return when nothing moves before the clock does: the script waits or is over, and so does each stand-in."""
+        end = time.monotonic() + patience
+        while not self._is_settled():
+            if time.monotonic() > end:
+                raise TimeoutError(self._unsettled(patience))
+            time.sleep(TICK / 4)
+
+    def _is_settled(self) -> bool:
+        server, script = self._server, self._script
+        if server is None or script is None:
+            return True
+        naps = self._node.sleepers.naps(SCRIPT)
+        waits = bool(naps) or script.poll() is not None
+        return waits and all(naps) and server.calls == len(naps) and self._node.daemon.has_caught_up()
+
+    def _unsettled(self, patience: float) -> str:
+        busy = "a stand-in" if self._script is None or self._script.poll() is not None else "the startup script"
+        return (
+            f"{self._node.facts.node}: after {patience:g} s {busy} neither ended nor waits for the node's clock. "
+            f"Its console ends:\n{self.log()[-SHOWN:]}"
+        )
+
+    def _run_script(self) -> None:
+        root = self._node.root
+        root.exit_code.unlink(missing_ok=True)
+        text = self._node.facts.metadata().get("startup-script")
+        if text is None:
+            return
+        root.script.write_text(text, encoding="utf-8", newline="")
+        warden = Path(__file__).with_name("warden.py")
+        bash = root.path / "usr/bin/bash"
+        with root.console.open("ab") as console:
+            self._script = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(warden), str(root.exit_code), str(bash), str(root.script)],
+                stdin=subprocess.PIPE,
+                stdout=console,
+                stderr=console,
+                env=root.environment(),
+                cwd=root.path,
+                start_new_session=True,
+            )
+
+    def _kill_processes(self) -> None:
+        self._end_script()
+        self._node.daemon.kill_all()
+
+    def _end_script(self) -> None:
+        script = self._script
+        if script is None:
+            return
+        assert script.stdin is not None
+        script.stdin.close()  # the warden sees the end of its input and kills the session
+        try:
+            script.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            script.kill()
+            script.wait()
+        self._script = None

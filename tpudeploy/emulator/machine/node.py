@@ -1,0 +1,65 @@
+"""What the parts of one emulated machine share."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import zlib
+from dataclasses import dataclass, field
+
+from tpudeploy.emulator.machine.addresses import Addresses
+from tpudeploy.emulator.machine.docker.daemon import Daemon
+from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.root import Root
+from tpudeploy.emulator.machine.sleepers import SCRIPT, Sleepers
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """`key` opens the private paths of the node's server at `port`; `token` is the service account's access token."""
+
+    facts: Facts
+    behaviour: Behaviour
+    root: Root
+    sleepers: Sleepers
+    addresses: Addresses
+    daemon: Daemon
+    has_docker: bool
+    port: int = 0
+    key: str = field(default_factory=lambda: secrets.token_hex(16))
+    token: str = field(default_factory=lambda: f"ya29.emulated-{secrets.token_hex(16)}")
+    guest_attributes: dict[str, str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def door(self) -> tuple[int, str]:
+        """Where shims and containers call."""
+        return self.port, self.key
+
+    @property
+    def number(self) -> int:
+        return zlib.crc32(f"{self.facts.project}/{self.facts.zone}/{self.facts.node}".encode())
+
+    @property
+    def instance(self) -> str:
+        return f"t1v-n-{self.number:08x}-w-{self.facts.worker}"
+
+    def pause(self, seconds: float) -> None:
+        """The script waits. It goes on once the containers have used the time that has passed, as they would have."""
+        self.sleepers.sleep(SCRIPT, seconds)
+        self.daemon.catch_up()
+
+
+def new_node(facts: Facts, behaviour: Behaviour) -> Node:
+    sleepers = Sleepers(facts.clock)
+    addresses = Addresses(facts.address, reachable=behaviour.reachable)
+    root = Root(facts.root)
+    return Node(
+        facts=facts,
+        behaviour=behaviour,
+        root=root,
+        sleepers=sleepers,
+        addresses=addresses,
+        daemon=Daemon(facts, behaviour, root, sleepers, addresses),
+        has_docker=behaviour.has_docker,
+    )

@@ -1,0 +1,101 @@
+"""A node's disk: one folder that stands for `/`, and all that its startup script finds on PATH."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+TMPFS = ("dev/shm", "run")
+FOLDERS = ("root", "tmp", "var/log", "var/lib", "usr/bin", *TMPFS)
+# What Debian has, reaches no network and starts nothing but what it is given. No interpreter but the shell.
+TOOLS = """
+awk basename bash base64 cat chmod chown cksum cp cut dirname echo env expr false find grep head id install kill
+ln ls md5sum mkdir mkfifo mktemp mv nohup nproc od paste printenv printf pwd readlink realpath rm rmdir sed seq
+sh sha256sum sort stat stdbuf sync tail tee test timeout touch tr true truncate tty uname uniq wc xargs
+"""
+SUDO = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -u|-g|-h|-p) shift 2 ;;
+    --) shift; break ;;
+    -*) shift ;;
+    *=*) export "$1"; shift ;;
+    *) break ;;
+  esac
+done
+exec "$@"
+"""
+
+# For systems without GNU's: the limit is dropped, the command runs.
+FALLBACKS = {
+    "timeout": """#!/bin/sh
+while :; do case "$1" in -*) shift ;; *) break ;; esac; done
+shift
+exec "$@"
+"""
+}
+
+
+class Root:
+    """`path` is `$TPUDEPLOY_ROOT`; `.emulator` inside it is ours, not the node's."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.own = path / ".emulator"
+        self.shims = self.own / "bin"
+        self.script = self.own / "startup-script"
+        self.exit_code = self.own / "startup-script.exit"
+        self.console = self.own / "console.log"
+        self.containers = self.own / "containers"
+
+    def make(self) -> None:
+        if self.path.exists() and any(self.path.iterdir()):
+            raise FileExistsError(f"{self.path} is not empty: a node's root is made, and removed, whole")
+        for folder in (*(self.path / name for name in FOLDERS), self.shims, self.containers):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._link_tools()
+
+    def empty_tmpfs(self) -> None:
+        for name in TMPFS:
+            shutil.rmtree(self.path / name)
+            (self.path / name).mkdir()
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path)
+
+    def add_shims(self, names: Iterable[str], port: int, key: str) -> None:
+        client = Path(__file__).with_name("shim.py")
+        for name in names:
+            words = [sys.executable, "-I", "-S", str(client), str(port), key, name]
+            self._add(name, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        self._add("sudo", SUDO)
+
+    def _link_tools(self) -> None:
+        for tool in TOOLS.split():
+            found = shutil.which(tool)
+            if found:
+                (self.path / "usr/bin" / tool).symlink_to(found)
+            elif tool in FALLBACKS:
+                self._add(tool, FALLBACKS[tool])
+
+    def _add(self, name: str, text: str) -> None:
+        shim = self.shims / name
+        shim.write_text(text, encoding="utf-8")
+        shim.chmod(0o755)
+
+    def environment(self) -> dict[str, str]:
+        """All that the startup script inherits."""
+        return {
+            "HOME": str(self.path / "root"),
+            "LANG": "C.UTF-8",
+            "PATH": f"{self.shims}:{self.path / 'usr/bin'}",
+            "TMPDIR": str(self.path / "tmp"),
+            "TPUDEPLOY_ROOT": str(self.path),
+            "USER": "root",
+        }
+
+    def holds(self, path: Path) -> bool:
+        return path.resolve().is_relative_to(self.path.resolve())

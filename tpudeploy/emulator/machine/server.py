@@ -1,0 +1,139 @@
+"""The one HTTP server of a node: its metadata server, and the private paths that shims and containers call."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+from tpudeploy.emulator.machine import metadata
+from tpudeploy.emulator.machine.commands import COMMANDS, Call, Outcome
+from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.web import Request, Response, as_json, text
+
+
+class NodeServer:
+    """`moving` counts the script's calls under way: with the naps among them, it tells whether the script moves."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._private: Mapping[str, Callable[[Request], Response]] = {
+            "/emulator/run": self._run,
+            "/emulator/container": self._container,
+        }
+        self._calls = 0
+        self._lock = threading.Lock()
+        self._http = _Http(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name=f"node {node.facts.node}")
+
+    @property
+    def port(self) -> int:
+        return self._http.server_port
+
+    @property
+    def calls(self) -> int:
+        with self._lock:
+            return self._calls
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def answer(self, request: Request) -> Response:
+        if request.path.startswith(metadata.PREFIX):
+            return metadata.answer(self._node, request)
+        if request.path in self._private and request.headers.get("x-emulator-key") == self._node.key:
+            return self._private[request.path](request)
+        return text("This is the metadata server of an emulated TPU VM (tpudeploy).\n", 404)
+
+    def _run(self, request: Request) -> Response:
+        with self._lock:
+            self._calls += 1
+        try:
+            outcome = _run(self._node, request.body)
+        finally:
+            with self._lock:
+                self._calls -= 1
+        headers = {"X-Exit-Code": str(outcome.code), "X-Output-Bytes": str(len(outcome.output))}
+        return Response(body=outcome.output + outcome.errors, headers=headers)
+
+    def _container(self, request: Request) -> Response:
+        self._node.daemon.heard(json.loads(request.body))
+        return as_json({"now": self._node.facts.clock.now()})
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        return type("NodeHandler", (_Handler,), {"answer": staticmethod(self.answer)})
+
+
+def _run(node: Node, body: bytes) -> Outcome:
+    name, folder, rest = body.split(b"\0", 2)
+    words, rest = _counted(rest)
+    environment, given = _counted(rest)
+    call = Call(
+        node=node,
+        name=name.decode(),
+        words=words,
+        folder=os.fsdecode(folder),
+        environment=dict(pair.split("=", 1) for pair in environment),
+        given=given,
+    )
+    return COMMANDS[call.name](call)
+
+
+def _counted(fields: bytes) -> tuple[tuple[str, ...], bytes]:
+    count, rest = fields.split(b"\0", 1)
+    *words, rest = rest.split(b"\0", int(count))
+    return tuple(map(os.fsdecode, words)), rest
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = False  # stop() waits for every handler: nothing of a node outlives it
+    request_queue_size = 64
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that was killed in mid-call is part of the story; anything else is a bug that must show."""
+        if not self._is_broken_pipe():
+            super().handle_error(request, client_address)  # type: ignore[arg-type] # the base names a private type
+
+    @staticmethod
+    def _is_broken_pipe() -> bool:
+        return isinstance(sys.exception(), ConnectionError | TimeoutError)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = 10
+    server_version = "tpudeploy-emulator"
+    sys_version = ""
+    answer: Callable[[Request], Response]
+
+    def _serve(self) -> None:
+        url = urlsplit(self.path)
+        length = int(self.headers.get("Content-Length") or 0)
+        request = Request(
+            method=self.command,
+            path=url.path,
+            query=dict(parse_qsl(url.query, keep_blank_values=True)),
+            headers={key.lower(): value for key, value in self.headers.items()},
+            body=self.rfile.read(length),
+        )
+        response = self.answer(request)
+        self.send_response(response.status)
+        for key, value in response.headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(response.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the base class looks for these names
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        """A metadata server keeps no log."""

@@ -1,0 +1,64 @@
+"""Who on a node waits for the node's clock, and until when; how a test knows that nothing moves any more."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tpudeploy.emulator.clock import Clock, VirtualClock
+
+TICK = 0.02  # real seconds between two looks at what no condition variable tells
+SCRIPT = "script"
+
+
+def never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nap:
+    who: str
+    until: float
+    woken: Callable[[], bool]
+
+
+class Sleepers:
+    """Waits end when the clock says so, when `woken` says so, or when the node stops."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.stopped = threading.Event()
+        self._naps: list[Nap] = []
+        self._lock = threading.Lock()
+
+    def sleep(self, who: str, seconds: float, woken: Callable[[], bool] = never) -> None:
+        self.sleep_until(who, self.clock.now() + seconds, woken)
+
+    def sleep_until(self, who: str, moment: float, woken: Callable[[], bool] = never) -> None:
+        nap = Nap(who, moment, woken)
+        with self._lock:
+            self._naps.append(nap)
+        try:
+            while self._sleeps_on(nap) and not self.stopped.is_set():
+                self._wait(nap)
+        finally:
+            with self._lock:
+                self._naps.remove(nap)
+
+    def naps(self, who: str) -> tuple[bool, ...]:
+        """One entry per nap of `who`: does it sleep on?"""
+        with self._lock:
+            mine = [nap for nap in self._naps if nap.who == who]
+        return tuple(self._sleeps_on(nap) for nap in mine)
+
+    def _sleeps_on(self, nap: Nap) -> bool:
+        return nap.until > self.clock.now() and not nap.woken()
+
+    def _wait(self, nap: Nap) -> None:
+        if isinstance(self.clock, VirtualClock):
+            self.clock.wait_until(nap.until, patience=TICK)
+            return
+        left = nap.until - self.clock.now()
+        self.stopped.wait(min(left, math.inf if nap.woken is never else TICK, 3600.0))

@@ -1,0 +1,183 @@
+"""The HTTP side of the stand-in: vLLM's paths, its guard, its error bodies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.emulator.machine.vllm import completions
+from tpudeploy.emulator.machine.vllm.completions import Refused
+from tpudeploy.emulator.machine.vllm.engine import Engine
+from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
+from tpudeploy.emulator.machine.vllm.metrics import Metrics, Served
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+    allow_reuse_address = True
+
+    def __init__(self, place: tuple[str, int], engine: Engine, lifeline: Lifeline) -> None:
+        self.engine = engine
+        self.metrics = Metrics(engine)
+        self.started = int(lifeline.now())
+        self.numbers = itertools.count(1)
+        self.counting = threading.Lock()
+        super().__init__(place, Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "tpudeploy-emulator"
+    sys_version = ""
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self._route(GETS)
+
+    def do_POST(self) -> None:
+        self._route(POSTS)
+
+    def _route(self, table: Mapping[str, Callable[[Handler, bytes], None]]) -> None:
+        path = urlsplit(self.path).path
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        try:
+            if not self._is_let_in(path):
+                self.send(401, {"error": "Unauthorized"})
+            elif path in table:
+                table[path](self, body)
+            else:
+                known = path in GETS or path in POSTS
+                raise (
+                    Refused(405, "Method Not Allowed", "Method Not Allowed")
+                    if known
+                    else Refused(404, "Not Found", "Not Found")
+                )
+        except Refused as refusal:
+            self.send(refusal.status, refusal.body)
+
+    def _is_let_in(self, path: str) -> bool:
+        """As in vLLM, a key guards /v1 alone."""
+        keys = self.server.engine.api_keys
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return not keys or not path.startswith("/v1") or given in keys
+
+    def send(self, status: int, tree: object) -> None:
+        self.send_bytes(status, json.dumps(tree).encode(), "application/json")
+
+    def send_bytes(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def complete(self, body: bytes, *, is_chat: bool) -> None:
+        server = self.server
+        start = time.perf_counter()
+        prompt = completions.read(server.engine, parsed(body), is_chat=is_chat)
+        with server.counting:
+            number = next(server.numbers)
+        said = completions.answer(server.engine, prompt, number, server.started)
+        with server.metrics.running():
+            first = self._stream(said, start) if prompt.stream else time.perf_counter() - start
+            if not prompt.stream:
+                self.send(200, completions.whole(said))
+        server.metrics.count(Served.of(said, first=first, whole=time.perf_counter() - start))
+
+    def _stream(self, said: completions.Answer, start: float) -> float:
+        """Return the seconds to the first token."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        first = 0.0
+        for event in completions.events(said):
+            self.wfile.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
+            first = first or time.perf_counter() - start
+        self.wfile.write(b"0\r\n\r\n")
+        return first
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:  # noqa: ARG002 - the base class's signature
+        status = HTTPStatus(int(code))
+        place = "{}:{}".format(*self.client_address)
+        say(f'(APIServer pid=1) INFO:     {place} - "{self.requestline}" {status} {status.phrase}')
+
+
+def parsed(body: bytes) -> Mapping[str, Any]:
+    try:
+        tree = json.loads(body)
+    except ValueError as error:
+        raise Refused(
+            400, "Bad Request", f"[{{'type': 'json_invalid', 'msg': 'JSON decode error: {error}'}}]"
+        ) from error
+    if not isinstance(tree, dict):
+        raise Refused(400, "Bad Request", "[{'type': 'model_attributes_type', 'loc': ('body',)}]")
+    return tree
+
+
+def empty(handler: Handler, _body: bytes) -> None:
+    handler.send_bytes(200, b"", "text/plain")
+
+
+def version(handler: Handler, _body: bytes) -> None:
+    handler.send(200, {"version": VLLM_VERSION})
+
+
+def load(handler: Handler, _body: bytes) -> None:
+    handler.send(200, {"server_load": handler.server.metrics.running_now})
+
+
+def metrics(handler: Handler, _body: bytes) -> None:
+    text = handler.server.metrics.text()
+    handler.send_bytes(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+def models(handler: Handler, _body: bytes) -> None:
+    engine = handler.server.engine
+    cards: list[dict[str, Any]] = [
+        {
+            "id": name,
+            "object": "model",
+            "created": handler.server.started,
+            "owned_by": "vllm",
+            "root": engine.model,
+            "parent": None,
+            "max_model_len": engine.max_model_len,
+            "permission": [],
+        }
+        for name in engine.served_names
+    ]
+    handler.send(200, {"object": "list", "data": cards})
+
+
+def tokenize(handler: Handler, body: bytes) -> None:
+    """One token a word, numbered by its place."""
+    words = str(parsed(body).get("prompt", "")).split()
+    counts = {"count": len(words), "max_model_len": handler.server.engine.max_model_len}
+    handler.send(200, {**counts, "tokens": list(range(len(words))), "token_strs": None})
+
+
+GETS: Mapping[str, Callable[[Handler, bytes], None]] = {
+    "/health": empty,
+    "/load": load,
+    "/metrics": metrics,
+    "/ping": empty,
+    "/v1/models": models,
+    "/version": version,
+}
+POSTS: Mapping[str, Callable[[Handler, bytes], None]] = {
+    "/ping": empty,
+    "/tokenize": tokenize,
+    "/v1/chat/completions": lambda handler, body: handler.complete(body, is_chat=True),
+    "/v1/completions": lambda handler, body: handler.complete(body, is_chat=False),
+}

@@ -1,0 +1,120 @@
+"""The words after `vllm serve`, read as vLLM's own parser reads them; refusals in its words, exit code 2."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tpudeploy.catalog.flags import Flag, Style, ValueType, find
+
+USAGE = "usage: vllm serve [model_tag] [options]\nvllm serve: error: "
+NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
+SIZE = re.compile(r"-?[\d.]+[kKmMgGtT]?")
+
+
+class UsageError(Exception):
+    """What argparse says before it exits with 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """`flags`: canonical name → the words given last; a switch has none, `--no-x` is ("no",)."""
+
+    model: str
+    flags: Mapping[str, tuple[str, ...]]
+
+    def has(self, name: str) -> bool:
+        return name in self.flags and self.flags[name] != ("no",)
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.flags[name][-1] if self.flags.get(name) else default
+
+
+def parse(words: Sequence[str]) -> Arguments:
+    flags: dict[str, tuple[str, ...]] = {}
+    positional: list[str] = []
+    unknown: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if not _is_flag(word):
+            positional.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        flag, negated = _named(name)
+        if name == "--model":
+            positional.insert(0, value if equals else left.pop(0) if left else "")
+        elif flag is None:
+            unknown.append(word)
+        else:
+            given = [value] if equals else _taken(flag, left, negated=negated)
+            flags[flag.name] = _checked(flag, name, given, negated=negated, whole="." not in name)
+    if unknown or positional[1:]:
+        raise UsageError(f"unrecognized arguments: {' '.join([*unknown, *positional[1:]])}")
+    return Arguments(positional[0] if positional else "Qwen/Qwen3-0.6B", flags)
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and word != "-" and not NUMBER.match(word) and " " not in word.partition("=")[0]
+
+
+def _named(name: str) -> tuple[Flag | None, bool]:
+    """The flag of `--name`, `-alias`, `--no-name` or `--name.field`, and whether it is negated."""
+    bare = name.lstrip("-").partition(".")[0].replace("_", "-")
+    flag = find(bare)
+    if flag is not None:
+        return flag, False
+    positive = find(bare.removeprefix("no-")) if bare.startswith("no-") else None
+    return (positive, True) if positive and positive.style is Style.TOGGLE else (None, False)
+
+
+def _taken(flag: Flag, left: list[str], *, negated: bool) -> list[str]:
+    """The words that belong to the flag, taken off `left`."""
+    most = {Style.SWITCH: 0, Style.TOGGLE: 0, Style.WORDS: len(left)}.get(flag.style, 1)
+    taken: list[str] = []
+    while left and len(taken) < most and not negated and not _is_flag(left[0]):
+        taken.append(left.pop(0))
+    return taken
+
+
+def _checked(flag: Flag, name: str, given: list[str], *, negated: bool, whole: bool) -> tuple[str, ...]:
+    if negated:
+        return ("no",)
+    if flag.style in {Style.SWITCH, Style.TOGGLE}:
+        if given:
+            raise UsageError(f"argument {name}: ignored explicit argument {given[0]!r}")
+        return ()
+    if not given and flag.style is not Style.OPTIONAL:
+        raise UsageError(f"argument {name}: expected {'at least one' if flag.style is Style.WORDS else 'one'} argument")
+    for word in given if whole else ():
+        _check(flag, name, word)
+    return tuple(given)
+
+
+def _check(flag: Flag, name: str, word: str) -> None:
+    keyword = word.lower().replace("-", "_") if flag.value_type is ValueType.KEYWORD else word
+    if flag.choices and keyword not in flag.choices:
+        choices = ", ".join(map(repr, flag.choices))
+        raise UsageError(f"argument {name}: invalid choice: {word!r} (choose from {choices})")
+    if flag.style is Style.JSON and flag.value_type in {ValueType.OBJECT, ValueType.ARRAY}:
+        _check_json(name, word)
+    reads = NUMERIC.get(flag.value_type)
+    if reads and not flag.choices and not reads.fullmatch(word):
+        raise UsageError(f"argument {name}: invalid {flag.value_type.value} value: {word!r}")
+
+
+def _check_json(name: str, word: str) -> None:
+    try:
+        json.loads(word)
+    except ValueError as error:
+        raise UsageError(f"argument {name}: Value {word} cannot be converted to <function loads>.") from error
+
+
+NUMERIC: Mapping[ValueType, re.Pattern[str]] = {
+    ValueType.INT: re.compile(r"[+-]?\d+|None"),
+    ValueType.FLOAT: re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|None"),
+    ValueType.SIZE: SIZE,
+    ValueType.SIZE_OR_AUTO: re.compile(SIZE.pattern + "|auto"),
+}

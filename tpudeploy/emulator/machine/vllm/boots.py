@@ -1,0 +1,91 @@
+"""Boots that somebody measured, and what the stand-in reports where nobody did.
+
+Sources: boot logs of a v6e-1 (32,768 tokens, 17,996 blocks) and of a v6e-4 (16,384 tokens, TP 4, 18,523 blocks),
+both of google/gemma-4-E2B-it. Anything else is made up, and the log says so; the product's arithmetic is not used
+on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tpudeploy.emulator.machine.vllm.arguments import Arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """The KV cache of a boot. `origin`: measured, scenario, or made up."""
+
+    block_size: int
+    blocks: int
+    memory: str
+    origin: str
+
+    @property
+    def tokens(self) -> int:
+        return self.blocks * self.block_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredBoot:
+    """Matches a server whose arguments say all of `flags`; an absent flag is an empty text."""
+
+    model: str
+    accelerator_type: str
+    max_model_len: int
+    flags: Mapping[str, str]
+    cache: Cache
+
+
+MADE_UP = Cache(block_size=64, blocks=8192, memory="", origin="made up")
+MEASURED = (
+    MeasuredBoot(
+        model="google/gemma-4-E2B-it",
+        accelerator_type="v6e-1",
+        max_model_len=32_768,
+        flags={"gpu-memory-utilization": "0.92", "kv-cache-dtype": "auto", "max-num-seqs": "256", "block-size": "64"},
+        cache=Cache(
+            block_size=64,
+            blocks=17_996,
+            memory="total_hbm_limit_gb=31.24GiB | total_hbm_limit_cap_gb=28.74GiB | "
+            "total_hbm_used_gb=8.97GiB | total_hbm_avail_gb=19.77GiB",
+            origin="measured",
+        ),
+    ),
+    MeasuredBoot(
+        model="google/gemma-4-E2B-it",
+        accelerator_type="v6e-4",
+        max_model_len=16_384,
+        flags={"gpu-memory-utilization": "0.4", "kv-cache-dtype": "fp8", "max-num-seqs": "256", "block-size": "32"},
+        cache=Cache(block_size=32, blocks=18_523, memory="", origin="measured"),
+    ),
+)
+
+
+def cache_of(arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> Cache:
+    """The scenario's word first, then a measured boot, then what is made up."""
+    found = next((row.cache for row in MEASURED if _matches(row, arguments, task, max_model_len)), MADE_UP)
+    asked = int(arguments.text("block-size") or found.block_size)
+    blocks = int(arguments.text("num-gpu-blocks-override") or found.blocks)
+    if task["kv_blocks"] is None and task["block_size"] is None:
+        same = (asked, blocks) == (found.block_size, found.blocks)
+        return found if same else Cache(block_size=asked, blocks=blocks, memory="", origin="made up")
+    return Cache(
+        block_size=task["block_size"] or asked, blocks=task["kv_blocks"] or blocks, memory="", origin="scenario"
+    )
+
+
+def _matches(row: MeasuredBoot, arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> bool:
+    place = (row.model, row.accelerator_type, row.max_model_len)
+    same_place = place == (arguments.model, task["accelerator_type"], max_model_len)
+    return same_place and all(_same(arguments.text(flag, value), value) for flag, value in row.flags.items())
+
+
+def _same(given: str, measured: str) -> bool:
+    """Numbers by value: 0.90 is 0.9."""
+    try:
+        return float(given) == float(measured)
+    except ValueError:
+        return given == measured

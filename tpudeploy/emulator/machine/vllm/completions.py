@@ -1,0 +1,201 @@
+"""What the stand-in answers to a prompt: plain words about itself, in the shapes of vLLM's bodies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tpudeploy.emulator.machine.vllm.engine import Engine
+
+DEFAULT_COMPLETION_TOKENS = 16
+NO_TEMPLATE = (
+    "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template if the "
+    "tokenizer does not define one."
+)
+SENTENCE = "This is the tpudeploy emulator, standing in for {model}: no model ran. The prompt had {count} tokens."
+
+
+class Refused(Exception):
+    """vLLM's error body: status, type, text and the parameter it speaks of."""
+
+    def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": status}}
+
+
+def bad_request(message: str, param: str | None = None) -> Refused:
+    return Refused(400, "BadRequestError", message, param)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One request, checked. A token is a word, or a number where the prompt is a list of numbers."""
+
+    is_chat: bool
+    model: str
+    sizes: tuple[int, ...]
+    limits: tuple[int, ...]
+    copies: int
+    stream: bool
+    include_usage: bool
+    ignore_eos: bool
+
+
+def read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
+    model = body.get("model") or engine.served_names[0]
+    if model not in engine.served_names:
+        raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
+    if is_chat and not engine.has_chat_template:
+        raise bad_request(NO_TEMPLATE)
+    sizes = (_chat_size(body),) if is_chat else _prompt_sizes(body)
+    asked = body.get("max_completion_tokens") or body.get("max_tokens") if is_chat else body.get("max_tokens")
+    if asked is None and not is_chat:
+        asked = DEFAULT_COMPLETION_TOKENS
+    return Prompt(
+        is_chat=is_chat,
+        model=model,
+        sizes=sizes,
+        limits=tuple(_limit(engine, size, asked) for size in sizes),
+        copies=int(body.get("n") or 1),
+        stream=bool(body.get("stream")),
+        include_usage=bool((body.get("stream_options") or {}).get("include_usage")),
+        ignore_eos=bool(body.get("ignore_eos")),
+    )
+
+
+def _limit(engine: Engine, size: int, asked: int | None) -> int:
+    room = engine.max_model_len - size
+    if room < 1 or (asked is not None and asked < 1):
+        got = 0 if room < 1 else asked
+        raise bad_request(
+            f"max_tokens must be at least 1, got {got}. (parameter=max_tokens, value={got})", "max_tokens"
+        )
+    return room if asked is None else min(room, asked)
+
+
+def _chat_size(body: Mapping[str, Any]) -> int:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise _missing("messages")
+    return sum(_words_in(message.get("content") or "") for message in messages)
+
+
+def _words_in(content: Any) -> int:
+    if isinstance(content, str):
+        return len(content.split())
+    return sum(len(str(part.get("text", "")).split()) for part in content)
+
+
+def _prompt_sizes(body: Mapping[str, Any]) -> tuple[int, ...]:
+    match body.get("prompt"):
+        case str(text):
+            return (len(text.split()),)
+        case [int(), *_] as tokens:
+            return (len(tokens),)
+        case [list(), *_] | [str(), *_] as several:
+            return tuple(len(one.split() if isinstance(one, str) else one) for one in several)
+        case _:
+            raise _missing("prompt")
+
+
+def _missing(name: str) -> Refused:
+    return Refused(400, "Bad Request", f"[{{'type': 'missing', 'loc': ('body', '{name}'), 'msg': 'Field required'}}]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    words: tuple[str, ...]
+    reason: str
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    id: str
+    created: int
+    prompt: Prompt
+    choices: tuple[Choice, ...]
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        given = sum(self.prompt.sizes)
+        made = sum(len(choice.words) for choice in self.choices)
+        counts = {"prompt_tokens": given, "total_tokens": given + made, "completion_tokens": made}
+        return {**counts, "prompt_tokens_details": None}
+
+
+def answer(engine: Engine, prompt: Prompt, number: int, now: float) -> Answer:
+    choices = [
+        _choice(engine, size, limit, ignore_eos=prompt.ignore_eos)
+        for size, limit in zip(prompt.sizes, prompt.limits, strict=True)
+        for _ in range(prompt.copies)
+    ]
+    prefix = "chatcmpl" if prompt.is_chat else "cmpl"
+    identity = "".join(f"{zlib.crc32(str(number).encode(), salt):08x}" for salt in range(4))
+    return Answer(id=f"{prefix}-{identity}", created=int(now), prompt=prompt, choices=tuple(choices))
+
+
+def _choice(engine: Engine, size: int, limit: int, *, ignore_eos: bool) -> Choice:
+    sentence = SENTENCE.format(model=engine.model, count=size).split()
+    if len(sentence) > limit or ignore_eos:
+        return Choice(words=tuple(itertools.islice(itertools.cycle(sentence), limit)), reason="length")
+    return Choice(words=tuple(sentence), reason="stop")
+
+
+def whole(said: Answer) -> dict[str, Any]:
+    """The body of an answer that is not streamed."""
+    chat = said.prompt.is_chat
+    body = _head(said, "chat.completion" if chat else "text_completion")
+    body["choices"] = [_whole_choice(index, choice, is_chat=chat) for index, choice in enumerate(said.choices)]
+    return body | {"service_tier": None, "system_fingerprint": None, "usage": said.usage, "kv_transfer_params": None}
+
+
+def _whole_choice(index: int, choice: Choice, *, is_chat: bool) -> dict[str, Any]:
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": choice.text,
+        "refusal": None,
+        "tool_calls": [],
+        "reasoning": None,
+    }
+    text = {"message": message} if is_chat else {"text": choice.text}
+    return {"index": index, **text, "logprobs": None, "finish_reason": choice.reason, "stop_reason": None}
+
+
+def events(said: Answer) -> Iterator[bytes]:
+    """The server-sent events of a streamed answer: one token each."""
+    kind = "chat.completion.chunk" if said.prompt.is_chat else "text_completion"
+    for index, choice in enumerate(said.choices):
+        for part in _parts(choice, is_chat=said.prompt.is_chat):
+            yield _event({**_head(said, kind), "choices": [{"index": index, "logprobs": None, **part}]})
+    if said.prompt.include_usage:
+        yield _event({**_head(said, kind), "choices": [], "usage": said.usage})
+    yield b"data: [DONE]\n\n"
+
+
+def _parts(choice: Choice, *, is_chat: bool) -> Sequence[dict[str, Any]]:
+    tokens = [word if at == 0 else f" {word}" for at, word in enumerate(choice.words)]
+    if not is_chat:
+        *most, last = tokens
+        return [{"text": token, "finish_reason": None} for token in most] + [
+            {"text": last, "finish_reason": choice.reason}
+        ]
+    first = {"delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+    said = [{"delta": {"content": token}, "finish_reason": None} for token in tokens]
+    return [first, *said, {"delta": {"content": ""}, "finish_reason": choice.reason}]
+
+
+def _head(said: Answer, kind: str) -> dict[str, Any]:
+    return {"id": said.id, "object": kind, "created": said.created, "model": said.prompt.model}
+
+
+def _event(body: Mapping[str, Any]) -> bytes:
+    return b"data: " + json.dumps(body).encode() + b"\n\n"

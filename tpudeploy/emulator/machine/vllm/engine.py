@@ -1,0 +1,63 @@
+"""What the stand-in serves: the settings of an engine as its arguments, its environment and a measured boot say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tpudeploy.emulator.machine.vllm.arguments import Arguments
+from tpudeploy.emulator.machine.vllm.boots import Cache, cache_of
+
+UNITS = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40}
+DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 3.1; made up for the rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    model: str
+    served_names: tuple[str, ...]
+    max_model_len: int
+    api_keys: tuple[str, ...]
+    has_chat_template: bool
+    keeps_stats: bool
+    cache: Cache
+    cache_dtype: str
+    gpu_memory_utilization: float
+    prefix_caching: bool
+    user_block_size: bool
+
+
+def new_engine(arguments: Arguments, task: Mapping[str, Any]) -> Engine:
+    length = arguments.text("max-model-len", "auto")
+    max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else size(length)
+    keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
+    return Engine(
+        model=arguments.model,
+        served_names=arguments.flags.get("served-model-name") or (arguments.model,),
+        max_model_len=max_model_len,
+        api_keys=tuple(filter(None, keys)),
+        has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.model),
+        keeps_stats=not arguments.has("disable-log-stats"),
+        cache=cache_of(arguments, task, max_model_len),
+        cache_dtype=arguments.text("kv-cache-dtype", "auto"),
+        gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
+        prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
+        user_block_size=arguments.has("block-size"),
+    )
+
+
+def size(word: str) -> int:
+    """As vLLM reads it: `16k` is 16000, `16K` is 16384."""
+    unit = UNITS.get(word[-1:])
+    return int(float(word[:-1]) * unit) if unit else int(word)
+
+
+# Marks of a name whose repository ships a chat template, and families whose plain names do.
+TUNED = ("-it", "-instruct", "-chat", "-assistant", "gpt-oss", "qwen3", "deepseek-r1", "deepseek-v3")
+BASE = ("-base", "-pt")
+
+
+def follows_instructions(model: str) -> bool:
+    name = f"{model.lower()}-"
+    return any(mark in name for mark in TUNED) and not any(f"{mark}-" in name for mark in BASE)

@@ -1,0 +1,178 @@
+"""/metrics of the stand-in: what really passed through it is counted; what has no counterpart stays zero."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tpudeploy.emulator.machine.vllm import metrics_table as table
+from tpudeploy.emulator.machine.vllm.completions import Answer
+from tpudeploy.emulator.machine.vllm.engine import Engine
+
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One request that was answered. Seconds are real ones."""
+
+    answer: Answer
+    first: float
+    whole: float
+
+    @staticmethod
+    def of(answer: Answer, *, first: float, whole: float) -> Served:
+        return Served(answer=answer, first=first, whole=whole)
+
+
+class Histogram:
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float, times: int = 1) -> None:
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.sum += value * times
+
+    def lines(self, name: str, labels: str) -> Iterator[str]:
+        total = 0
+        for bound, count in zip((*map(float, self.bounds), "+Inf"), self.counts, strict=True):
+            total += count
+            yield f'{name}_bucket{{{labels},le="{bound}"}} {float(total)}'
+        yield f"{name}_count{{{labels}}} {float(total)}"
+        yield f"{name}_sum{{{labels}}} {self.sum}"
+
+
+class Metrics:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._created = time.time()
+        self.running_now = 0
+        self._counters: Counter[tuple[str, str]] = Counter()
+        lengths = table.lengths(engine.max_model_len)
+        self._histograms = {name: Histogram(bounds or lengths) for name, bounds in table.HISTOGRAMS.items()}
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with self._lock:
+            self.running_now += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.running_now -= 1
+
+    def count(self, served: Served) -> None:
+        prompt = served.answer.prompt
+        given = sum(prompt.sizes)
+        with self._lock:
+            self._counters["prompt_tokens", ""] += given
+            self._counters["prompt_tokens_by_source", "local_compute"] += given
+            self._counters["prefix_cache_queries", ""] += given if self._engine.prefix_caching else 0
+            for choice in served.answer.choices:
+                self._counters["generation_tokens", ""] += len(choice.words)
+                self._counters["request_success", choice.reason] += 1
+            self._observe(served, given, sum(len(choice.words) for choice in served.answer.choices))
+
+    def _observe(self, served: Served, given: int, made: int) -> None:
+        rest = served.whole - served.first
+        gaps = max(made - 1, 1)
+        values: Mapping[str, float] = {
+            "request_prompt_tokens": given,
+            "request_generation_tokens": made,
+            "request_max_num_generation_tokens": made,
+            "request_params_n": served.answer.prompt.copies,
+            "request_params_max_tokens": max(served.answer.prompt.limits),
+            "time_to_first_token_seconds": served.first,
+            "request_time_per_output_token_seconds": rest / gaps,
+            "e2e_request_latency_seconds": served.whole,
+            "request_queue_time_seconds": 0.0,
+            "request_inference_time_seconds": served.whole,
+            "request_prefill_time_seconds": served.first,
+            "request_decode_time_seconds": rest,
+            "request_num_preemptions": 0,
+            "request_prefill_kv_computed_tokens": given,
+        }
+        for name, value in values.items():
+            self._histograms[name].add(value)
+        self._histograms["inter_token_latency_seconds"].add(rest / gaps, times=made - 1)
+        self._histograms["iteration_tokens_total"].add(given + 1)
+        self._histograms["iteration_tokens_total"].add(1, times=made - 1)
+
+    def text(self) -> str:
+        with self._lock:
+            lines = [*_process(), *(self._engine_lines() if self._engine.keeps_stats else ())]
+        return "\n".join(lines) + "\n"
+
+    def _engine_lines(self) -> Iterator[str]:
+        gauges = {("num_requests_running", ""): self.running_now, ("engine_sleep_state", "awake"): 1}
+        for name, (label, values) in table.COUNTERS.items():
+            yield f"# TYPE vllm:{name}_total counter"
+            for value in values or ("",):
+                labels = self._labels(name, label, value)
+                yield f"vllm:{name}_total{{{labels}}} {float(self._counters[name, value])}"
+                yield f"vllm:{name}_created{{{labels}}} {self._created}"
+        for name, (label, values) in table.GAUGES.items():
+            yield f"# TYPE vllm:{name} gauge"
+            for value in values or ("",):
+                yield f"vllm:{name}{{{self._labels(name, label, value)}}} {float(gauges.get((name, value), 0))}"
+        for name, histogram in self._histograms.items():
+            yield f"# TYPE vllm:{name} histogram"
+            yield from histogram.lines(f"vllm:{name}", self._labels(name, "", ""))
+        yield "# TYPE vllm:cache_config_info gauge"
+        yield f"vllm:cache_config_info{{{self._cache_labels()}}} 1.0"
+
+    def _labels(self, name: str, label: str, value: str) -> str:
+        pairs = {"model_name": self._engine.served_names[0]}
+        if name not in table.WITHOUT_ENGINE:
+            pairs["engine"] = "0"
+        if label:
+            pairs[label] = value
+        return _joined(pairs)
+
+    def _cache_labels(self) -> str:
+        engine = self._engine
+        return _joined(
+            {
+                "block_size": engine.cache.block_size,
+                "cache_dtype": engine.cache_dtype,
+                "enable_prefix_caching": engine.prefix_caching,
+                "engine": "0",
+                "gpu_memory_utilization": engine.gpu_memory_utilization,
+                "kv_cache_max_concurrency": engine.cache.tokens / engine.max_model_len,
+                "kv_cache_size_tokens": engine.cache.tokens,
+                "num_gpu_blocks": engine.cache.blocks,
+                "num_gpu_blocks_override": None,
+                "prefix_caching_hash_algo": "sha256",
+                "user_specified_block_size": engine.user_block_size,
+            }
+        )
+
+
+def _joined(pairs: Mapping[str, object]) -> str:
+    escaped = {
+        key: str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for key, value in pairs.items()
+    }
+    return ",".join(f'{key}="{escaped[key]}"' for key in sorted(escaped))
+
+
+def _process() -> Iterator[str]:
+    """Of the stand-in itself."""
+    figures = {
+        "process_resident_memory_bytes gauge": float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT),
+        "process_cpu_seconds_total counter": time.process_time(),
+        "process_open_fds gauge": float(sum(1 for _ in Path("/dev/fd").iterdir())),
+    }
+    for name, value in figures.items():
+        yield f"# TYPE {name}"
+        yield f"{name.split()[0]} {value}"

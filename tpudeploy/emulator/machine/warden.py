@@ -1,0 +1,81 @@
+"""Runs one command in its own session, and kills that session when whoever started us goes, however it goes.
+
+Started by path, with the standard library alone: `warden.py EXIT_FILE COMMAND…`. Our standard input is a pipe that our
+owner holds open and never writes to: its end is the owner's end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
+
+
+def prctl(option: int, value: int) -> None:
+    """Linux alone; elsewhere the pipe does the work by itself."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def start(command: list[str]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.execv(command[0], command)  # noqa: S606 - no shell: the command is a list
+    return pid
+
+
+def kill_at_end_of_input(group: int) -> None:
+    while os.read(0, 1):
+        pass
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    for pid in session(group):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os._exit(1)
+
+
+def session(leader: int) -> list[int]:
+    """Whoever made a process group of its own (`timeout` does). Known on Linux alone."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = file.read_text("utf-8", "replace").rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                found.append(int(file.parent.name))
+    return found
+
+
+def wait_for_group(group: int) -> None:
+    """What the command left running in the background belongs to it. On Linux all of that has become our child."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS answers EPERM for a group of zombies
+        while True:
+            os.killpg(group, 0)
+            time.sleep(0.2)
+
+
+def main() -> None:
+    exit_file, *command = sys.argv[1:]
+    prctl(SET_CHILD_SUBREAPER, 1)
+    group = start(command)
+    threading.Thread(target=kill_at_end_of_input, args=(group,), daemon=True).start()
+    _, status = os.waitpid(group, 0)
+    Path(exit_file).write_text(str(os.waitstatus_to_exitcode(status)), encoding="ascii")
+    wait_for_group(group)
+
+
+if __name__ == "__main__":
+    main()

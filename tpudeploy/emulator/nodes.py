@@ -1,0 +1,176 @@
+"""Nodes: get, list, delete, patch, guest attributes, start, stop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tpudeploy.emulator import aging, asked, discovery, operations, texts, wire
+from tpudeploy.emulator.call import Call, page
+from tpudeploy.emulator.cloud import Cloud, Host, Node, Operation
+from tpudeploy.emulator.machines import bring_up, take_down
+
+_PORT = 8000
+_PATCHABLE = ("description", "tags", "labels", "metadata", "networkConfig.enableExternalIps")
+
+
+def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+    return render(cloud, cloud.visible_node(call.name), call.version)
+
+
+def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+    now = cloud.clock.now()
+    seen = [
+        node
+        for name, node in sorted(cloud.nodes.items())
+        if call.covers(name) and cloud.slices[node.slice_name].hidden_until <= now
+    ]
+    return page(call, "nodes", seen, lambda node: render(cloud, node, call.version))
+
+
+def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """By hand: the queued resource goes to SUSPENDED and stays as a husk."""
+    node = cloud.visible_node(call.name)
+    slice_, now = cloud.slices[node.slice_name], cloud.clock.now()
+    _require(node, "delete", "READY", "STOPPED", "PREEMPTED", "TERMINATED")
+    operation = cloud.begin(node.name, "delete", now)
+    aging.suspend(cloud, slice_, now, initiator="USER")
+    cloud.agenda.add(now + slice_.timings.suspending, lambda at: operation.succeed(at, "Empty", {}))
+    return operations.render(operation, call.version)
+
+
+def patch(cloud: Cloud, call: Call) -> dict[str, Any]:
+    node = cloud.visible_node(call.name)
+    sent = discovery.accept(call.body, "Node", call.version, at="node")
+    paths = [_camel_path(path) for path in call.query.get("updateMask", "").split(",") if path]
+    if not paths or not set(paths) <= set(_PATCHABLE):
+        raise wire.refuse(3, f"update_mask must name some of {', '.join(_PATCHABLE)}, not {paths}")  # UNVERIFIED
+    asked.check_node(sent)
+    _require(node, "update", "READY")
+
+    def change(_at: float) -> None:
+        spec = dict(node.spec)
+        for path in paths:
+            _copy(path, sent, spec)
+        node.spec = spec
+
+    return _operate(cloud, node, "update", call, change)
+
+
+def start(cloud: Cloud, call: Call) -> dict[str, Any]:
+    node = cloud.visible_node(call.name)
+    _require(node, "start", "STOPPED")
+    node.state = "STARTING"
+
+    def run(_at: float) -> None:
+        node.state = "READY"
+        bring_up(cloud, cloud.slices[node.slice_name], node)
+
+    return _operate(cloud, node, "start", call, run)
+
+
+def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Single machines only, and never in a flex-start run."""
+    node = cloud.visible_node(call.name)
+    slice_ = cloud.slices[node.slice_name]
+    _require(node, "stop", "READY")
+    if slice_.accelerator.hosts > 1 or slice_.model == "FLEX_START":
+        raise wire.refuse(9, f"Stopping is not supported for node {node.name}.")  # UNVERIFIED
+    node.state = "STOPPING"
+
+    def halt(_at: float) -> None:
+        node.state = "STOPPED"
+        take_down(node)
+
+    return _operate(cloud, node, "stop", call, halt)
+
+
+def get_guest_attributes(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """One element a worker; a path that nobody has written gives no items."""
+    node = cloud.visible_node(call.name)
+    sent = discovery.accept(call.body or {}, "GetGuestAttributesRequest", call.version, at="request")
+    path, workers = sent.get("queryPath", ""), sent.get("workerIds", [])
+    asked_for = [h for index, h in enumerate(node.hosts) if not workers or str(index) in workers]
+    return {"guestAttributes": [{"queryPath": path, "queryValue": {"items": _items(h, path)}} for h in asked_for]}
+
+
+def render(cloud: Cloud, node: Node, version: str) -> dict[str, Any]:
+    slice_ = cloud.slices[node.slice_name]
+    scheduling: dict[str, Any] = dict(node.spec.get("schedulingConfig", {}))
+    if slice_.model == "SPOT":
+        scheduling |= {"spot": True, "provisioningModel": "SPOT"}
+    if node.ends_at is not None:
+        scheduling["terminationTimestamp"] = wire.timestamp(node.ends_at)
+    body = {
+        **node.spec,
+        "name": node.name,
+        "id": str(node.uid),
+        "acceleratorType": slice_.accelerator.name,
+        "state": node.state,
+        "health": node.health,
+        "createTime": wire.timestamp(node.created_at),
+        "apiVersion": "V2_ALPHA1",
+        "queuedResource": slice_.name,
+        "schedulingConfig": scheduling,
+        "networkEndpoints": [_endpoint(cloud, node, host) for host in node.hosts],
+        "multisliceNode": len(slice_.node_ids) > 1,
+    }
+    return discovery.project(body, "Node", version)
+
+
+def _endpoint(cloud: Cloud, node: Node, host: Host) -> dict[str, Any]:
+    """Where each node has an address of its own, its ports are the profile's; else `port` says which stands for it."""
+    configs = [node.spec.get("networkConfig", {}), *node.spec.get("networkConfigs", [])]
+    endpoint: dict[str, Any] = {"ipAddress": host.address}
+    if not cloud.addresses.has_own:
+        endpoint["port"] = host.port_for(_PORT)
+    if any(config.get("enableExternalIps") for config in configs):
+        endpoint["accessConfig"] = {"externalIp": host.address}
+    return endpoint
+
+
+def _operate(cloud: Cloud, node: Node, verb: str, call: Call, deed: Callable[[float], None]) -> dict[str, Any]:
+    """Does the deed when the operation ends, unless the node has gone or is going by then."""
+    slice_, now = cloud.slices[node.slice_name], cloud.clock.now()
+    operation: Operation = cloud.begin(node.name, verb, now)
+
+    def end(at: float) -> None:
+        if cloud.nodes.get(node.name) is not node or node.state in ("DELETING", "PREEMPTED"):
+            operation.fail(at, texts.status("state-refused", {"verb": verb, "state": node.state}))
+            return
+        deed(at)
+        operation.succeed(at, "Node", render(cloud, node, "v2alpha1"))
+
+    cloud.agenda.add(now + slice_.timings.patch, end)
+    return operations.render(operation, call.version)
+
+
+def _require(node: Node, verb: str, *states: str) -> None:
+    if node.state not in states:
+        raise wire.Refusal(texts.status("state-refused", {"verb": verb, "state": node.state}))
+
+
+def _items(host: Host, path: str) -> list[dict[str, str]]:
+    wanted = path.strip("/")
+    rows = []
+    for name, value in sorted(host.guest_attributes.items()):
+        namespace, _, key = name.partition("/")
+        if wanted in ("", namespace, name):
+            rows.append({"namespace": namespace, "key": key, "value": value})
+    return rows
+
+
+def _copy(path: str, sent: dict[str, Any], spec: dict[str, Any]) -> None:
+    """A masked field that was not sent is cleared."""
+    head, _, tail = path.partition(".")
+    if tail:
+        spec[head] = {**spec.get(head, {}), tail: sent.get(head, {}).get(tail, False)}
+    elif head in sent:
+        spec[head] = sent[head]
+    else:
+        spec.pop(head, None)
+
+
+def _camel_path(path: str) -> str:
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), path.strip())

@@ -1,0 +1,65 @@
+"""Long-running operations: get, list, cancel, delete, and how one reads on the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpudeploy.emulator import discovery, wire
+from tpudeploy.emulator.call import Call, page
+from tpudeploy.emulator.cloud import Cloud, Operation
+
+_TPU = "type.googleapis.com/google.cloud.tpu"
+
+
+def get(cloud: Cloud, call: Call) -> dict[str, Any]:
+    return render(_find(cloud, call), call.version)
+
+
+def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+    named = [o for o in cloud.operations.values() if call.covers(o.name)]
+    return page(call, "operations", named, lambda operation: render(operation, call.version))
+
+
+def cancel(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Best effort with Google; here it is only remembered, as an operation lasts seconds."""
+    _find(cloud, call).cancel_requested = True
+    return {}
+
+
+def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Forgets the operation, not what it does."""
+    del cloud.operations[_find(cloud, call).name]
+    return {}
+
+
+def render(operation: Operation, version: str) -> dict[str, Any]:
+    """In the words of the API version that asks (which one Google takes is UNVERIFIED)."""
+    metadata = {
+        "@type": f"{_TPU}.{version}.OperationMetadata",
+        "createTime": wire.timestamp(operation.created_at),
+        "target": operation.target,
+        "verb": operation.verb,
+        "cancelRequested": operation.cancel_requested,
+        "apiVersion": version,
+    }
+    if operation.ended_at is not None:
+        metadata["endTime"] = wire.timestamp(operation.ended_at)
+    body: dict[str, Any] = {"name": operation.name, "metadata": metadata, "done": operation.ended_at is not None}
+    if operation.error is not None:
+        body["error"] = operation.error.rpc()
+    elif operation.response is not None:
+        body["response"] = _response(operation.response, version)
+    return body
+
+
+def _response(response: tuple[str, dict[str, Any]], version: str) -> dict[str, Any]:
+    kind, body = response
+    if kind == "Empty":
+        return {"@type": "type.googleapis.com/google.protobuf.Empty"}
+    return {"@type": f"{_TPU}.{version}.{kind}"} | discovery.project(body, kind, version)
+
+
+def _find(cloud: Cloud, call: Call) -> Operation:
+    if call.name not in cloud.operations:
+        raise cloud.not_found(call.name)
+    return cloud.operations[call.name]

@@ -1,0 +1,177 @@
+"""The emulator as a process: what `tpudeploy emulator start` and `emulator run` call. Prints nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from tpudeploy.domain.errors import TpudeployError, UsageError
+from tpudeploy.emulator.clock import RealClock
+from tpudeploy.emulator.emulator import FOLDER, Emulator
+from tpudeploy.emulator.scenario import DEMO, Scenario
+
+DEFAULT_PORT = 8470
+_LEASH = Path(__file__).with_name("leash.py")
+
+
+class EmulatorRunning(TpudeployError):
+    """One emulator a user is enough: the second start says who runs."""
+
+    code = "TPU7002"
+
+    def __init__(self, pid: int, host: str) -> None:
+        super().__init__(
+            f"The emulator runs already: process {pid} at {host}.", hint=f"export TPU_EMULATOR_HOST={host}"
+        )
+        self.pid = pid
+        self.host = host
+
+
+def serve(
+    *,
+    on_ready: Callable[[Emulator], None],
+    port: int = DEFAULT_PORT,
+    scenario: Path | None = None,
+    speed: float = 1.0,
+) -> None:
+    """Serve until Ctrl-C or SIGTERM. Raise EmulatorRunning, ScenarioInvalid, or UsageError for a taken port."""
+    with _only_one() as record:
+        _sweep()
+        with _emulator(port, scenario, speed) as emulator, _ended_by_signal() as wait:
+            _note(record, emulator.host)
+            on_ready(emulator)
+            wait()
+
+
+def run(argv: Sequence[str], *, scenario: Path | None = None, speed: float = 1.0) -> int:
+    """An emulator for the length of one command; the command's exit code."""
+    if shutil.which(argv[0]) is None:
+        raise UsageError(f"There is no command `{argv[0]}`.")
+    with _emulator(0, scenario, speed) as emulator:
+        environment = {"GOOGLE_CLOUD_PROJECT": "emulated", **os.environ, **emulator.environment}
+        command = [sys.executable, "-I", "-S", str(_LEASH), str(os.getpid()), *argv]
+        with subprocess.Popen(command, env=environment) as child, _signals_reach(child):
+            code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def record_file() -> Path:
+    """Where a running emulator says who and where it is."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(base) / "tpudeploy" if base else Path(tempfile.gettempdir()) / f"tpudeploy-{os.getuid()}"
+    return folder / "emulator.json"
+
+
+@contextmanager
+def _emulator(port: int, scenario: Path | None, speed: float) -> Iterator[Emulator]:
+    played = Scenario.load(scenario, timings=DEMO)
+    try:
+        emulator = Emulator(clock=RealClock(), scenario=played.faster(speed), port=port)
+    except OSError as cause:
+        raise UsageError(f"The emulator cannot listen on port {port}: {cause}", hint="choose another port") from cause
+    try:
+        yield emulator
+    finally:
+        emulator.close()
+
+
+@contextmanager
+def _only_one() -> Iterator[IO[str]]:
+    """Hold the record file's lock: the system releases it however we end, so a crash leaves no false holder."""
+    file = record_file()
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file.open("a+", encoding="utf-8") as record:
+        try:
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _running(record) from None
+        _note(record, "an address that it is about to choose")
+        try:
+            yield record
+        finally:
+            record.truncate(0)
+
+
+def _running(record: IO[str]) -> EmulatorRunning:
+    record.seek(0)
+    said = json.loads(record.read())
+    return EmulatorRunning(int(said["pid"]), str(said["host"]))
+
+
+def _note(record: IO[str], host: str) -> None:
+    record.truncate(0)
+    record.write(json.dumps({"pid": os.getpid(), "host": host}))
+    record.flush()
+
+
+def _sweep() -> None:
+    """Remove the folders of emulators that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if folder.owner() == Path.home().owner() and owner.isdecimal() and not _lives(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextmanager
+def _ended_by_signal() -> Iterator[Callable[[], None]]:
+    """A wait that ends at the first SIGINT or SIGTERM, also one that came before it began."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    kept = signal.set_wakeup_fd(writer)
+    old = {number: signal.signal(number, _noted) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: _wait_for(reader, frozenset(old))
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(kept)
+        os.close(reader)
+        os.close(writer)
+
+
+def _wait_for(reader: int, numbers: frozenset[int]) -> None:
+    while not numbers & frozenset(os.read(reader, 64)):
+        pass
+
+
+def _noted(_number: int, _frame: FrameType | None) -> None:
+    """The signal's number goes to the wake-up pipe; a handler must only exist."""
+
+
+@contextmanager
+def _signals_reach(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ctrl-C reaches the child by the terminal, SIGTERM through us; both leave it to the child how to end."""
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    old = {signal.SIGINT: signal.signal(signal.SIGINT, _noted), signal.SIGTERM: signal.signal(signal.SIGTERM, forward)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        if child.poll() is None:
+            child.terminate()
+            child.wait()

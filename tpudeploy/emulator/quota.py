@@ -1,0 +1,84 @@
+"""Quota: chips per project, place and class, counted over everything that is not deleted, husks too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.emulator import texts, wire
+from tpudeploy.emulator.cloud import Cloud, QueuedResource
+from tpudeploy.emulator.scenario import Limit
+
+# How the quota of a generation is named; v5e's from a published log, its on-demand form by analogy (UNVERIFIED).
+_NAMES = {
+    ("v6e", "preemptible"): "TPUV6EPreemptiblePerProjectPer{scope}ForTPUAPI",
+    ("v6e", "on-demand"): "TPUV6EPerProjectPer{scope}ForTPUAPI",
+    ("v5e", "preemptible"): "TPUV5sPreemptibleLitepodPerProjectPer{scope}ForTPUAPI",
+    ("v5e", "on-demand"): "TPUV5sLitepodPerProjectPer{scope}ForTPUAPI",
+}
+_PREEMPTIBLE = ("SPOT", "FLEX_START")
+_MINUTE = 60.0
+
+
+def class_of(model: str) -> str:
+    return "preemptible" if model in _PREEMPTIBLE else "on-demand"
+
+
+def quota_name(generation: str, class_: str, *, zonal: bool) -> str:
+    default = (
+        f"TPU{generation.upper()}{'Preemptible' if class_ == 'preemptible' else ''}PerProjectPer{{scope}}ForTPUAPI"
+    )
+    return _NAMES.get((generation, class_), default).format(scope="Zone" if zonal else "Region")
+
+
+def check(cloud: Cloud, wanted: QueuedResource) -> None:
+    """Raise Refusal where one more slice would pass a limit. A zone's and its region's limit both count."""
+    limits = [limit for limit in _limits(cloud, wanted) if _used(cloud, wanted, limit) + wanted.chips > limit.chips]
+    if not limits:
+        return
+    zeros = sorted((limit for limit in limits if limit.chips == 0), key=lambda limit: limit.zonal)
+    facts = {"project": wanted.project, "zone": wanted.zone, "region": _region(wanted.zone)}
+    if zeros:
+        names = ",".join(_named(wanted, limit) for limit in zeros)
+        places = ",".join(_place(wanted, limit) for limit in zeros)
+        text = f"Quota limit '{names}' has been exceeded. Limit: {','.join('0' for _ in zeros)} in {places}."
+        raise wire.Refusal(texts.status("quota-zero", facts, message=text))
+    first = limits[0]
+    text = f"Quota '{_named(wanted, first)}' exhausted. Limit {first.chips} in {_place(wanted, first)}"
+    raise wire.Refusal(texts.status("quota-exhausted", facts, message=text))
+
+
+def check_rate(cloud: Cloud, project: str, now: float) -> None:
+    """Raise Refusal above the project's creates a minute."""
+    most = cloud.scenario.creates_per_minute
+    recent = [moment for moment in cloud.creates.get(project, ()) if moment > now - _MINUTE]
+    if most is not None and len(recent) >= most:
+        raise wire.Refusal(texts.status("rate-limit", {"project": project}))
+    cloud.creates[project] = [*recent, now]
+
+
+def _limits(cloud: Cloud, wanted: QueuedResource) -> Iterator[Limit]:
+    for limit in cloud.scenario.quota:
+        place = wanted.zone if limit.zonal else _region(wanted.zone)
+        if limit.class_ == class_of(wanted.model) and limit.place in ("*", place):
+            yield limit
+
+
+def _used(cloud: Cloud, wanted: QueuedResource, limit: Limit) -> int:
+    def counts(slice_: QueuedResource) -> bool:
+        same_place = slice_.zone == wanted.zone if limit.zonal else _region(slice_.zone) == _region(wanted.zone)
+        same_pool = slice_.accelerator.generation == wanted.accelerator.generation
+        return slice_.project == wanted.project and same_place and same_pool and class_of(slice_.model) == limit.class_
+
+    return sum(slice_.chips for slice_ in cloud.slices.values() if counts(slice_))
+
+
+def _named(wanted: QueuedResource, limit: Limit) -> str:
+    return quota_name(wanted.accelerator.generation, limit.class_, zonal=limit.zonal)
+
+
+def _place(wanted: QueuedResource, limit: Limit) -> str:
+    return f"zone {wanted.zone}" if limit.zonal else f"region {_region(wanted.zone)}"
+
+
+def _region(zone: str) -> str:
+    return zone.rpartition("-")[0]

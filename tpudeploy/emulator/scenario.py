@@ -1,0 +1,186 @@
+"""A scenario: what kind of cloud this is and what goes wrong in it. YAML, JSON or a mapping.
+
+    seed: 7                         # of `chance`
+    nodes: simulated                # no bash, no processes; `real` (the default) runs the startup script
+    timings: {queued: 10, waiting: 20, provisioning: 120, boot: 60}     # see Timings
+    boot: {image_pull: 5}           # Behaviour of every machine (machine/facts.py)
+    quota:                          # in chips; what no row names is plenty; the other class is on-demand
+      - {class: preemptible, region: us-east5, limit: 16}       # or zone: us-east5-b; "*" is any
+    creates_per_minute: 91          # a project's rate limit
+    offers: {us-west4-a: [v5litepod-4]}     # what a zone has, instead of the catalogue's word
+    secrets: {hf-token: made-up}    # only these exist; without the key any secret does
+    denied_secrets: [other]
+    trouble:
+      - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
+      - {fault: stockout, zone: us-east5-a, attempt: 2-, layer: L3}
+      - {fault: lost-reply, call: 3}                            # the third create anywhere
+      - {fault: unavailable, method: queuedResources.get, times: 2}
+      - {fault: preempt, zone: "*", after: 900, chance: 0.1}
+
+A row of trouble strikes when everything it names fits: `zone`, `method`, `name`, `type`, `model` (shell patterns),
+`attempt` (n-th call of that method in that zone), `call` (n-th of that method anywhere), `times` (at most so often),
+`chance`. Faults and their own options: faults.FAULTS. All rows that fit strike; of refusals, the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Self
+
+from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.emulator.machine.facts import Behaviour
+from tpudeploy.emulator.trouble import Trouble
+
+
+class ScenarioInvalid(TpudeployError):
+    """A scenario that cannot be played."""
+
+    code = "TPU7001"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """How long things take, in seconds: a slice's way CREATING, queue, PROVISIONING, ACTIVE, node READY, and back."""
+
+    queued: float = 10.0
+    waiting: float = 20.0
+    provisioning: float = 120.0
+    node_ready: float = 0.0
+    boot: float = 0.0
+    reset: float = 240.0
+    patch: float = 5.0
+    delete_refused: float = 1.5
+    deleting: float = 20.0
+    suspending: float = 30.0
+    preempted: float = 30.0
+
+    def faster(self, speed: float) -> Self:
+        return replace(self, **{row.name: getattr(self, row.name) / speed for row in fields(self)})
+
+
+# Seconds of a person's patience; every state is still seen.
+DEMO = Timings(
+    queued=2.0,
+    waiting=1.0,
+    provisioning=4.0,
+    boot=5.0,
+    reset=5.0,
+    patch=1.0,
+    deleting=2.0,
+    suspending=2.0,
+    preempted=2.0,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A quota: `place` is a zone or a region, "*" any."""
+
+    class_: str
+    zonal: bool
+    place: str
+    chips: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    seed: int = 0
+    simulated: bool = False
+    timings: Timings = field(default_factory=Timings)
+    boot: Behaviour = field(default_factory=Behaviour)
+    quota: tuple[Limit, ...] = ()
+    creates_per_minute: int | None = None
+    offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    secrets: Mapping[str, str] | None = None
+    denied_secrets: tuple[str, ...] = ()
+    trouble: tuple[Trouble, ...] = ()
+
+    def draw(self, *what: object) -> float:
+        """A number in [0, 1) that depends on the seed and on `what` alone, not on the order of draws."""
+        digest = blake2b(repr((self.seed, *what)).encode(), digest_size=8).digest()
+        return float(int.from_bytes(digest) / 2**64)
+
+    def faster(self, speed: float) -> Self:
+        """The same, with every timing and boot divided by `speed`."""
+        boot = replace(self.boot, boot_seconds=self.boot.boot_seconds / speed)
+        return replace(self, timings=self.timings.faster(speed), boot=boot)
+
+    @classmethod
+    def load(cls, source: Mapping[str, Any] | Path | str | None, *, timings: Timings) -> Self:
+        """Raise ScenarioInvalid; `timings` are those that the scenario does not name."""
+        written = dict(source) if isinstance(source, Mapping) else _read(source)
+        try:
+            return cls(**_settings(written, timings))
+        except (TypeError, ValueError, KeyError, AttributeError) as cause:
+            raise ScenarioInvalid(
+                f"The scenario cannot be played: {cause}", hint="its format stands in tpudeploy/emulator/scenario.py"
+            ) from cause
+
+
+def _read(source: Path | str | None) -> dict[str, Any]:
+    if source is None:
+        return {}
+    path = Path(source)
+    try:
+        text = path.read_text("utf-8")
+        parsed = json.loads(text) if path.suffix == ".json" else _yaml(text)
+    except (OSError, ValueError) as cause:
+        raise ScenarioInvalid(f"The scenario `{path}` cannot be read: {cause}") from cause
+    if not isinstance(parsed, dict):
+        raise ScenarioInvalid(f"The scenario `{path}` is not a mapping of settings")
+    return parsed
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text) or {}
+    except yaml.YAMLError as cause:
+        raise ValueError(str(cause)) from cause
+
+
+def _settings(written: dict[str, Any], timings: Timings) -> dict[str, Any]:
+    nodes = written.pop("nodes", "real")
+    if nodes not in ("real", "simulated"):
+        raise ValueError(f"`nodes` is real or simulated, not {nodes!r}")
+    settings: dict[str, Any] = {"simulated": nodes == "simulated"}
+    for key, value in written.items():
+        if key not in _READERS:
+            raise ValueError(f"unknown key `{key}`{_did_you_mean(key)}")
+        settings[key] = _READERS[key](value)
+    changed = {key: float(value) for key, value in written.get("timings", {}).items()}
+    settings["timings"] = replace(timings, **changed)
+    boot = {"boot_seconds": settings["timings"].boot} | dict(written.get("boot", {}))
+    return settings | {"boot": Behaviour(**boot)}
+
+
+def _limit(row: Mapping[str, Any]) -> Limit:
+    zonal = "zone" in row
+    if set(row) != {"class", "zone" if zonal else "region", "limit"} or row["class"] not in CLASSES:
+        raise ValueError(f"a quota row is {{class: {'|'.join(CLASSES)}, zone or region: …, limit: …}}, not {dict(row)}")
+    return Limit(class_=row["class"], zonal=zonal, place=row["zone" if zonal else "region"], chips=int(row["limit"]))
+
+
+def _did_you_mean(key: str) -> str:
+    close = get_close_matches(key, (*_READERS, "nodes"), n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+CLASSES = ("preemptible", "on-demand")
+_READERS: Mapping[str, Any] = {
+    "seed": int,
+    "timings": dict,
+    "boot": dict,
+    "quota": lambda rows: tuple(_limit(row) for row in rows),
+    "creates_per_minute": int,
+    "offers": lambda zones: {zone: tuple(types) for zone, types in zones.items()},
+    "secrets": dict,
+    "denied_secrets": tuple,
+    "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
+}

@@ -1,0 +1,165 @@
+"""From one HTTP request to one reply: route, trouble, deed, log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tpudeploy.emulator import asked, discovery, listings, nodes, operations, queued_resources, secrets, texts, wire
+from tpudeploy.emulator.call import Call
+from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.faults import FAULTS
+from tpudeploy.emulator.server import Reply
+from tpudeploy.emulator.trouble import Trouble
+
+Deed = Callable[[Cloud, Call], dict[str, Any]]
+TroubledDeed = Callable[[Cloud, Call, Mapping[str, Trouble]], dict[str, Any]]
+
+# (HTTP method, collection, "one" resource or the "all" of it, verb) -> method name, deed.
+ROUTES: Mapping[tuple[str, str, str, str], tuple[str, Deed]] = {
+    ("GET", "queuedResources", "one", ""): ("queuedResources.get", queued_resources.get),
+    ("GET", "queuedResources", "all", ""): ("queuedResources.list", queued_resources.list_),
+    ("POST", "queuedResources", "one", "reset"): ("queuedResources.reset", queued_resources.reset),
+    ("GET", "nodes", "one", ""): ("nodes.get", nodes.get),
+    ("GET", "nodes", "all", ""): ("nodes.list", nodes.list_),
+    ("DELETE", "nodes", "one", ""): ("nodes.delete", nodes.delete),
+    ("PATCH", "nodes", "one", ""): ("nodes.patch", nodes.patch),
+    ("POST", "nodes", "one", "start"): ("nodes.start", nodes.start),
+    ("POST", "nodes", "one", "stop"): ("nodes.stop", nodes.stop),
+    ("POST", "nodes", "one", "getGuestAttributes"): ("nodes.getGuestAttributes", nodes.get_guest_attributes),
+    ("GET", "operations", "one", ""): ("operations.get", operations.get),
+    ("GET", "operations", "all", ""): ("operations.list", operations.list_),
+    ("POST", "operations", "one", "cancel"): ("operations.cancel", operations.cancel),
+    ("DELETE", "operations", "one", ""): ("operations.delete", operations.delete),
+    ("GET", "acceleratorTypes", "one", ""): ("acceleratorTypes.get", listings.get_type),
+    ("GET", "acceleratorTypes", "all", ""): ("acceleratorTypes.list", listings.list_types),
+    ("GET", "runtimeVersions", "one", ""): ("runtimeVersions.get", listings.get_runtime),
+    ("GET", "runtimeVersions", "all", ""): ("runtimeVersions.list", listings.list_runtimes),
+    ("GET", "locations", "one", ""): ("locations.get", listings.get_location),
+    ("GET", "locations", "all", ""): ("locations.list", listings.list_locations),
+}
+TROUBLED: Mapping[tuple[str, str, str, str], tuple[str, TroubledDeed]] = {
+    ("POST", "queuedResources", "all", ""): ("queuedResources.create", queued_resources.create),
+    ("DELETE", "queuedResources", "one", ""): ("queuedResources.delete", queued_resources.delete),
+}
+BANNER = "tpudeploy emulator of the Cloud TPU API: nothing here is real, nothing is billed.\n"
+_SECRETS = "v1"
+_ERRORS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One line of the log. `verdict`: the HTTP status, with Google's name for it, and how the connection was cut."""
+
+    method: str
+    path: str
+    verdict: str
+
+
+class Service:
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self.requests: list[Request] = []
+
+    def answer(self, method: str, target: str, body: bytes) -> Reply:
+        try:
+            reply = self._reply(method, target, body)
+        except wire.Refusal as refusal:
+            reply = _error(refusal.status)
+        name = reply.body["error"]["status"] if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
+        verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
+        self.requests.append(Request(method, target, verdict))
+        return reply
+
+    def _reply(self, method: str, target: str, body: bytes) -> Reply:
+        path, query = urlsplit(target).path, dict(parse_qsl(urlsplit(target).query))
+        version, _, rest = unquote(path).lstrip("/").partition("/")
+        if not rest:
+            return Reply(http=200, body=BANNER)
+        if version == _SECRETS and method == "GET" and rest.endswith(":access"):
+            return Reply(http=200, body=secrets.answer(self._cloud.scenario, rest.removesuffix(":access")))
+        if version not in discovery.VERSIONS:
+            raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
+        parsed = _parsed(body)
+        return self._carry_out(_route(method, rest), version, rest.partition(":")[0], query, parsed)
+
+    def _carry_out(
+        self, route: tuple[str, str, str, str], version: str, name: str, query: Mapping[str, str], body: Any
+    ) -> Reply:
+        known = ROUTES.get(route) or TROUBLED.get(route)
+        if known is None:
+            raise wire.refuse(12, f"The emulator does not serve {route[0]} {name}:{route[3]}".rstrip(":"))
+        words = name.split("/")
+        zone = words[3] if len(words) > 3 else "-"  # noqa: PLR2004  projects/P/locations/Z
+        call = Call(version=version, method=known[0], name=name, project=words[1], zone=zone, query=query, body=body)
+        with self._cloud.lock:
+            self._cloud.age()
+            troubles = self._troubles(call)
+            reply = self._troubled(route, call, troubles)
+        seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
+        return Reply(http=reply.http, body=reply.body, cut=reply.cut, seconds=seconds)
+
+    def _troubles(self, call: Call) -> Mapping[str, Trouble]:
+        """Counts the call, then asks the scenario."""
+        calls = self._cloud.calls
+        calls[call.method] += 1
+        calls[call.method, call.project, call.zone] += 1
+        counts = {"call": calls[call.method], "attempt": calls[call.method, call.project, call.zone]}
+        named = call.query.get("queuedResourceId") or call.name.rpartition("/")[2]
+        facts = {"method": call.method, "zone": call.zone, "name": named}
+        return self._cloud.striking(facts | asked.pattern(call.body), counts)
+
+    def _troubled(self, route: tuple[str, str, str, str], call: Call, troubles: Mapping[str, Trouble]) -> Reply:
+        if (row := troubles.get("connection-refused")) is not None:
+            return Reply(http=0, body="", cut=_cut(row))
+        refusal = _at_once(call, troubles)
+        reply = refusal or Reply(http=200, body=self._deed(route, call, troubles))
+        if (row := troubles.get("lost-reply")) is not None:
+            return Reply(http=reply.http, body=reply.body, cut=_cut(row))
+        if "already-exists" in troubles:
+            named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
+            return _error(texts.status("already-exists", {"name": named}))
+        return reply
+
+    def _deed(self, route: tuple[str, str, str, str], call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
+        if route in TROUBLED:
+            return TROUBLED[route][1](self._cloud, call, troubles)
+        return ROUTES[route][1](self._cloud, call)
+
+
+def _at_once(call: Call, troubles: Mapping[str, Trouble]) -> Reply | None:
+    """The refusal that the scenario gives as the reply itself (L1)."""
+    words = asked.pattern(call.body)
+    facts = queued_resources.facts_of(call.project, call.zone, words["type"], words["model"])
+    for name, row in troubles.items():
+        if FAULTS[name].kind == "refusal":
+            layer, status = queued_resources.refusal(name, row, facts | {"method": call.method})
+            return _error(status) if layer == "L1" else None
+    return None
+
+
+def _route(method: str, rest: str) -> tuple[str, str, str, str]:
+    name, _, verb = rest.partition(":")
+    words = name.split("/")
+    if words[0] != "projects" or "" in words:
+        return method, "", "", verb
+    one = len(words) % 2 == 0
+    return method, words[-2] if one else words[-1], "one" if one else "all", verb
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body) if body else None
+    except ValueError as cause:
+        raise wire.refuse(3, f"Invalid JSON payload received. {cause}") from cause
+
+
+def _error(status: wire.Status) -> Reply:
+    return Reply(http=status.http, body=status.error_body())
+
+
+def _cut(row: Trouble) -> str:
+    return "close" if row.told()["close"] else "reset"

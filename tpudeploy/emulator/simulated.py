@@ -1,0 +1,95 @@
+"""A machine without bash or processes: it says in its guest attributes what a serving one would say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.server import Reply, Server
+from tpudeploy.emulator.stand_in import ANSWER, answer
+
+# The order a startup script reports, and how far into the boot each phase begins.
+_PHASES = (
+    ("booted", 0.0),
+    ("docker", 0.1),
+    ("image", 0.2),
+    ("secrets", 0.3),
+    ("starting", 0.4),
+    ("serving", 1.0),
+)
+_PORT = 8000
+
+
+class Simulated:
+    def __init__(self, facts: Facts, behaviour: Behaviour) -> None:
+        self._facts = facts
+        self._behaviour = behaviour
+        self._booted_at: float | None = None
+        self._spec = ""
+        self._spec_since = 0.0
+        self._server: Server | None = None
+
+    @property
+    def address(self) -> str:
+        return self._facts.address
+
+    def port_for(self, port: int) -> int:
+        return self._server.port if self._server is not None else port
+
+    @property
+    def guest_attributes(self) -> Mapping[str, str]:
+        if self._booted_at is None or not self._behaviour.guest_attributes:
+            return {}
+        phase, detail = self._phase()
+        report = {"phase": phase, "detail": detail, "spec": self._spec}
+        if phase == "serving":
+            report["answer"] = ANSWER
+        return {f"tpudeploy/{key}": value for key, value in report.items()}
+
+    def boot(self) -> None:
+        self._booted_at = self._facts.clock.now()
+        if self._behaviour.reachable:
+            port = 0 if self.address == "127.0.0.1" else _PORT
+            self._server = Server(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
+
+    def reboot(self) -> None:
+        self._booted_at = self._facts.clock.now()
+        self._spec = ""
+
+    def stop(self) -> None:
+        self._booted_at = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def settle(self) -> None:
+        """Nothing runs, so nothing has to be waited for."""
+
+    def log(self) -> str:
+        return "".join(f"{key}={value}\n" for key, value in self.guest_attributes.items())
+
+    def _answer(self, method: str, target: str, body: bytes) -> Reply:
+        serves = self._booted_at is not None and self._phase()[0] == "serving"
+        return answer(method, target, body, serves=serves)
+
+    def _phase(self) -> tuple[str, str]:
+        """A new spec in the metadata restarts the server, not the machine."""
+        assert self._booted_at is not None
+        now = self._facts.clock.now()
+        spec = self._facts.metadata().get("tpudeploy-spec", "")
+        if spec != self._spec:
+            self._spec_since = now if self._spec else self._booted_at
+            self._spec = spec
+        restarted = self._spec_since > self._booted_at
+        share = 1.0
+        if self._behaviour.boot_seconds:
+            share = (now - max(self._booted_at, self._spec_since)) / self._behaviour.boot_seconds
+        reached = [name for name, begins in _PHASES if begins <= share or (restarted and begins < 1.0)]
+        return self._outcome(reached[-1])
+
+    def _outcome(self, phase: str) -> tuple[str, str]:
+        if phase != "serving":
+            return phase, ""
+        if self._behaviour.crash or self._behaviour.setup_fails:
+            return "failed", self._behaviour.crash or "a setup step exited 1"
+        return ("starting", "") if self._behaviour.hang else (phase, "")

@@ -1,0 +1,45 @@
+"""What a simulated node answers on its port: enough of vLLM's API to be found healthy. machine/vllm has more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tpudeploy.emulator.server import Reply
+
+ANSWER = "This is the tpudeploy emulator; no model is loaded."
+_MODEL = "emulated"
+
+
+def answer(method: str, target: str, body: bytes, *, serves: bool) -> Reply:
+    """Any model asked for is there: a simulated node was never told one."""
+    if not serves:
+        return Reply(http=503, body="")
+    sent = json.loads(body) if body else {}
+    match method, target:
+        case "GET", "/health":
+            return Reply(http=200, body="")
+        case "GET", "/v1/models":
+            models = [{"id": _MODEL, "object": "model", "owned_by": "tpudeploy-emulator"}]
+            return Reply(http=200, body={"object": "list", "data": models})
+        case "POST", "/v1/chat/completions":
+            message = {"role": "assistant", "content": ANSWER}
+            return _completion(sent, "chat.completion", {"message": message})
+        case "POST", "/v1/completions":
+            return _completion(sent, "text_completion", {"text": ANSWER})
+        case _:
+            return Reply(http=404, body={"detail": "Not Found"})
+
+
+def _completion(sent: dict[str, Any], kind: str, choice: dict[str, Any]) -> Reply:
+    words = len(ANSWER.split())
+    return Reply(
+        http=200,
+        body={
+            "id": "emulated-1",
+            "object": kind,
+            "model": sent.get("model", _MODEL),
+            "choices": [{"index": 0, "finish_reason": "stop", **choice}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": words, "total_tokens": words + 1},
+        },
+    )

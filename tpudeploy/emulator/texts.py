@@ -1,0 +1,148 @@
+"""What Google says when it says no: one row a cause, verbatim where the field has recorded it.
+
+UNVERIFIED marks a wording that nobody has published: only code and status can be relied on.
+Layers: L1 the reply to the request, L2 the create operation's error, L3 the queued resource FAILED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from tpudeploy.emulator.wire import Status
+
+_QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
+_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`eid`: the text ends in Google's random error id. `detail`: the type of its details element."""
+
+    layer: str
+    code: int
+    text: str
+    eid: bool = False
+    detail: str = ""
+
+
+CAUSES: Mapping[str, Cause] = {
+    "stockout": Cause(
+        "L2",
+        8,
+        'There is no more capacity in the zone "{zone}"; you can try in another zone where Cloud TPU Nodes are'
+        " offered (see https://cloud.google.com/tpu/docs/regions)",
+        eid=True,
+    ),
+    "insufficient-capacity": Cause("L2", 8, "Insufficient capacity"),
+    "reserved-stockout": Cause(
+        "L2",
+        8,
+        "Insufficient reserved capacity. Contact customer support to increase your reservation.",
+        eid=True,
+    ),
+    "internal-error": Cause("L3", 13, "an internal error has occurred"),
+    "quota-zero": Cause(
+        "L1", 8, "Quota limit '{quota}' has been exceeded. Limit: 0 in region {region}.", detail=_QUOTA_FAILURE
+    ),
+    "quota-exhausted": Cause(
+        "L1", 8, "Quota '{quota}' exhausted. Limit {limit} in region {region}", detail=_QUOTA_FAILURE
+    ),
+    "ip-quota": Cause("L3", 8, "Quota 'IN_USE_ADDRESSES' exceeded. IN_USE_ADDRESSES limit (8) in region {region}."),
+    "rate-limit": Cause("L1", 8, "Maximum number of CreateNode requests per minute", detail=_QUOTA_FAILURE),
+    "zone-unsupported": Cause(
+        "L1", 3, 'Cloud TPU received a bad request. The requested zone "{zone}" is not supported.', eid=True
+    ),
+    "type-unsupported": Cause(
+        "L1",
+        3,
+        "Cloud TPU received a bad request. The requested accelerator configuration for accelerator type,"
+        ' "{type}", could not be found in the zonal accelerator configurations for "{zone}".; the accelerator'
+        " {type} was not found in zone {zone}",
+        eid=True,
+    ),
+    "model-unsupported": Cause(
+        "L2", 3, '{model} provisioning model is not supported for accelerator type "{type}" in location "{zone}"'
+    ),
+    "spot-mismatch": Cause("L1", 3, "{model} provisioning model is incompatible with spot requests"),
+    "no-queueing": Cause("L2", 3, "Queueing is not supported for accelerator type {type}"),
+    "too-big": Cause("L1", 3, "Request size can be at most {limit} chips"),  # the unit is UNVERIFIED
+    "queue-closed": Cause(
+        "L2",
+        7,
+        "User does not have permission to submit requests into this queue for accelerator type {type}"
+        " in location {zone}",
+    ),
+    "reservation-missing": Cause("L2", 5, "Reservation not found"),
+    "iam-denied": Cause(  # UNVERIFIED
+        "L1",
+        7,
+        "Permission '{permission}' denied on resource '//tpu.googleapis.com/{parent}' (or it may not exist).",
+        detail=_ERROR_INFO,
+    ),
+    "api-off": Cause(
+        "L1",
+        7,
+        "Cloud TPU API has not been used in project {project} before or it is disabled. Enable it by visiting"
+        " https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project={project} then retry."
+        " If you enabled this API recently, wait a few minutes for the action to propagate to our systems and retry.",
+        detail=_ERROR_INFO,
+    ),
+    "location-denied": Cause("L1", 7, "Location {zone} is not found or access is unauthorized."),
+    "no-subnetwork": Cause("L1", 3, "No default subnetwork was found in region {region}"),
+    "not-found": Cause("L1", 5, "Resource '{name}' was not found"),
+    "already-exists": Cause("L1", 6, "Resource '{name}' already exists"),  # UNVERIFIED
+    "runtime-unknown": Cause(  # UNVERIFIED
+        "L1", 3, 'Cloud TPU received a bad request. The runtime version "{runtime}" is not valid.', eid=True
+    ),
+    "delete-refused": Cause(  # UNVERIFIED
+        "L2", 9, "Queued resource {name} is in state {state} and cannot be deleted.", eid=True
+    ),
+    "delete-needs-force": Cause(  # UNVERIFIED
+        "L1", 9, "Queued resource {name} is in state {state}: delete its nodes first, or set force.", eid=True
+    ),
+    "state-refused": Cause(
+        "L1", 9, "Cloud TPU received a bad request. {verb} is not supported while in state {state}", eid=True
+    ),
+    "expired": Cause(  # UNVERIFIED
+        "L3", 4, "The queued resource was not provisioned before its validity interval ended."
+    ),
+    "unavailable": Cause("L1", 14, "The service is currently unavailable."),
+    "backend-error": Cause("L1", 13, "Internal error encountered."),
+}
+
+_REASONS = {"api-off": "SERVICE_DISABLED", "iam-denied": "IAM_PERMISSION_DENIED"}
+
+
+def status(cause: str, facts: Mapping[str, Any], *, message: str = "", code: int | None = None) -> Status:
+    """The cause's status, its text filled from `facts`; `message` and `code` override the row."""
+    row = CAUSES[cause]
+    text = message or row.text.format_map(_Blank(facts))
+    if row.eid and not message:
+        text = f"{text} [EID: 0x{_eid(cause, facts)}]"
+    return Status(code=code or row.code, message=text, details=_details(cause, row, text, facts))
+
+
+def _details(cause: str, row: Cause, text: str, facts: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    if row.detail == _QUOTA_FAILURE:
+        subject = f"project:{facts.get('project', '')}"
+        return ({"@type": row.detail, "violations": [{"subject": subject, "description": text}]},)
+    if row.detail == _ERROR_INFO:
+        metadata = {"service": "tpu.googleapis.com", "consumer": f"projects/{facts.get('project', '')}"}
+        reason = _REASONS[cause]
+        return ({"@type": row.detail, "reason": reason, "domain": "googleapis.com", "metadata": metadata},)
+    return ()
+
+
+def _eid(cause: str, facts: Mapping[str, Any]) -> str:
+    """Random with Google, derived here: the same scenario gives the same text."""
+    return blake2b(f"{cause} {sorted(facts.items())}".encode(), digest_size=8).hexdigest()
+
+
+class _Blank(dict[str, Any]):
+    """Facts in which an unknown one reads as its own name in angle brackets."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"

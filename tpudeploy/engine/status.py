@@ -1,0 +1,78 @@
+"""State and world, looked at once, for a person who asks how things stand. Takes no lock and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy import catalog
+from tpudeploy.core.fate import Fate, Judged, Moment, judge
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.names import address
+from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.state import State
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+from tpudeploy.engine.look import look
+from tpudeploy.engine.retry import looking_again
+from tpudeploy.ports import World
+
+_NOTHING = "nothing"
+
+
+def status(world: World, name: str, deployment: Deployment | None) -> DeploymentStatus:
+    """Endpoints are probed where the profile is given: only it knows how. Raise `errors.Fault`."""
+    state = world.state.read(name).state
+    if state is None:
+        return DeploymentStatus(name=name, replicas=(ReplicaStatus(address=address(name, 0), state=_NOTHING),))
+    observed = looking_again(world, name, lambda: look(world, state, deployment), budget=world.patience.faults_at_plan)
+    underway = "" if state.goal is None else f"begun by {state.goal.who}"
+    replicas = tuple(_replicas(world, state, observed, deployment))
+    return DeploymentStatus(name=name, replicas=replicas, underway=underway)
+
+
+def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:
+    moment = Moment(observed=observed, patience=world.patience)
+    wanted = deployment.replicas if deployment is not None else 0
+    for index in sorted({r.index for r in state.records if r.attempts} | set(range(wanted))):
+        where = address(state.deployment, index)
+        attempts = state.record(index).attempts
+        if not attempts:
+            yield ReplicaStatus(address=where, state=_NOTHING)
+        yield from (_one(where, judge(a, moment), observed) for a in attempts)
+
+
+def _one(where: str, judged: Judged, observed: Observed) -> ReplicaStatus:
+    attempt, found = judged.attempt, judged.slice
+    report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
+    began = attempt.granted_at if attempt.granted_at is not None else attempt.asked_at
+    return ReplicaStatus(
+        address=where,
+        state=_word(judged, serving=health.serving if health is not None else None),
+        slice_name=attempt.name,
+        zone=attempt.zone,
+        provisioning=attempt.provisioning,
+        accelerator_type=str(attempt.spec.get("tpu.type", "")),
+        cloud=found.raw_state if found is not None else "not found",
+        boot=report.phase if report is not None else "",
+        serving=None if health is None else health.serving,
+        detail=health.detail if health is not None else (report.detail if report is not None else ""),
+        url=health.url if health is not None else "",
+        age=observed.at - began,
+        ends_in=None if found is None or found.ends_at is None else found.ends_at - observed.at,
+        usd_per_hour=_price(judged),
+    )
+
+
+def _word(judged: Judged, *, serving: bool | None) -> str:
+    if judged.fate is not Fate.UP:
+        return judged.fate
+    return {True: "serving", False: "up, not serving", None: "up"}[serving]
+
+
+def _price(judged: Judged) -> float | None:
+    """List price per hour; nothing is billed before the grant."""
+    attempt = judged.attempt
+    kind = catalog.accelerator_type(str(attempt.spec.get("tpu.type", "")))
+    if kind is None or judged.fate not in {Fate.UP, Fate.LEAVING}:
+        return None
+    price = catalog.usd_per_chip_hour(kind.generation, attempt.zone.region, attempt.provisioning)
+    return None if price is None else price * kind.chips

@@ -1,0 +1,67 @@
+"""An event as one line for a person. Total: a new event does not type-check until it has its line here."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tpudeploy.domain import events
+from tpudeploy.domain.plan import Action
+from tpudeploy.views import words
+from tpudeploy.views.paint import Paint
+
+_STARTED = {
+    Action.NO_OP: "Checking...",
+    Action.CREATE: "Creating...",
+    Action.UPDATE: "Modifying...",
+    Action.RESTART: "Restarting...",
+    Action.REPLACE: "Replacing...",
+    Action.DESTROY: "Destroying...",
+}
+_DONE = {
+    Action.NO_OP: "Checked",
+    Action.CREATE: "Creation complete",
+    Action.UPDATE: "Modifications complete",
+    Action.RESTART: "Restart complete",
+    Action.REPLACE: "Replacement complete",
+    Action.DESTROY: "Destruction complete",
+}
+
+
+def line(event: events.Event, paint: Paint) -> str:
+    return f"{paint.bold(event.address)}: {_words(event, paint)}"
+
+
+def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each member of a closed union
+    match event:
+        case events.ChangeStarted():
+            return _STARTED[event.action]
+        case events.Requested():
+            return f"Asking for {event.accelerator_type} in {event.zone}, {event.provisioning} [{event.name}]"
+        case events.NotGranted():
+            seconds = event.blocked_seconds
+            again = f"; not asked there again for {words.duration(seconds)}" if seconds else ""
+            where = f"{event.zone}, {event.provisioning} ({event.kind})"
+            return f"{paint.yellow('Refused')} in {where}: {event.message}{again}"
+        case events.PhaseChanged():
+            detail = f": {event.detail}" if event.detail else ""
+            return f"{event.phase}{detail} [{event.zone}, {words.duration(event.elapsed)}]"
+        case events.Waiting():
+            return f"Still waiting: {event.why} [{words.duration(event.elapsed)} elapsed]"
+        case events.Retrying():
+            return f"{paint.yellow('No answer')}, looking again in {words.duration(event.seconds)}: {event.message}"
+        case events.Released():
+            return f"Deleting {event.name} in {event.zone}: {event.reason}"
+        case events.Gone():
+            return f"{event.name} is {event.reason if event.reason != 'gone' else 'gone: nothing of it is left'}"
+        case events.Updated():
+            return f"Restart asked for [{event.name}]" if event.what == "restart" else f"Node updated [{event.name}]"
+        case events.Serving():
+            answer = f": {words.value(event.answer)}" if event.answer else ""
+            return f"{paint.green('Serving')} at {event.url}{answer}"
+        case events.Warned():
+            return f"{paint.yellow('Warning')}: {event.message}\n  {event.hint}" if event.hint else event.message
+        case events.ChangeDone():
+            return f"{_DONE[event.action]} after {words.duration(event.elapsed)}"
+        case events.ChangeFailed():
+            return paint.red("Failed")
+    assert_never(event)

@@ -1,0 +1,19 @@
+"""An event as one JSON line: `{"v": 1, "type": …, "message": the human line, …facts}`."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+
+from tpudeploy.domain.events import Event
+from tpudeploy.views import events
+from tpudeploy.views.paint import Paint
+
+VERSION = 1
+
+
+def line(event: Event) -> str:
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+    message = events.line(event, Paint())
+    return json.dumps({"v": VERSION, "type": kind, "message": message, **asdict(event)}, ensure_ascii=False)

@@ -1,0 +1,116 @@
+"""A plan as people read it: Terraform's manners, with the line that caused each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason
+from tpudeploy.views import words
+from tpudeploy.views.paint import Paint
+
+_SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
+_MEANING = {
+    "+": "create",
+    "~": "update in place",
+    "↻": "restart the server, keep the chips",
+    "-": "destroy",
+    "-/+": "destroy and then create replacement",
+    "+/-": "create replacement and then destroy",
+}
+_WILL = {
+    Action.CREATE: "will be created",
+    Action.UPDATE: "will be updated in place",
+    Action.RESTART: "will be restarted in place: the chips stay, nothing serves meanwhile",
+    Action.REPLACE: "must be replaced",
+    Action.DESTROY: "will be destroyed",
+}
+
+
+def plan(of: Plan, paint: Paint) -> str:
+    """The whole plan, ending with Terraform's summary line."""
+    shown = [c for c in of.changes if c.action is not Action.NO_OP]
+    if not shown:
+        return "\n".join(["No changes. What runs is what the profile says.", *_pending(of.goals)])
+    symbols = dict.fromkeys(symbol(c) for c in shown)
+    legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
+    blocks = ["\n".join(_change(c, paint)) for c in shown]
+    head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
+    return "\n".join([*head, "", "\n\n".join(blocks), "", paint.bold(summary(shown))])
+
+
+def summary(changes: Iterable[Change]) -> str:
+    """`Plan: 1 to add, 0 to change, 0 to destroy.`; a replace counts in both."""
+    actions = [c.action for c in changes]
+    add = sum(a in {Action.CREATE, Action.REPLACE} for a in actions)
+    destroy = sum(a in {Action.DESTROY, Action.REPLACE} for a in actions)
+    restart = actions.count(Action.RESTART)
+    restarts = f", {restart} to restart" if restart else ""
+    return f"Plan: {add} to add, {actions.count(Action.UPDATE)} to change{restarts}, {destroy} to destroy."
+
+
+def symbol(change: Change) -> str:
+    if change.action is Action.REPLACE:
+        return "+/-" if change.create_before_destroy else "-/+"
+    return _SYMBOLS[change.action]
+
+
+def _pending(goals: Iterable[Goal]) -> Iterator[str]:
+    for goal in goals:
+        if goal.resumes:
+            yield f"An earlier run for {goal.name} did not reach its end; `tpudeploy apply` finishes it."
+
+
+def _change(change: Change, paint: Paint) -> Iterator[str]:
+    mark = symbol(change)
+    yield f"  # {paint.bold(change.address)} {_WILL[change.action]}"
+    if change.reason is not Reason.NONE:
+        yield f"  # ({change.reason})"
+    yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
+    written = [f for f in change.fields if change.action is not Action.CREATE or f.origin is not None]
+    if change.action is Action.DESTROY:
+        written = [f for f in change.fields if f.path in _TELLING]
+    width = max((len(f.path) for f in written), default=0)
+    for field in written:
+        yield _field(field, change, width, paint)
+    hidden = change.unchanged or len(change.fields) - len(written)
+    if hidden:
+        what = "default" if change.action is Action.CREATE else "unchanged attribute"
+        what = "attribute" if change.action is Action.DESTROY else what
+        yield paint.dim(f"        # ({hidden} {what}{'s' if hidden > 1 else ''} hidden)")
+    yield from _cost(change, paint)
+
+
+_TELLING = {"model.id", "tpu.type", "serving.image"}
+
+
+def _where(change: Change) -> str:
+    return f" = {change.slice_name} ({change.zone})" if change.slice_name else ""
+
+
+def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
+    place = "" if field.origin is None else paint.dim(f"  ({field.origin.file}:{field.origin.line})")
+    name = field.path.ljust(width)
+    if change.action is Action.CREATE:
+        return f"      {paint.green('+')} {name} = {words.value(field.after)}{place}"
+    if change.action is Action.DESTROY:
+        return f"      {paint.red('-')} {name} = {words.value(field.before)}"
+    forces = {Effect.REPLACE: paint.red(" # forces replacement"), Effect.RESTART: paint.yellow(" # needs a restart")}
+    why = forces.get(field.effect, "")
+    return f"      {paint.yellow('~')} {name} = {words.value(field.before)} -> {words.value(field.after)}{why}{place}"
+
+
+def _cost(change: Change, paint: Paint) -> Iterator[str]:
+    before, after = change.usd_per_hour_before, change.usd_per_hour_after
+    if change.action is Action.CREATE and after is not None:
+        yield paint.dim(
+            f"        # costs about {words.hourly(after)} at list price once granted; nothing while it waits"
+        )
+    elif change.action is Action.REPLACE and before is not None and after is not None:
+        yield paint.dim(f"        # {words.hourly(before)} -> {words.hourly(after)} at list price")
+
+
+def _coloured(mark: str, paint: Paint) -> str:
+    bare = mark.strip()
+    if bare == "+":
+        return paint.green(mark)
+    return paint.red(mark) if bare in {"-", "-/+"} else paint.yellow(mark)

@@ -1,0 +1,203 @@
+"""Workspace: one project folder, its states, many profiles. Wires the adapters to the engine; the library's face."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from tpudeploy.adapters.system_clock import SystemClock
+from tpudeploy.domain import events
+from tpudeploy.domain.patience import Patience
+from tpudeploy.ports import Clock, World
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.google.connect import Connection
+    from tpudeploy.adapters.http_probe import HttpProbe
+    from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.config import profile as config
+    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.plan import Plan
+    from tpudeploy.domain.report import Report
+    from tpudeploy.domain.status import DeploymentStatus
+    from tpudeploy.engine.converge import Until
+
+FOLDER = ".tpudeploy"
+
+
+def load(
+    path: str | Path,
+    *,
+    overlays: Sequence[str | Path] = (),
+    set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002 - the command line's word
+    environment: Mapping[str, str] | None = None,
+) -> config.Profile:
+    """A profile from disk, with overlays laid over it and `path=value` settings on top.
+
+    Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
+    """
+    from tpudeploy.adapters.files import FileReader
+    from tpudeploy.config.parse import parse
+
+    return parse(
+        str(path),
+        FileReader(),
+        overlays=[str(o) for o in overlays],
+        sets=_settings(set),
+        environment=os.environ if environment is None else environment,
+    )
+
+
+class Workspace:
+    """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
+
+    `clock` and `patience` are for pipelines with their own sense of time, and for tests.
+    """
+
+    def __init__(self, folder: Path, *, clock: Clock | None = None, patience: Patience | None = None) -> None:
+        self.folder = folder
+        self.clock: Clock = clock if clock is not None else SystemClock()
+        self.patience = patience if patience is not None else Patience()
+
+    @classmethod
+    def open(cls, folder: str | Path = ".", *, clock: Clock | None = None, patience: Patience | None = None) -> Self:
+        return cls(Path(folder), clock=clock, patience=patience)
+
+    def deployment(self, profile: config.Profile, *, offline: bool = False) -> Deployment:
+        """The profile with every default decided. `offline` asks no credentials for a project."""
+        from tpudeploy.adapters import assets
+        from tpudeploy.core.resolve import resolve
+
+        named = profile.spec.placement.project
+        project = None if named is not None or offline else self.connection.project()
+        return resolve(profile, assets.templates(), project=project or os.environ.get("GOOGLE_CLOUD_PROJECT"))
+
+    def plan(
+        self,
+        profiles: Iterable[config.Profile],
+        *,
+        destroy: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> Plan:
+        """What would change. Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at."""
+        from tpudeploy.engine.plan import plan
+
+        deployments = [self.deployment(p) for p in profiles]
+        return plan(self._world(on_event), deployments, destroy=destroy)
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        on_event: Callable[[events.Event], None] | None = None,
+        wait: Until | str = "serving",
+        timeout: float | None = None,
+    ) -> Report:
+        """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
+
+        Raise `errors.CheckFailed` where a check forbids the plan, `errors.StalePlan` where it no longer holds.
+        """
+        from tpudeploy.domain.diagnostics import errors_in
+        from tpudeploy.domain.errors import CheckFailed
+        from tpudeploy.engine.apply import apply
+        from tpudeploy.engine.converge import Until
+
+        forbidden = errors_in(plan.diagnostics)
+        if forbidden:
+            raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
+        return apply(self._world(on_event), plan, until=Until(wait), timeout=timeout)
+
+    def destroy(
+        self, profiles: Iterable[config.Profile], *, on_event: Callable[[events.Event], None] | None = None
+    ) -> Report:
+        """Remove everything these profiles ever asked for, and look until it is gone."""
+        return self.apply(self.plan(profiles, destroy=True), on_event=on_event)
+
+    def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
+        """How the deployments of these profiles stand, endpoints probed."""
+        from tpudeploy.engine.status import status
+
+        known = [self.deployment(p) for p in profiles]
+        return tuple(status(self._world(None), d.name, d) for d in known)
+
+    def status_of_all(self) -> tuple[DeploymentStatus, ...]:
+        """How everything with a state here stands. Without profiles nothing is probed."""
+        from tpudeploy.engine.status import status
+
+        world = self._world(None)
+        return tuple(status(world, name, None) for name in world.state.names())
+
+    def endpoint(self, name: str) -> Mapping[str, object] | None:
+        """`endpoints/NAME.json`, as the last apply published it, or None."""
+        import json
+
+        path = self.folder / "endpoints" / f"{name}.json"
+        try:
+            published: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return published
+
+    def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
+        """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
+        from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+        from tpudeploy.core.serving import served_model
+        from tpudeploy.domain.errors import QueryFailed
+
+        deployment = self.deployment(profile)
+        published = self.endpoint(deployment.name)
+        if published is None:
+            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
+        client = VllmClient(str(published["url"]), api_key=self.probe.key(deployment), timeout=60.0)
+        try:
+            return client.complete(served_model(deployment), prompt, max_tokens=max_tokens, now=self.clock.now)
+        except (NoAnswer, BadAnswer) as cause:
+            hint = "See `tpudeploy status` for what the machine says."
+            raise QueryFailed(f"{published['url']} did not answer: {cause}.", hint=hint) from cause
+
+    @property
+    def is_emulated(self) -> bool:
+        return bool(os.environ.get("TPU_EMULATOR_HOST"))
+
+    @cached_property
+    def connection(self) -> Connection:
+        from tpudeploy.adapters.google.connect import Connection
+
+        return Connection.from_environment(timeout=self.patience.call_timeout)
+
+    @cached_property
+    def probe(self) -> HttpProbe:
+        from tpudeploy.adapters.google import secrets
+        from tpudeploy.adapters.http_probe import HttpProbe
+
+        return HttpProbe(self.clock, lambda project, secret: secrets.read(self.connection, project, secret))
+
+    def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
+        from tpudeploy.adapters.google.cloud_tpu import CloudTpu
+        from tpudeploy.adapters.state.local import LocalState, who
+
+        return World(
+            cloud=CloudTpu(self.connection),
+            state=LocalState(self.folder / FOLDER, self.clock, who=who()),
+            probe=self.probe,
+            clock=self.clock,
+            emit=on_event if on_event is not None else _silent,
+            patience=self.patience,
+            who=who(),
+            mint=lambda: uuid.uuid4().hex,
+        )
+
+
+def _silent(_: events.Event) -> None:
+    """Nobody listens."""
+
+
+def _settings(given: Mapping[str, object] | Sequence[str]) -> list[str]:
+    if not isinstance(given, Mapping):
+        return list(given)
+    import json
+
+    return [f"{path}={json.dumps(value)}" for path, value in given.items()]
