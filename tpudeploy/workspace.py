@@ -66,6 +66,17 @@ class Workspace:
     def open(cls, folder: str | Path = ".", *, clock: Clock | None = None, patience: Patience | None = None) -> Self:
         return cls(Path(folder), clock=clock, patience=patience)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections to Google, if any were made."""
+        if "connection" in self.__dict__:
+            self.connection.close()
+
     def deployment(self, profile: config.Profile, *, offline: bool = False) -> Deployment:
         """The profile with every default decided. `offline` asks no credentials for a project."""
         from tpudeploy.adapters import assets

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import requests
-from cloud_world import ZONE, qr, refused, world
+from emulator.cloud_world import ZONE, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from googleapiclient.errors import HttpError
@@ -173,6 +173,23 @@ def test_trouble_can_be_bound_to_a_name_a_type_or_a_provisioning_model() -> None
             w.create("b", node={"acceleratorType": "v6e-16"})
         with refused(400, "INVALID_ARGUMENT", "subnetwork"):
             w.create("c", provisioningModel="FLEX_START")
+
+
+def test_refusals_scripted_once_each_come_one_after_the_other() -> None:
+    rows = [{"fault": "quota-zero", "times": 1}, {"fault": "too-big", "times": 1}, {"fault": "quota-zero", "times": 1}]
+    with world(*rows) as w:
+        for http, status in ((429, "RESOURCE_EXHAUSTED"), (400, "INVALID_ARGUMENT"), (429, "RESOURCE_EXHAUSTED")):
+            with refused(http, status):
+                w.create()
+        w.create()
+
+
+def test_a_refusal_can_be_lost_too() -> None:
+    with world({"fault": "quota-zero"}, {"fault": "lost-reply"}) as w:
+        with pytest.raises(ConnectionResetError):
+            w.create()
+        assert [r.verdict for r in w.emulator.requests] == ["429 RESOURCE_EXHAUSTED reset"]
+        assert w.emulator.live() == {}
 
 
 def test_chance_depends_on_the_seed_alone() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cloud_world import ZONE, World, finished, qr, refused, world
+from emulator.cloud_world import ZONE, World, finished, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 

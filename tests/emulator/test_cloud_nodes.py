@@ -8,7 +8,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from cloud_world import ZONE, World, finished, refused, world
+from emulator.cloud_world import ZONE, World, finished, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from google.protobuf.field_mask_pb2 import FieldMask

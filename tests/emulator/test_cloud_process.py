@@ -129,13 +129,14 @@ def test_a_taken_port_is_said_plainly(home: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
-def test_a_killed_emulator_takes_its_machines_along(home: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_emulator_takes_its_machines_along_however_it_ends(home: Path, number: signal.Signals) -> None:
     script = "sleep 1000\n"
     with started(SERVE, scenario(home, "nodes: real\n")) as child:
         host = first_line(child)
         grow(host, script)
         assert eventually(lambda: any("warden" in line for line in processes_of(home)))
-        child.kill()
+        child.send_signal(number)
         child.wait(PATIENCE)
         assert eventually(lambda: processes_of(home) == [])
 

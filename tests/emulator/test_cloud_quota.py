@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cloud_world import refused, world
+from emulator.cloud_world import refused, world
 
 REGION = {"class": "preemptible", "region": "us-east5", "limit": 16}
 

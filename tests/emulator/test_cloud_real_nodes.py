@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloud_world import QUICK, ZONE, World, world
+from emulator.cloud_world import QUICK, ZONE, World, world
 
 SCRIPT = """#! /bin/bash
 say() { curl -s -X PUT --data "$2" -H "Metadata-Flavor: Google" \\

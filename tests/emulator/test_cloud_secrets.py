@@ -6,7 +6,7 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
-from cloud_world import World, refused, world
+from emulator.cloud_world import World, refused, world
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from googleapiclient.discovery import build

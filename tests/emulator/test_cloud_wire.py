@@ -7,7 +7,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from cloud_world import ZONE, qr, refused, world
+from emulator.cloud_world import ZONE, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from googleapiclient.errors import HttpError

@@ -139,9 +139,8 @@ def test_what_is_served_is_read_from_the_command_whatever_stands_around_it(steps
     plain, wrapped = find_serve(serve), find_serve(["/bin/bash", "-c", "…", "bash", str(len(steps)), *steps, *serve])
     written = find_serve(["/bin/bash", "-c", f"pip install x && exec {shlex.join(serve)}"])
 
-    assert plain is not None and plain.words == tuple(words)
-    assert wrapped is not None and (wrapped.words, wrapped.has_setup) == (tuple(words), bool(steps))
-    assert written is not None and written.has_setup
+    assert [found and found.words for found in (plain, wrapped)] == [tuple(words)] * 2
+    assert [found and found.has_setup for found in (plain, wrapped, written)] == [False, bool(steps), True]
 
 
 @needs_proc

@@ -130,7 +130,9 @@ def test_a_stream_says_the_same_word_by_word(served: Machine, path: str, body: d
         ("/health", {}, 405, "Method Not Allowed", "Method Not Allowed"),
     ],
 )
-def test_refusals_have_vllms_body(served: Machine, path: str, body: object, status: int, kind: str, text: str) -> None:
+def test_refusals_have_vllms_body(  # noqa: PLR0917 - one column each
+    served: Machine, path: str, body: object, status: int, kind: str, text: str
+) -> None:
     reply = ask(served, path, body)
     assert reply.status == status
     assert reply.tree["error"]["type"] == kind

@@ -8,6 +8,7 @@ import platform
 import sys
 import tempfile
 import traceback
+from contextlib import ExitStack
 from pathlib import Path
 
 from tpudeploy.adapters.system_clock import SystemClock
@@ -23,14 +24,16 @@ from tpudeploy.version import VERSION
 def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
     """Run the command; whatever it raises becomes text on stderr and an exit code."""
     terminal = Terminal.of_process(no_color=options.no_color)
-    context = Context(
-        terminal=terminal,
-        clock=clock if clock is not None else SystemClock(),
-        patience=patience if patience is not None else Patience(),
-        folder=options.chdir,
-    )
     try:
-        code: int = options.command.run(options, context)
+        with ExitStack() as at_exit:
+            context = Context(
+                terminal=terminal,
+                clock=clock if clock is not None else SystemClock(),
+                patience=patience if patience is not None else Patience(),
+                folder=options.chdir,
+                at_exit=at_exit,
+            )
+            code: int = options.command.run(options, context)
     except errors.TpudeployError as error:
         report(terminal, error)
         return error.exit_code

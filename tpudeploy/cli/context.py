@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +24,14 @@ class Context:
     clock: Clock
     patience: Patience
     folder: Path
+    at_exit: ExitStack
 
     def workspace(self) -> Workspace:
+        """A workspace that is closed when the command ends."""
         from tpudeploy.workspace import Workspace
 
-        return Workspace.open(self.folder, clock=self.clock, patience=self.patience)
+        opened = Workspace.open(self.folder, clock=self.clock, patience=self.patience)
+        return self.at_exit.enter_context(opened)
 
     def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
         """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""

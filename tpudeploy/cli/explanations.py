@@ -14,7 +14,9 @@ def explanations() -> dict[str, str]:
     from tpudeploy.config.codes import EXPLANATIONS
 
     texts = {cls.code: _of_class(cls) for cls in _tree(errors.TpudeployError)}
-    texts |= {code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()}
+    texts |= {
+        code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
+    }
     for row in VERDICTS:
         scope = row.scope or "as the text says"
         texts[row.kind] = (

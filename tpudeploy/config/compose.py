@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import yaml
@@ -17,6 +18,8 @@ from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 MAX_DEPTH: Final = 40
 MAX_NODES: Final = 20_000
+# The parser's mark of an anchored value stands before the anchor; the value is what a person looks for.
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*[ \t]+)+(?=\S)")
 _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
 # libyaml's parser is ten times as fast; where PyYAML was built without it, its own gives the same events.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -55,7 +58,7 @@ class _Open:
     """A list or mapping whose end was not met yet. `key` is the key that waits for its value."""
 
     at: Location
-    anchor: str | None
+    start: Any
     is_map: bool
     items: list[Node] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -104,9 +107,11 @@ class _Builder:
         start, end = event.start_mark, event.end_mark
         assert start is not None
         assert end is not None
-        line_length = len(self._source.lines[start.line]) if start.line < len(self._source.lines) else 0
-        stop = end.column if end.line == start.line else line_length
-        return self._source.location(start.line, start.column, stop - start.column)
+        line = self._source.lines[start.line] if start.line < len(self._source.lines) else ""
+        before = _PROPERTIES.match(line, start.column) if getattr(event, "anchor", None) else None
+        begin = before.end() if before else start.column
+        stop = end.column if end.line == start.line else len(line)
+        return self._source.location(start.line, begin, stop - begin)
 
     def _count(self, nodes: int, at: Location) -> None:
         self._nodes += nodes
@@ -124,16 +129,17 @@ class _Builder:
         if len(self._open) >= MAX_DEPTH:
             self._stop(codes.TOO_DEEP, f"Nested deeper than {MAX_DEPTH} levels", at, "no key of the format is")
         self._count(1, at)
-        self._open.append(_Open(at, event.anchor, is_map, nodes_before=self._nodes))
+        self._open.append(_Open(at, event, is_map, nodes_before=self._nodes))
 
-    def _end(self, _event: Any) -> None:
+    def _end(self, event: Any) -> None:
         frame = self._open.pop()
+        at = frame.at
+        if frame.start.flow_style and event.end_mark.line == frame.start.start_mark.line:
+            at = replace(at, width=event.end_mark.column + 1 - at.column)
         node: Node = (
-            MapNode(at=frame.at, entries=frame.entries)
-            if frame.is_map
-            else ListNode(at=frame.at, items=tuple(frame.items))
+            MapNode(at=at, entries=frame.entries) if frame.is_map else ListNode(at=at, items=tuple(frame.items))
         )
-        self._anchor(frame.anchor, node, 1 + self._nodes - frame.nodes_before)
+        self._anchor(frame.start.anchor, node, 1 + self._nodes - frame.nodes_before)
         self._place(node)
 
     def _scalar(self, event: Any) -> None:

@@ -13,7 +13,7 @@ from tpudeploy.catalog import closest, flags
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
-from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location
+from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location, plain
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _EXPECTED: Mapping[str, str] = {
@@ -50,7 +50,8 @@ def translated(error: ValidationError, root: MapNode, deleted: Mapping[Path, Loc
                 yield _missing(finding["loc"], root, deleted)
         elif finding["type"] == "extra_forbidden":
             yield unknown_key(finding["loc"], key_location(root, finding["loc"]))
-        else:
+        # A list whose items are all wrong counts as empty too, for pydantic.
+        elif not (finding["type"] == "too_short" and plain(find(root, path) or root)):
             yield _of_value(finding["type"], finding.get("ctx", {}), path, find(root, path) or root)
 
 

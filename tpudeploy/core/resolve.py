@@ -33,11 +33,9 @@ _GIB = 1024**3
 _BOOT_DISK_GIB = 200
 _VALID_UNTIL = 2 * 3600.0
 _PORT = 8000
-# vLLM's own places in the container, for the hub's cache and for compiled graphs.
-_VOLUMES = {
-    "/var/lib/tpudeploy/hf": "/root/.cache/huggingface",
-    "/var/lib/tpudeploy/xla": "/root/.cache/vllm/xla_cache",
-}
+# Where the hub's cache and the compiled graphs are kept, on the machine and (vLLM's own places) in the container.
+_HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
+_GRAPHS = ("/var/lib/tpudeploy/xla", "/root/.cache/vllm/xla_cache")
 
 
 def resolve(profile: Profile, templates: Mapping[str, str], *, project: str | None) -> Deployment:
@@ -90,7 +88,6 @@ def resolve(profile: Profile, templates: Mapping[str, str], *, project: str | No
 
 def _container(spec: ProfileSpec, kind: AcceleratorType) -> Container:
     serving = spec.serving
-    volumes = _VOLUMES if serving.volumes is None else serving.volumes
     return Container(
         name=serving.container_name or spec.name,
         image=serving.image,
@@ -98,10 +95,18 @@ def _container(spec: ProfileSpec, kind: AcceleratorType) -> Container:
         setup=serving.setup,
         environment={**arguments.environment(serving), **serving.env},
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
-        volumes=tuple(volumes.items()),
+        volumes=_volumes(serving),
         shm_size=serving.shm_size.text if serving.shm_size is not None else None,
         port=serving.port or _PORT,
     )
+
+
+def _volumes(serving: ServingSpec) -> tuple[tuple[str, str], ...]:
+    """The profile's, or both caches where the container will look for them: without a volume they die with it."""
+    if serving.volumes is not None:
+        return tuple(serving.volumes.items())
+    hub = serving.env.get("HF_HOME", _HUB[1])
+    return (_HUB[0], hub), (_GRAPHS[0], serving.xla_cache_path or _GRAPHS[1])
 
 
 def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:

@@ -14,6 +14,7 @@ from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.addresses import Addresses
 from tpudeploy.emulator.agenda import Agenda, Deed
 from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.scenario import Scenario, Timings
 from tpudeploy.emulator.trouble import Trouble
@@ -168,14 +169,19 @@ class Cloud:
         return (self.nodes[name] for id_ in slice_.node_ids if (name := f"{slice_.parent}/nodes/{id_}") in self.nodes)
 
     def striking(self, facts: Mapping[str, str], counts: Mapping[str, int]) -> dict[str, Trouble]:
-        """Every row of trouble that strikes this call, by fault; the first row where a fault has several."""
+        """Every row of trouble that strikes this call, by fault: one row a fault, and of refusals the first alone."""
         found: dict[str, Trouble] = {}
+        refused = False
         for index, row in enumerate(self.troubles):
-            if row.fault in found or not row.fits(facts, counts) or self._struck[index] >= row.times:
+            is_refusal = FAULTS[row.fault].kind == "refusal"
+            if row.fault in found or (is_refusal and refused) or self._struck[index] >= row.times:
+                continue
+            if not row.fits(facts, counts):
                 continue
             if self.scenario.draw(index, facts.get("zone"), counts["attempt"]) < row.chance:
                 self._struck[index] += 1
                 found[row.fault] = row
+                refused |= is_refusal
         return found
 
     def begin(self, target: str, verb: str, at: float) -> Operation:

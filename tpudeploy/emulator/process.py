@@ -119,7 +119,7 @@ def _sweep() -> None:
     """Remove the folders of emulators that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
         owner = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if folder.owner() == Path.home().owner() and owner.isdecimal() and not _lives(int(owner)):
+        if owner.isdecimal() and folder.lstat().st_uid == os.getuid() and not _lives(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)
 
 

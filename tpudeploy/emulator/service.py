@@ -15,11 +15,12 @@ from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.server import Reply
 from tpudeploy.emulator.trouble import Trouble
 
+Route = tuple[str, str, str, str]
 Deed = Callable[[Cloud, Call], dict[str, Any]]
 TroubledDeed = Callable[[Cloud, Call, Mapping[str, Trouble]], dict[str, Any]]
 
 # (HTTP method, collection, "one" resource or the "all" of it, verb) -> method name, deed.
-ROUTES: Mapping[tuple[str, str, str, str], tuple[str, Deed]] = {
+ROUTES: Mapping[Route, tuple[str, Deed]] = {
     ("GET", "queuedResources", "one", ""): ("queuedResources.get", queued_resources.get),
     ("GET", "queuedResources", "all", ""): ("queuedResources.list", queued_resources.list_),
     ("POST", "queuedResources", "one", "reset"): ("queuedResources.reset", queued_resources.reset),
@@ -41,7 +42,7 @@ ROUTES: Mapping[tuple[str, str, str, str], tuple[str, Deed]] = {
     ("GET", "locations", "one", ""): ("locations.get", listings.get_location),
     ("GET", "locations", "all", ""): ("locations.list", listings.list_locations),
 }
-TROUBLED: Mapping[tuple[str, str, str, str], tuple[str, TroubledDeed]] = {
+TROUBLED: Mapping[Route, tuple[str, TroubledDeed]] = {
     ("POST", "queuedResources", "all", ""): ("queuedResources.create", queued_resources.create),
     ("DELETE", "queuedResources", "one", ""): ("queuedResources.delete", queued_resources.delete),
 }
@@ -69,6 +70,8 @@ class Service:
             reply = self._reply(method, target, body)
         except wire.Refusal as refusal:
             reply = _error(refusal.status)
+        except OSError as cause:  # ours, not the client's socket: it must be seen
+            raise RuntimeError(f"the emulator failed at {method} {target}") from cause
         name = reply.body["error"]["status"] if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
         verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
         self.requests.append(Request(method, target, verdict))
@@ -86,9 +89,7 @@ class Service:
         parsed = _parsed(body)
         return self._carry_out(_route(method, rest), version, rest.partition(":")[0], query, parsed)
 
-    def _carry_out(
-        self, route: tuple[str, str, str, str], version: str, name: str, query: Mapping[str, str], body: Any
-    ) -> Reply:
+    def _carry_out(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
         known = ROUTES.get(route) or TROUBLED.get(route)
         if known is None:
             raise wire.refuse(12, f"The emulator does not serve {route[0]} {name}:{route[3]}".rstrip(":"))
@@ -112,22 +113,25 @@ class Service:
         facts = {"method": call.method, "zone": call.zone, "name": named}
         return self._cloud.striking(facts | asked.pattern(call.body), counts)
 
-    def _troubled(self, route: tuple[str, str, str, str], call: Call, troubles: Mapping[str, Trouble]) -> Reply:
+    def _troubled(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
         if (row := troubles.get("connection-refused")) is not None:
             return Reply(http=0, body="", cut=_cut(row))
         refusal = _at_once(call, troubles)
-        reply = refusal or Reply(http=200, body=self._deed(route, call, troubles))
+        reply = refusal or self._done(route, call, troubles)
         if (row := troubles.get("lost-reply")) is not None:
             return Reply(http=reply.http, body=reply.body, cut=_cut(row))
-        if "already-exists" in troubles:
+        if "already-exists" in troubles and reply.http < _ERRORS:
             named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
             return _error(texts.status("already-exists", {"name": named}))
         return reply
 
-    def _deed(self, route: tuple[str, str, str, str], call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
-        if route in TROUBLED:
-            return TROUBLED[route][1](self._cloud, call, troubles)
-        return ROUTES[route][1](self._cloud, call)
+    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
+        try:
+            if route in TROUBLED:
+                return Reply(http=200, body=TROUBLED[route][1](self._cloud, call, troubles))
+            return Reply(http=200, body=ROUTES[route][1](self._cloud, call))
+        except wire.Refusal as refusal:
+            return _error(refusal.status)
 
 
 def _at_once(call: Call, troubles: Mapping[str, Trouble]) -> Reply | None:
@@ -141,7 +145,7 @@ def _at_once(call: Call, troubles: Mapping[str, Trouble]) -> Reply | None:
     return None
 
 
-def _route(method: str, rest: str) -> tuple[str, str, str, str]:
+def _route(method: str, rest: str) -> Route:
     name, _, verb = rest.partition(":")
     words = name.split("/")
     if words[0] != "projects" or "" in words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +31,16 @@ class Connection:
         self.emulator_host = emulator_host
         self.timeout = timeout
         self._local = threading.local()
+        self._opened: list[Callable[[], None]] = []
 
     @classmethod
     def from_environment(cls, *, timeout: float) -> Connection:
         return cls(emulator_host=os.environ.get(EMULATOR_VARIABLE) or None, timeout=timeout)
+
+    def close(self) -> None:
+        """End every connection that any thread opened."""
+        while self._opened:
+            self._opened.pop()()
 
     def project(self) -> str | None:
         """The project of the environment, then of the credentials.
@@ -49,7 +56,7 @@ class Connection:
         """A discovery client, from the document in the library: nothing is downloaded."""
         services: dict[str, Any] = self._local.__dict__.setdefault("services", {})
         if name not in services:
-            services[name] = googleapiclient.discovery.build(
+            service = googleapiclient.discovery.build(
                 name,
                 version,
                 http=self._http(),
@@ -57,6 +64,8 @@ class Connection:
                 static_discovery=True,
                 cache_discovery=False,
             )
+            services[name] = service
+            self._opened.append(service.close)
         return services[name]
 
     def nodes(self) -> tpu_v2.TpuClient:
@@ -64,11 +73,13 @@ class Connection:
         if not hasattr(self._local, "nodes"):
             from google.cloud import tpu_v2
 
-            self._local.nodes = tpu_v2.TpuClient(
+            client = tpu_v2.TpuClient(
                 credentials=self._credentials,
                 transport="rest",
                 client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
             )
+            self._local.nodes = client
+            self._opened.append(client.transport.close)
         nodes: tpu_v2.TpuClient = self._local.nodes
         return nodes
 

@@ -1,0 +1,29 @@
+"""What the stories share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import Desk, Open
+
+from tpudeploy.domain.patience import Patience
+from tpudeploy.emulator import VirtualClock, running
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Open]:
+    """`desk(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a person before it."""
+    with ExitStack() as stack:
+
+        def sit_down(*, patience: Patience | None = None, **scenario: Any) -> Desk:
+            clock = VirtualClock()
+            emulator = stack.enter_context(running(clock=clock, scenario={"nodes": "simulated", **scenario}))
+            monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
+            monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+            return Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
+
+        yield sit_down

@@ -1,0 +1,91 @@
+"""A person's desk: a folder, a terminal and a clock, before an emulated cloud in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tpudeploy.cli.main import main
+from tpudeploy.domain.patience import Patience
+from tpudeploy.emulator import Emulator, VirtualClock
+
+PROFILE = """\
+version: 1
+name: gemma
+model:
+  id: google/gemma-4-E2B-it
+tpu:
+  type: v6e-1
+serving:
+  image: vllm/vllm-tpu:v0.32.0
+  max_model_len: 16384
+secrets:
+  HF_TOKEN: hf-token
+placement:
+  zones: [us-east5-a, us-east5-b, europe-west4-a]
+  provisioning: [spot]
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What one command said, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def all(self) -> str:
+        return self.out + self.err
+
+    @property
+    def words(self) -> str:
+        """Everything said, with runs of white space as one space: for what is aligned in columns."""
+        return " ".join(self.all.split())
+
+
+@dataclass(kw_only=True)
+class Desk:
+    """A person's folder, terminal and clock, with an emulated cloud behind Google's real clients."""
+
+    folder: Path
+    clock: VirtualClock
+    emulator: Emulator
+    capture: pytest.CaptureFixture[str]
+    patience: Patience = field(default_factory=Patience)
+
+    def run(self, *arguments: str) -> Said:
+        """One command, in process, on the shared clock."""
+        self.capture.readouterr()
+        code = main([*arguments, "--chdir", str(self.folder)], clock=self.clock, patience=self.patience)
+        told = self.capture.readouterr()
+        return Said(code=code, out=told.out, err=told.err)
+
+    def write(self, text: str = PROFILE, name: str = "gemma.yaml") -> str:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def state(self, name: str = "gemma") -> Mapping[str, Any]:
+        text = (self.folder / ".tpudeploy" / "state" / f"{name}.json").read_text(encoding="utf-8")
+        tree: Mapping[str, Any] = json.loads(text)
+        return tree
+
+    @property
+    def slices(self) -> Mapping[str, str]:
+        """Every queued resource there is, husks too: name to state."""
+        return {name: state for zone in self.emulator.live().values() for name, state in zone.items()}
+
+    def asked(self) -> list[str]:
+        """The zones that were asked for a slice, in order."""
+        path = "/queuedResources"
+        creates = [r for r in self.emulator.requests if r.method == "POST" and r.path.split("?")[0].endswith(path)]
+        return [r.path.split("/locations/")[1].split("/")[0] for r in creates]
+
+
+Open = Callable[..., Desk]

@@ -1,0 +1,95 @@
+"""From a profile to a serving endpoint and back, as a user meets it."""
+
+from __future__ import annotations
+
+import pytest
+from desk import PROFILE, Open
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_apply_serves_and_destroy_leaves_nothing(desk: Open, nodes: str):
+    at = desk(nodes=nodes)
+    profile = at.write()
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert "Done! Resources: 1 added, 0 changed, 0 destroyed." in applied.out
+    assert 'gemma[0] endpoint = "http://' in applied.out
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+    again = at.run("plan", profile, "-detailed-exitcode")
+    assert again.code == 0
+    assert "No changes" in again.out
+
+    destroyed = at.run("destroy", "-auto-approve", profile)
+    assert destroyed.code == 0, destroyed.all
+    assert not at.slices
+    assert not (at.folder / "endpoints" / "gemma.json").exists()
+
+
+def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk: Open):
+    at = desk()
+    profile = at.write()
+    planned = at.run("plan", profile, "-detailed-exitcode")
+    assert planned.code == 2
+    assert "serving.max_model_len = 16384" in planned.words
+    assert "gemma.yaml:9" in planned.out
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in planned.out
+    assert at.asked() == []
+    assert not (at.folder / ".tpudeploy").exists()
+
+
+def test_apply_moves_to_the_next_zone_when_the_first_is_full(desk: Open):
+    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+    profile = at.write()
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert at.asked() == ["us-east5-a", "us-east5-b"]
+    assert "There is no more capacity in the zone" in applied.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_changed_flag_restarts_the_server_and_keeps_the_chips(desk: Open):
+    at = desk(nodes="real")
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    before = dict(at.slices)
+    at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 8192"))
+    planned = at.run("plan", profile, "-detailed-exitcode")
+    assert planned.code == 2
+    assert "serving.max_model_len = 16384 -> 8192 # needs a restart" in planned.words
+    assert "gemma.yaml:9" in planned.out
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert dict(at.slices) == before
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0
+
+
+def test_a_changed_label_touches_neither_server_nor_chips(desk: Open):
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    before = dict(at.slices)
+    at.write(PROFILE + "  labels: {team: search}\n")
+    planned = at.run("plan", profile)
+    assert "will be updated in place" in planned.out
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in planned.out
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert dict(at.slices) == before
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0
+
+
+def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open):
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (old,) = at.slices
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    planned = at.run("plan", profile)
+    assert 'tpu.type = "v6e-1" -> "v6e-4" # forces replacement' in planned.words
+    assert "Plan: 1 to add, 0 to change, 1 to destroy." in planned.out
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert old not in at.slices
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert applied.err.index("Serving") > applied.err.index("Deleting")
