@@ -93,7 +93,13 @@ class Clock(Protocol):
         """Seconds since the epoch."""
         ...
 
-    def sleep(self, seconds: float) -> None: ...
+    def sleep(self, seconds: float) -> None:
+        """Raise `errors.Interrupted` once `stop` was called, from whichever thread."""
+        ...
+
+    def stop(self) -> None:
+        """End every sleep, now and from now on: the run was interrupted."""
+        ...
 
 
 Emit = Callable[[Event], None]

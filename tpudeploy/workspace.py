@@ -184,7 +184,10 @@ class Workspace:
         from tpudeploy.adapters.google import secrets
         from tpudeploy.adapters.http_probe import HttpProbe
 
-        return HttpProbe(self.clock, lambda project, secret: secrets.read(self.connection, project, secret))
+        def read(project: str, secret: str) -> str:
+            return secrets.read(self.connection, project, secret)
+
+        return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
     def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
         from tpudeploy.adapters.google.cloud_tpu import CloudTpu

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from config_sources import SMALL, problems
+from config.sources import SMALL, problems
 
 from tpudeploy.config.tokens import masked
 

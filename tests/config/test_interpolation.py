@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from config_sources import SMALL, load, place, problems
+from config.sources import SMALL, load, place, problems
 
 _ENVIRONMENT = {"NAME": "world", "EMPTY": "", "PORT": "8001", "VERSION": "1.10", "NONE": "null", "NAN": ".nan"}
 
@@ -34,7 +34,9 @@ def test_a_value_is_filled_in(written: str, read: str) -> None:
 
 def test_an_unquoted_variable_is_read_as_if_its_text_stood_there() -> None:
     assert load(SMALL + "replicas: ${env:N}\n", environment={"N": "3"}).spec.replicas == 3
-    assert load(SMALL + "lifecycle:\n  prevent_destroy: ${env:B}\n", environment={"B": "true"}).spec.lifecycle.prevent_destroy
+    assert load(
+        SMALL + "lifecycle:\n  prevent_destroy: ${env:B}\n", environment={"B": "true"}
+    ).spec.lifecycle.prevent_destroy
 
 
 def test_a_variable_never_deletes_a_key() -> None:
@@ -69,7 +71,7 @@ def test_a_variable_that_holds_no_text_is_refused(value: str) -> None:
 
 
 def test_a_number_filled_in_where_text_is_needed_says_how_to_quote() -> None:
-    (found,) = problems(SMALL.replace("v6e-4}", 'v6e-4}\nhealth:\n  prompt: ${env:VERSION}'), environment=_ENVIRONMENT)
+    (found,) = problems(SMALL.replace("v6e-4}", "v6e-4}\nhealth:\n  prompt: ${env:VERSION}"), environment=_ENVIRONMENT)
     assert found.code == "TPU1203"
     assert found.hint == 'quote it: "${env:VERSION}"'
 

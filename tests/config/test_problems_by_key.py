@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from config_sources import SMALL, load, place, problems
+from config.sources import SMALL, load, place, problems
+
+from tpudeploy.config.schema import ProfileSpec
 
 _SERVING = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}\n'
 _RESERVATION = "projects/p/locations/us-east5-b/reservations/r"
@@ -47,6 +49,7 @@ AT_THE_TOP: list[tuple[str, str, str]] = [
     ("placement: {provisioning: [spot, spot]}\n", "TPU1324 6:34+4", "keep one"),
     ("placement: {provisioning: [spot, flex-start]}\n", "TPU1320 6:34+10", "max_run_duration"),
     ("placement: {provisioning: [flex-start], max_run_duration: 8d}\n", "TPU1321 6:59+2", "7d"),
+    ("placement: {provisioning: [flex-start], max_run_duration: soon}\n", "TPU1206 6:59+4", "7d"),
     ("placement: {provisioning: [reserved]}\n", "TPU1322 6:28+8", "reservation"),
     (f"placement: {{reservation: {_RESERVATION}}}\n", "TPU1323 6:26+46", "provisioning"),
     ("placement: {reservation: r, provisioning: [reserved]}\n", "TPU1206 6:26+1", "projects/P"),
@@ -88,10 +91,13 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
     ("enable_prefix_caching: true", "TPU1201 7:3+21", "serving.args"),
     ("tensor_parallel_size: 3", "TPU1302 7:25+1", "1, 2 or 4"),
     ("tensor_parallel_size: 8", "TPU1302 7:25+1", "1, 2 or 4"),
-    ("{tensor_parallel_size: 4, data_parallel_size: 2}", "", ""),
+    ("tensor_parallel_size: 4\ndata_parallel_size: 2", "TPU1302 7:25+1", "tensor_parallel_size may be 1 or 2"),
+    ("tensor_parallel_size: 2\ndata_parallel_size: 3", "TPU1302 7:25+1", "product may be 1, 2 or 4"),
+    ("tensor_parallel_size: 0", "TPU1205 7:25+1", ""),
     ("data_parallel_size: 3", "TPU1302 7:23+1", "1, 2 or 4"),
     ("tensor_parallel_size: 2", "TPU1304 7:25+1", "data_parallel_size: 2"),
     ("volumes: {data: /data}", "TPU1331 7:13+4", "absolute"),
+    ("volumes: {/data: 1}", "TPU1203 7:20+1", 'quote it: "1"'),
     ("volumes: {/data: data}", "TPU1331 7:20+4", "absolute"),
     ("volumes: {/data: '/data:ro'}", "TPU1331 7:20+10", "colon"),
     ("volumes: {/a: /data, /b: /data/}", "TPU1331 7:28+6", "keep one"),
@@ -115,7 +121,7 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "expected", "hint"), [row for row in UNDER_SERVING if row[1]])
+@pytest.mark.parametrize(("line", "expected", "hint"), UNDER_SERVING)
 def test_a_wrong_key_under_serving_is_one_problem_with_place_and_advice(line: str, expected: str, hint: str) -> None:
     (found,) = problems(with_serving(line))
     assert place(found) == expected
@@ -179,9 +185,7 @@ TWICE: list[tuple[str, str, tuple[int, int]]] = [
 
 
 @pytest.mark.parametrize(("lines", "expected", "also"), TWICE)
-def test_the_same_flag_or_variable_from_two_places_names_both(
-    lines: str, expected: str, also: tuple[int, int]
-) -> None:
+def test_the_same_flag_or_variable_from_two_places_names_both(lines: str, expected: str, also: tuple[int, int]) -> None:
     (found,) = problems(with_serving(lines))
     assert place(found) == expected
     assert found.also is not None
@@ -271,8 +275,9 @@ health: {{timeout: 30m, via: iap, prompt: "Grüß Gott"}}
     )
     assert profile.warnings == ()
     assert profile.spec.placement.zones == ("us-east5-b", "europe-west4-a")
-    assert profile.spec.placement.max_run_duration == 7 * 86400
-    assert profile.spec.serving.shm_size == 10 * 10**9
+    assert float(profile.spec.placement.max_run_duration or 0) == 7 * 86400
+    assert int(profile.spec.serving.shm_size or 0) == 10 * 10**9
+    assert ProfileSpec.model_validate(profile.spec.model_dump()) == profile.spec
     assert "seed" not in profile.spec.serving.args
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from config_sources import SMALL, load, place, problems
+from config.sources import SMALL, load, place, problems
 
 from tpudeploy.config.reader import MAX_BYTES
 

@@ -18,8 +18,9 @@ from googleapiclient.errors import HttpError
 from tpudeploy import emulator
 from tpudeploy.emulator import ScenarioInvalid, VirtualClock, scenario
 from tpudeploy.emulator.faults import FAULTS
-from tpudeploy.emulator.scenario import Scenario, Timings
+from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.texts import CAUSES
+from tpudeploy.emulator.timings import Timings
 
 AT_ONCE = [
     (

@@ -189,6 +189,20 @@ def test_a_fleet_of_nodes_has_an_address_each() -> None:
         assert len(w.emulator.billed()) == 20
 
 
+def test_where_there_is_one_address_alone_each_node_says_its_port() -> None:
+    with world() as w:
+        w.emulator._cloud.addresses.has_own = False  # as on macOS
+        for name in ("a", "b"):
+            w.create(name)
+            w.grow(name)
+        ends = [w.node(name).network_endpoints[0] for name in ("a", "b")]
+        assert {end.ip_address for end in ends} == {"127.0.0.1"}
+        assert ends[0].port != ends[1].port
+        for end in ends:
+            with urlopen(f"http://127.0.0.1:{end.port}/health") as answer:
+                assert answer.status == 200
+
+
 def test_addresses_of_two_emulators_differ() -> None:
     with world() as one, world() as other:
         grown(one)

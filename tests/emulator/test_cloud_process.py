@@ -36,6 +36,7 @@ from tpudeploy.emulator import process
 raise SystemExit(process.run(sys.argv[1:]))
 """
 PATIENCE = 20.0
+IN_PROC = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
 
 @pytest.fixture
@@ -51,7 +52,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @contextmanager
 def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as child:
         try:
             yield child
@@ -92,6 +97,14 @@ def processes_of(home: Path) -> list[str]:
     return found
 
 
+def has_ended(pid: int) -> bool:
+    """Gone, or a zombie that nobody has collected yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return True
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_it_is_told_to_end_and_leaves_nothing(home: Path, number: signal.Signals) -> None:
     with started(SERVE, scenario(home)) as child:
@@ -128,7 +141,7 @@ def test_a_taken_port_is_said_plainly(home: Path) -> None:
         assert f"UsageError: The emulator cannot listen on port {port}" in caught.value.stderr
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+@IN_PROC
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_emulator_takes_its_machines_along_however_it_ends(home: Path, number: signal.Signals) -> None:
     script = "sleep 1000\n"
@@ -185,12 +198,21 @@ def test_a_command_that_does_not_exist_is_a_usage_error(home: Path) -> None:
         process.run(["no-such-command"])
 
 
+def test_ctrl_c_ends_the_command_and_then_the_emulator(home: Path) -> None:
+    with started(RUN, "sh", "-c", "echo ready; exec sleep 1000") as child:
+        assert first_line(child) == "ready"
+        os.killpg(child.pid, signal.SIGINT)  # a terminal tells the whole group
+        assert child.wait(PATIENCE) == 128 + signal.SIGINT
+    assert list((home / "tmpdir").iterdir()) == []
+
+
+@IN_PROC
 def test_ending_the_emulator_ends_its_command(home: Path) -> None:
     with started(RUN, "sh", "-c", "echo $$; exec sleep 1000") as child:
         inner = int(first_line(child))
         child.terminate()
         assert child.wait(PATIENCE) == 128 + signal.SIGTERM
-        assert eventually(lambda: not Path(f"/proc/{inner}").exists())
+        assert eventually(lambda: has_ended(inner))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
@@ -199,4 +221,4 @@ def test_killing_the_emulator_ends_its_command(home: Path) -> None:
         inner = int(first_line(child))
         child.kill()
         child.wait(PATIENCE)
-        assert eventually(lambda: not Path(f"/proc/{inner}").exists())
+        assert eventually(lambda: has_ended(inner))

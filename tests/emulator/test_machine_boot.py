@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine_world import IMAGE, MODEL, SERVE, World, ask
+from emulator.machine_world import IMAGE, MODEL, SERVE, World, ask
 
 from tpudeploy.emulator.clock import RealClock
 
@@ -108,6 +108,33 @@ def test_reboot_runs_the_script_again_empties_memory_and_keeps_the_disk(world: W
     assert ask(machine, "/v1/models").tree["data"][0]["id"] == first["data"][0]["id"]
 
 
+def test_reboot_forgets_who_slept_before(world: World) -> None:
+    machine = world.boot("""
+        report phase asleep
+        curl -sS --retry 9 --retry-delay 50 --retry-connrefused http://127.0.0.1:8000/health &
+        sleep 1000
+        report phase late
+    """)
+    world.clock.sleep(900)
+    machine.reboot()
+    machine.settle()
+    world.pass_time(200)
+    assert machine.guest_attributes["tpudeploy/phase"] == "asleep"
+    world.pass_time(800)
+    assert machine.guest_attributes["tpudeploy/phase"] == "late"
+
+
+def test_a_machine_boots_once(world: World) -> None:
+    machine = world.boot("true")
+    with pytest.raises(RuntimeError, match="node has booted already"):
+        machine.boot()
+    machine.stop()
+    with pytest.raises(RuntimeError, match="node has booted already"):
+        machine.boot()
+    with pytest.raises(RuntimeError, match="node is not running"):
+        machine.reboot()
+
+
 def test_stop_ends_everything_and_may_be_called_twice(world: World) -> None:
     machine = world.boot(f"echo hello; {SERVE}; sleep 1000")
     machine.stop()
@@ -153,7 +180,7 @@ def test_a_server_told_to_listen_on_loopback_is_not_seen_from_outside(world: Wor
 def test_a_system_with_one_loopback_address_gets_a_port_per_server(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("machine_world.ADDRESSES", iter(["127.0.0.1"]))
+    monkeypatch.setattr("emulator.machine_world.ADDRESSES", iter(["127.0.0.1"]))
     machine = world.boot(f"{SERVE}; healthy; report phase serving")
     assert machine.guest_attributes["tpudeploy/phase"] == "serving"
     assert machine.address == "127.0.0.1"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -13,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from emulator.machine_world import IMAGE, MODEL, SECRET, SERVE, World, ask
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machine_world import IMAGE, MODEL, SECRET, SERVE, World, ask
 
 from tpudeploy.emulator.machine.docker.serve import find_serve
 
@@ -132,6 +131,13 @@ def test_an_image_is_never_run_for_anything_else(world: World, tmp_path: Path) -
     assert not (tmp_path / "canary").exists()
 
 
+def test_a_containers_name_cannot_lead_out_of_the_root(world: World, tmp_path: Path) -> None:
+    machine = world.boot(f"docker run -d --name ../../../canary --net=host {IMAGE} vllm serve m || echo exit $?")
+    assert "Invalid container name (../../../canary)" in machine.log()
+    assert machine.log().splitlines()[-1] == "exit 125"
+    assert not list(tmp_path.rglob("canary*"))
+
+
 @settings(derandomize=True, deadline=None)
 @given(steps=st.lists(st.text(max_size=20), max_size=3), words=st.lists(st.text(max_size=20), max_size=4))
 def test_what_is_served_is_read_from_the_command_whatever_stands_around_it(steps: list[str], words: list[str]) -> None:
@@ -152,24 +158,28 @@ def test_stop_leaves_no_process(world: World) -> None:
 
 
 OWNER = """
-import sys, threading
+import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from machine_world import SERVE, World
+from emulator.machine_world import SERVE, World
 world = World(Path(sys.argv[2]))
 world.boot(f"{SERVE}; healthy; (sleep 500; echo never) & timeout 1000 sleep 1000")
 print("ready", flush=True)
-threading.Event().wait()
+sys.stdin.read()
+raise RuntimeError("a bug of the emulator")
 """
 
 
 @needs_proc
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=lambda end: end.name)
-def test_nothing_outlives_the_emulator_however_it_ends(tmp_path: Path, end: signal.Signals) -> None:
-    words = [sys.executable, "-c", OWNER, str(Path(__file__).parent), str(tmp_path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=dict(os.environ), cwd="/") as owner:
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "SIGINT", "bug"])
+def test_nothing_outlives_the_emulator_however_it_ends(tmp_path: Path, end: str) -> None:
+    words = [sys.executable, "-c", OWNER, str(Path(__file__).parents[1]), str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd="/") as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "ready\n"
         assert any("warden" in words for words in processes_in(tmp_path))
-        owner.send_signal(end)
+        if end != "bug":
+            owner.send_signal(signal.Signals[end])
+        owner.communicate(timeout=10)
     assert wait_until_empty(tmp_path) == []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine_world import IMAGE, SERVE, World
+from emulator.machine_world import IMAGE, SERVE, World
 
 PRIVATE = "us-east5-docker.pkg.dev/demo/images/vllm:1"
 

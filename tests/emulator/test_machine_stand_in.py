@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine_world import IMAGE, MODEL, SERVE, Reply, World, ask
+from emulator.machine_world import IMAGE, MODEL, SERVE, Reply, World, ask
 
 from tpudeploy.emulator.machine.machine import Machine
 
@@ -124,6 +124,9 @@ def test_a_stream_says_the_same_word_by_word(served: Machine, path: str, body: d
         ),
         ("/v1/chat/completions", HELLO | {"max_tokens": -1}, 400, "BadRequestError", "max_tokens must be at least 1"),
         ("/v1/chat/completions", {"model": MODEL}, 400, "Bad Request", "Field required"),
+        ("/v1/chat/completions", HELLO | {"max_tokens": "many"}, 400, "Bad Request", "type_error"),
+        ("/v1/chat/completions", {"messages": [1]}, 400, "Bad Request", "type_error"),
+        ("/v1/completions", {"prompt": [0.5]}, 400, "Bad Request", "Field required"),
         ("/v1/completions", b"{", 400, "Bad Request", "JSON decode error"),
         ("/v1/completions", [], 400, "Bad Request", "model_attributes_type"),
         ("/nothing", {}, 404, "Not Found", "Not Found"),

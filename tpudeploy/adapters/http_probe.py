@@ -25,11 +25,17 @@ _DOORS = {
 
 
 class HttpProbe:
-    """See `ports.Probe`. `secret` reads one secret of a project, for endpoints that want a key."""
+    """See `ports.Probe`. `secret` reads one secret of a project, for endpoints that want a key.
 
-    def __init__(self, clock: Clock, secret: Callable[[str, str], str], *, timeout: float = 5.0) -> None:
+    `has_iap` False: there are no tunnels (the emulator's machines have none, and gcloud must not be asked for one).
+    """
+
+    def __init__(
+        self, clock: Clock, secret: Callable[[str, str], str], *, has_iap: bool, timeout: float = 5.0
+    ) -> None:
         self._clock = clock
         self._secret = secret
+        self._has_iap = has_iap
         self._timeout = timeout
         self._keys: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
@@ -39,8 +45,7 @@ class HttpProbe:
         for door in _DOORS[deployment.health.via]:
             if door is Via.NODE:
                 return _by_its_own_word(deployment, found, report, tried)
-            # A tunnel costs seconds: dug only once the machine says there is something at its end.
-            if door is Via.IAP and deployment.health.via is Via.AUTO and not _says_serving(report):
+            if door is Via.IAP and not self._is_worth_a_tunnel(deployment, report):
                 continue
             with _opened(door, deployment, found) as url:
                 if url is None:
@@ -50,6 +55,10 @@ class HttpProbe:
                 return health
             tried.append(f"{door}: {health.detail}")
         return Health(serving=False, detail="; ".join(tried) or "the slice has no address to knock at")
+
+    def _is_worth_a_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
+        """A tunnel costs seconds: dug only once the machine says there is something at its end, or where told to."""
+        return self._has_iap and (deployment.health.via is Via.IAP or _says_serving(report))
 
     def key(self, deployment: Deployment) -> str | None:
         """The key this endpoint wants, or None. Raise `errors.Denied` or `errors.Fault`."""

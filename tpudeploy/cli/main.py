@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -31,7 +32,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def run() -> NoReturn:
-    """The console script."""
+    """The console script. SIGTERM ends it as Ctrl-C does: saved, and said so."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))
 
 

@@ -41,10 +41,16 @@ def _written(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
     """What may stand at a key: its value, text that is filled in, or null, which leaves it to its default."""
     notes: dict[str, Any] = {note: schema.pop(note) for note in _NOTES if note in schema}
     schema.pop("title", None)
-    choices = [_fillable(choice) for choice in schema.get("anyOf", [schema]) if choice != _NULL]
+    choices = [_fillable(choice) for choice in _alternatives(schema) if choice != _NULL]
     choices += [_INTERPOLATED] if any(_is_scalar(choice) for choice in choices) else []
     choices += [_NULL] if optional else []
     return {**notes, "anyOf": choices} if len(choices) > 1 else {**notes, **choices[0]}
+
+
+def _alternatives(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Pydantic nests them: an optional union is one of (any of them, null)."""
+    nested = schema.get("anyOf") or schema.get("oneOf")
+    return [choice for inner in nested for choice in _alternatives(inner)] if nested else [schema]
 
 
 def _fillable(schema: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from tpudeploy.config import codes
@@ -28,9 +29,11 @@ class Source:
     text: str
     first_line: int = 1
     lines: tuple[str, ...] = field(init=False)
+    _starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(_BREAK.split(masked(self.text))))
+        object.__setattr__(self, "_starts", (0, *(match.end() for match in _BREAK.finditer(self.text))))
 
     def location(self, line: int, column: int, width: int = 1) -> Location:
         """From a line and a column that count from 0."""
@@ -39,11 +42,9 @@ class Source:
 
     def location_of(self, start: int, end: int) -> Location:
         """From offsets into the text; what spans lines is shown to the end of its first."""
-        line, line_start = 0, 0
-        for match in _BREAK.finditer(self.text, 0, start):
-            line, line_start = line + 1, match.end()
+        line = bisect_right(self._starts, start) - 1
         stop = _BREAK.search(self.text, start, end)
-        return self.location(line, start - line_start, (stop.start() if stop else end) - start)
+        return self.location(line, start - self._starts[line], (stop.start() if stop else end) - start)
 
 
 def decode(name: str, content: bytes) -> Source | Diagnostic:

@@ -7,18 +7,19 @@ from collections.abc import Iterator
 
 _KEY_BLOCK = r"-----BEGIN [A-Z ]*PRIVATE KEY(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 
-# Lengths and character classes keep words of the field out: hf_transfer, hf_quantization, disk-1, sk-learn.
+# Lengths and character classes keep words of the field out: hf_transfer, hf_quantization, disk-1, sk-learn. What
+# looks ahead looks a bounded way, or a hostile file would take quadratic time.
 TOKENS = {
-    "a Hugging Face token": r"hf_(?:(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{10,}|[a-z]{14,})",
+    "a Hugging Face token": r"hf_(?:(?=[a-z]{0,99}[A-Z0-9])[A-Za-z0-9]{10,}|[a-z]{14,})",
     "a GitHub token": r"gh[pousr]_[A-Za-z0-9]{10,}|github_pat_\w{10,}",
     "a GitLab token": r"glpat-[\w-]{16,}",
     "a Google API key": r"AIza[\w-]{10,}",
     "a Google access token": r"ya29\.[\w-]{10,}",
     "a Google client secret": r"GOCSPX-[\w-]{16,}",
-    "an API key": r"sk-(?=[\w-]*[A-Z0-9])[\w-]{16,}",
+    "an API key": r"sk-(?=[\w-]{0,99}[A-Z0-9])[\w-]{16,}",
     "an AWS access key": r"A(?:KI|SI)A[A-Z0-9]{16}",
     "a Slack token": r"xox[abprs]-[\w-]{10,}",
-    "a JSON Web Token": r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}",
+    "a JSON Web Token": r"eyJ[\w-]{10,200}\.eyJ[\w-]{10,}(?:\.[\w-]+)?",
     "a private key": _KEY_BLOCK,
 }
 _ANY = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(f"({pattern})" for pattern in TOKENS.values()) + ")")

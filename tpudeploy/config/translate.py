@@ -155,8 +155,14 @@ def _type_hint(kind: str, node: Node) -> str:
     if not isinstance(node, ScalarNode) or node.value is None:
         return ""
     if kind == "string_type":
-        return f'quote it: "{node.text}"'
+        return f'quote it: "{_as_written(node)}"'
     if kind == "tuple_type":
-        return f"write a list: [{node.text}]"
+        return f"write a list: [{_as_written(node)}]"
     unquoted = kind in _UNQUOTED and not node.plain and core_scalars.is_literal(node.text)
     return f"leave out the quotes: {node.text}" if unquoted else ""
+
+
+def _as_written(node: ScalarNode) -> str:
+    """The stretch of the source, which may be a variable's name where the text is its value."""
+    begin = node.at.column - 1
+    return node.at.text[begin : begin + node.at.width]

@@ -9,7 +9,8 @@ from typing import Any
 
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.emulator import Emulator
-from tpudeploy.emulator.scenario import DEMO, Scenario, ScenarioInvalid, Timings
+from tpudeploy.emulator.scenario import Scenario, ScenarioInvalid
+from tpudeploy.emulator.timings import DEMO, Timings
 
 __all__ = ["Clock", "Emulator", "RealClock", "Scenario", "ScenarioInvalid", "VirtualClock", "running"]
 

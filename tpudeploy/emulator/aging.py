@@ -8,8 +8,9 @@ Words in lower case are Timings. Every function is told the moment it happens at
 from __future__ import annotations
 
 from tpudeploy.emulator import texts, wire
-from tpudeploy.emulator.cloud import WAITING, Cloud, Node, Operation, QueuedResource
+from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
+from tpudeploy.emulator.records import WAITING, Node, Operation, QueuedResource
 
 _DEFAULT_RUN = 7 * 86400.0  # flex-start without maxRunDuration, by a published note
 

@@ -10,16 +10,12 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
-from tpudeploy.emulator import discovery, listings, texts, wire
+from tpudeploy.emulator import discovery, listings, node_rules, texts, wire
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 
 _ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-_KEY = re.compile(r"[a-zA-Z0-9_-]{1,127}")
-_VALUE_BYTES = 262_144
-_ALL_BYTES = 512 * 1024
-_DESCRIPTION = 512
+_MOST_NODES = 256
 _LONGEST_RUN = 7 * 86400.0
 _TIERS = ("spot", "guaranteed", "bestEffort")
 _TIMINGS = ("validUntilDuration", "validUntilTime", "validAfterDuration", "validAfterTime", "validInterval")
@@ -46,25 +42,13 @@ def read(cloud: Cloud, call: Call) -> Asked:
         body.get("queueingPolicy", {}), _TIMINGS, "queued_resource.queueing_policy", "start_timing_constraints"
     )
     spec = _only_spec(body, call)
-    check_node(spec.get("node", {}))
+    node_rules.check(spec.get("node", {}))
     node_ids = _node_ids(spec, id_)
     accelerator = _accelerator(cloud, spec.get("node", {}), call.zone)
     _check_runtime(spec["node"])
     model = _model(body, call.version)
     _check_run(body)
     return Asked(id=id_, body=body, accelerator=accelerator, model=model, node_ids=node_ids)
-
-
-def check_node(node: Mapping[str, Any]) -> None:
-    """What holds for a node's settings at create and at patch."""
-    for key, value in node.get("labels", {}).items():
-        if not LABEL_KEY.fullmatch(key) or not LABEL_VALUE.fullmatch(value):
-            raise _bad(f"Invalid label `{key}: {value}`.")  # UNVERIFIED
-    if len(node.get("description", "")) > _DESCRIPTION:
-        raise _bad(f"The description is longer than {_DESCRIPTION} characters.")  # UNVERIFIED
-    if "networkConfig" in node and "networkConfigs" in node:
-        raise _bad("network_config and network_configs cannot both be set.")  # UNVERIFIED
-    _check_metadata(node.get("metadata", {}))
 
 
 def pattern(body: Any) -> dict[str, str]:
@@ -83,17 +67,6 @@ def _at(tree: Any, *path: str | int) -> Any:
     return tree
 
 
-def _check_metadata(metadata: Mapping[str, str]) -> None:
-    """Compute Engine's limits; the texts are UNVERIFIED."""
-    for key, value in metadata.items():
-        if not _KEY.fullmatch(key):
-            raise _bad(f"Invalid metadata key `{key}`.")
-        if len(value.encode()) > _VALUE_BYTES:
-            raise _bad(f"Value for metadata key `{key}` is too large: at most {_VALUE_BYTES} bytes.")
-    if sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items()) >= _ALL_BYTES:
-        raise _bad(f"Metadata is too large: keys and values must stay below {_ALL_BYTES} bytes.")
-
-
 def _only_spec(body: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
     specs = body.get("tpu", {}).get("nodeSpec", [])
     if len(specs) != 1:
@@ -110,8 +83,10 @@ def _node_ids(spec: Mapping[str, Any], id_: str) -> tuple[str, ...]:
     if (several is None) == ("nodeId" not in spec):
         raise _bad("Exactly one of node_id and multi_node_params must be set.")  # UNVERIFIED
     if several is not None:
-        prefix = several.get("nodeIdPrefix", id_)
-        return tuple(f"{prefix}-{index}" for index in range(several.get("nodeCount", 1)))
+        prefix, count = several.get("nodeIdPrefix", id_), several.get("nodeCount", 1)
+        if not 1 <= count <= _MOST_NODES:
+            raise _bad(f"node_count must be between 1 and {_MOST_NODES}.")  # UNVERIFIED
+        return tuple(f"{prefix}-{index}" for index in range(count))
     _check_id(spec["nodeId"], "node_id")
     return (spec["nodeId"],)
 

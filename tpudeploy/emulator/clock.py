@@ -45,6 +45,9 @@ class VirtualClock:
         for hook in tuple(self.on_advance):
             hook()
 
+    def stop(self) -> None:
+        """Nothing to do: no sleep here lasts."""
+
     def wait_until(self, moment: float, *, patience: float) -> bool:
         """Block until virtual time reaches `moment`; False if `patience` real seconds pass first."""
         with self._changed:

@@ -94,10 +94,12 @@ class Emulator:
             host.settle()
 
     def log(self, name: str, worker: int = 0) -> str:
-        """What the startup script of node `name` printed."""
+        """What the startup script of node `name` printed. Raise KeyError where no machine runs by this name."""
         with self._cloud.lock:
-            found = [n for n in self._cloud.nodes.values() if n.name.endswith(f"/nodes/{name}")]
-        return found[0].hosts[worker].log()
+            hosts = [node.hosts for node in self._cloud.nodes.values() if node.name.endswith(f"/nodes/{name}")]
+        if not hosts or not hosts[0]:
+            raise KeyError(name)
+        return hosts[0][worker].log()
 
     def close(self) -> None:
         if isinstance(self.clock, VirtualClock):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.emulator import secrets
-from tpudeploy.emulator.cloud import Cloud, Host, Node, QueuedResource
+from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machine.facts import Facts
+from tpudeploy.emulator.records import Host, Node, QueuedResource
 from tpudeploy.emulator.simulated import Simulated
 
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tpudeploy.emulator import aging, asked, discovery, operations, texts, wire
+from tpudeploy.emulator import aging, discovery, node_rules, operations, texts, wire
 from tpudeploy.emulator.call import Call, page
-from tpudeploy.emulator.cloud import Cloud, Host, Node, Operation
+from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
+from tpudeploy.emulator.records import Host, Node, Operation
 
 _PORT = 8000
 _PATCHABLE = ("description", "tags", "labels", "metadata", "networkConfig.enableExternalIps")
@@ -46,7 +47,7 @@ def patch(cloud: Cloud, call: Call) -> dict[str, Any]:
     paths = [_camel_path(path) for path in call.query.get("updateMask", "").split(",") if path]
     if not paths or not set(paths) <= set(_PATCHABLE):
         raise wire.refuse(3, f"update_mask must name some of {', '.join(_PATCHABLE)}, not {paths}")  # UNVERIFIED
-    asked.check_node(sent)
+    node_rules.check(sent)
     _require(node, "update", "READY")
 
     def change(_at: float) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from tpudeploy.emulator import discovery, wire
 from tpudeploy.emulator.call import Call, page
-from tpudeploy.emulator.cloud import Cloud, Operation
+from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.records import Operation
 
 _TPU = "type.googleapis.com/google.cloud.tpu"
 

@@ -6,20 +6,20 @@ import fcntl
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from tpudeploy.domain.errors import TpudeployError, UsageError
 from tpudeploy.emulator.clock import RealClock
 from tpudeploy.emulator.emulator import FOLDER, Emulator
-from tpudeploy.emulator.scenario import DEMO, Scenario
+from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.signals import ended_by_signal, signals_reach
+from tpudeploy.emulator.timings import DEMO
 
 DEFAULT_PORT = 8470
 _LEASH = Path(__file__).with_name("leash.py")
@@ -48,7 +48,7 @@ def serve(
     """Serve until Ctrl-C or SIGTERM. Raise EmulatorRunning, ScenarioInvalid, or UsageError for a taken port."""
     with _only_one() as record:
         _sweep()
-        with _emulator(port, scenario, speed) as emulator, _ended_by_signal() as wait:
+        with _emulator(port, scenario, speed) as emulator, ended_by_signal() as wait:
             _note(record, emulator.host)
             on_ready(emulator)
             wait()
@@ -61,7 +61,7 @@ def run(argv: Sequence[str], *, scenario: Path | None = None, speed: float = 1.0
     with _emulator(0, scenario, speed) as emulator:
         environment = {"GOOGLE_CLOUD_PROJECT": "emulated", **os.environ, **emulator.environment}
         command = [sys.executable, "-I", "-S", str(_LEASH), str(os.getpid()), *argv]
-        with subprocess.Popen(command, env=environment) as child, _signals_reach(child):
+        with subprocess.Popen(command, env=environment) as child, signals_reach(child):
             code = child.wait()
     return code if code >= 0 else 128 - code
 
@@ -131,47 +131,3 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-@contextmanager
-def _ended_by_signal() -> Iterator[Callable[[], None]]:
-    """A wait that ends at the first SIGINT or SIGTERM, also one that came before it began."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    kept = signal.set_wakeup_fd(writer)
-    old = {number: signal.signal(number, _noted) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: _wait_for(reader, frozenset(old))
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(kept)
-        os.close(reader)
-        os.close(writer)
-
-
-def _wait_for(reader: int, numbers: frozenset[int]) -> None:
-    while not numbers & frozenset(os.read(reader, 64)):
-        pass
-
-
-def _noted(_number: int, _frame: FrameType | None) -> None:
-    """The signal's number goes to the wake-up pipe; a handler must only exist."""
-
-
-@contextmanager
-def _signals_reach(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C reaches the child by the terminal, SIGTERM through us; both leave it to the child how to end."""
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        child.send_signal(number)
-
-    old = {signal.SIGINT: signal.signal(signal.SIGINT, _noted), signal.SIGTERM: signal.signal(signal.SIGTERM, forward)}
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-        if child.poll() is None:
-            child.terminate()
-            child.wait()

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tpudeploy.catalog import generation
-from tpudeploy.emulator import aging, asked, discovery, operations, quota, texts, wire
+from tpudeploy.emulator import aging, asked, discovery, operations, quota, refusals, texts, wire
 from tpudeploy.emulator.call import Call, page
-from tpudeploy.emulator.cloud import HUSKS, Cloud, QueuedResource
+from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.faults import FAULTS
+from tpudeploy.emulator.records import HUSKS, QueuedResource
 from tpudeploy.emulator.trouble import Trouble
 
 _DATA = {
@@ -34,7 +34,7 @@ def create(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[st
     _check_unique(cloud, slice_)
     quota.check_rate(cloud, call.project, now)
     quota.check(cloud, slice_)
-    layer, refusal = _verdict(slice_, troubles)
+    layer, refusal = refusals.beyond_the_reply(slice_, troubles)
     operation = cloud.begin(slice_.name, "create", now)
     slice_.create_operation = operation.name
     slice_.error = refusal if layer == "L3" else None
@@ -146,38 +146,3 @@ def _check_unique(cloud: Cloud, wanted: QueuedResource) -> None:
         taken = set(other.node_ids) & set(wanted.node_ids)
         if other.parent == wanted.parent and other.state not in HUSKS and taken:
             raise wire.Refusal(texts.status("already-exists", {"name": f"{wanted.parent}/nodes/{min(taken)}"}))
-
-
-def _verdict(slice_: QueuedResource, troubles: Mapping[str, Trouble]) -> tuple[str, wire.Status | None]:
-    """The first refusal that the scenario or the catalogue has for this request beyond L1, and its layer."""
-    facts = facts_of(slice_.project, slice_.zone, slice_.accelerator.name, slice_.model)
-    for name, row in troubles.items():
-        if FAULTS[name].kind == "refusal":
-            return refusal(name, row, facts)
-    zones = generation(slice_.accelerator.generation)
-    if slice_.model == "FLEX_START" and zones.zones and slice_.zone not in zones.flex_start_zones:
-        return "L2", texts.status("model-unsupported", facts)
-    return "", None
-
-
-def facts_of(project: str, zone: str, type_: str, model: str) -> dict[str, str]:
-    """What a text may name."""
-    return {
-        "project": project,
-        "zone": zone,
-        "region": zone.rpartition("-")[0],
-        "type": type_,
-        "model": model,
-        "parent": f"projects/{project}/locations/{zone}",
-    }
-
-
-def refusal(name: str, row: Trouble, facts: Mapping[str, str]) -> tuple[str, wire.Status]:
-    """The layer on which this row of trouble shows, and what it says there."""
-    told = row.told()
-    generation_name, class_ = facts["type"].partition("-")[0], quota.class_of(facts["model"])
-    named = told["quota"] or quota.quota_name(generation_name, class_, zonal=False)
-    permission = f"tpu.{facts.get('method', 'queuedResources.create')}"
-    filled = {**facts, "quota": named, "limit": told["limit"], "permission": permission}
-    status = texts.status(name, filled, message=told["message"], code=told.get("code"))
-    return told.get("layer") or texts.CAUSES[name].layer, status

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.emulator import texts, wire
-from tpudeploy.emulator.cloud import Cloud, QueuedResource
+from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.records import QueuedResource
 from tpudeploy.emulator.scenario import Limit
 
 # How the quota of a generation is named; v5e's from a published log, its on-demand form by analogy (UNVERIFIED).

@@ -2,7 +2,7 @@
 
     seed: 7                         # of `chance`
     nodes: simulated                # no bash, no processes; `real` (the default) runs the startup script
-    timings: {queued: 10, waiting: 20, provisioning: 120, boot: 60}     # see Timings
+    timings: {queued: 10, waiting: 20, provisioning: 120, boot: 60}     # timings.py
     boot: {image_pull: 5}           # Behaviour of every machine (machine/facts.py)
     quota:                          # in chips; what no row names is plenty; the other class is on-demand
       - {class: preemptible, region: us-east5, limit: 16}       # or zone: us-east5-b; "*" is any
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
@@ -34,6 +34,7 @@ from typing import Any, Self
 
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.emulator.machine.facts import Behaviour
+from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble
 
 
@@ -41,40 +42,6 @@ class ScenarioInvalid(TpudeployError):
     """A scenario that cannot be played."""
 
     code = "TPU7001"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timings:
-    """How long things take, in seconds: a slice's way CREATING, queue, PROVISIONING, ACTIVE, node READY, and back."""
-
-    queued: float = 10.0
-    waiting: float = 20.0
-    provisioning: float = 120.0
-    node_ready: float = 0.0
-    boot: float = 0.0
-    reset: float = 240.0
-    patch: float = 5.0
-    delete_refused: float = 1.5
-    deleting: float = 20.0
-    suspending: float = 30.0
-    preempted: float = 30.0
-
-    def faster(self, speed: float) -> Self:
-        return replace(self, **{row.name: getattr(self, row.name) / speed for row in fields(self)})
-
-
-# Seconds of a person's patience; every state is still seen.
-DEMO = Timings(
-    queued=2.0,
-    waiting=1.0,
-    provisioning=4.0,
-    boot=5.0,
-    reset=5.0,
-    patch=1.0,
-    deleting=2.0,
-    suspending=2.0,
-    preempted=2.0,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tpudeploy.emulator import asked, discovery, listings, nodes, operations, queued_resources, secrets, texts, wire
+from tpudeploy.emulator import (
+    asked,
+    discovery,
+    listings,
+    nodes,
+    operations,
+    queued_resources,
+    refusals,
+    secrets,
+    texts,
+    wire,
+)
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.server import Reply
 from tpudeploy.emulator.trouble import Trouble
 
@@ -116,8 +126,8 @@ class Service:
     def _troubled(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
         if (row := troubles.get("connection-refused")) is not None:
             return Reply(http=0, body="", cut=_cut(row))
-        refusal = _at_once(call, troubles)
-        reply = refusal or self._done(route, call, troubles)
+        status = refusals.at_once(call, troubles)
+        reply = self._done(route, call, troubles) if status is None else _error(status)
         if (row := troubles.get("lost-reply")) is not None:
             return Reply(http=reply.http, body=reply.body, cut=_cut(row))
         if "already-exists" in troubles and reply.http < _ERRORS:
@@ -132,17 +142,6 @@ class Service:
             return Reply(http=200, body=ROUTES[route][1](self._cloud, call))
         except wire.Refusal as refusal:
             return _error(refusal.status)
-
-
-def _at_once(call: Call, troubles: Mapping[str, Trouble]) -> Reply | None:
-    """The refusal that the scenario gives as the reply itself (L1)."""
-    words = asked.pattern(call.body)
-    facts = queued_resources.facts_of(call.project, call.zone, words["type"], words["model"])
-    for name, row in troubles.items():
-        if FAULTS[name].kind == "refusal":
-            layer, status = queued_resources.refusal(name, row, facts | {"method": call.method})
-            return _error(status) if layer == "L1" else None
-    return None
 
 
 def _route(method: str, rest: str) -> Route:

@@ -1,7 +1,8 @@
 """What Google says when it says no: one row a cause, verbatim where the field has recorded it.
 
 UNVERIFIED marks a wording that nobody has published: only code and status can be relied on.
-Layers: L1 the reply to the request, L2 the create operation's error, L3 the queued resource FAILED.
+Layers: L1 the reply to the request, L2 the create operation's error, L3 the queued resource FAILED, L5 the delete
+operation's error. (L4, a node's state, has no text.)
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ CAUSES: Mapping[str, Cause] = {
         "L1", 3, 'Cloud TPU received a bad request. The runtime version "{runtime}" is not valid.', eid=True
     ),
     "delete-refused": Cause(  # UNVERIFIED
-        "L2", 9, "Queued resource {name} is in state {state} and cannot be deleted.", eid=True
+        "L5", 9, "Queued resource {name} is in state {state} and cannot be deleted.", eid=True
     ),
     "delete-needs-force": Cause(  # UNVERIFIED
         "L1", 9, "Queued resource {name} is in state {state}: delete its nodes first, or set force.", eid=True

@@ -25,6 +25,7 @@ CODES = {
     14: ("UNAVAILABLE", 503),
     16: ("UNAUTHENTICATED", 401),
 }
+_LONGEST = 315_576_000_000  # protobuf: ten thousand years
 _DURATION = re.compile(r"(-?\d+(?:\.\d{1,9})?)s")
 
 
@@ -70,12 +71,15 @@ def timestamp(moment: float) -> str:
 
 def moment(text: str) -> float:
     """Raise ValueError for a text that is no RFC 3339 time."""
-    return datetime.fromisoformat(text).timestamp()
+    parsed = datetime.fromisoformat(text)
+    if parsed.tzinfo is None:
+        raise ValueError(text)
+    return parsed.timestamp()
 
 
 def seconds(text: str) -> float:
     """A protobuf duration, e.g. `7200s`. Raise ValueError for anything else."""
     match = _DURATION.fullmatch(text)
-    if match is None:
+    if match is None or abs(float(match[1])) > _LONGEST:
         raise ValueError(text)
     return float(match[1])

@@ -38,7 +38,7 @@ def apply(world: World, plan: Plan, *, until: Until = Until.SERVING, timeout: fl
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
     begun = [_begin(world, g) for g in todo]
-    results = _side_by_side([partial(_run, world, g, until, deadline) for g in begun])
+    results = _side_by_side(world, [partial(_run, world, g, until, deadline) for g in begun])
     return Report(
         outcomes=tuple(o for r in results for o in r.outcomes),
         endpoints=tuple(e for r in results for e in r.endpoints),
@@ -155,9 +155,16 @@ def _hopeful(state: State) -> State:
     return replace(state, records=records)
 
 
-def _side_by_side(runs: list[Callable[[], Result]]) -> list[Result]:
-    """One alone runs in the caller's thread, where Ctrl-C arrives."""
+def _side_by_side(world: World, runs: list[Callable[[], Result]]) -> list[Result]:
+    """One alone runs in the caller's thread. Interrupted, the others stop at their next look or sleep."""
     if len(runs) <= 1:
         return [run() for run in runs]
     with ThreadPoolExecutor(max_workers=_PARALLEL) as pool:
-        return list(pool.map(lambda run: run(), runs))
+        futures = [pool.submit(run) for run in runs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            world.clock.stop()
+            for future in futures:
+                future.cancel()
+            raise

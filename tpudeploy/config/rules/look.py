@@ -35,7 +35,7 @@ def texts(root: MapNode, path: Path) -> Mapping[Path, str]:
 
 
 def at(root: MapNode, path: Path) -> Location:
-    """Where the value at `path` is written, or its nearest section that is."""
-    while (node := find(root, path)) is None:
-        path = path[:-1]
+    """Where the value at `path`, which is there, is written."""
+    node = find(root, path)
+    assert node is not None
     return node.at

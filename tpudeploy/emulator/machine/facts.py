@@ -32,7 +32,7 @@ class Behaviour:
     * `has_docker` False: no docker until the script installs it.
     * `image_pull_failures`: this many pulls fail before one works; `image_pull` how long one takes.
     * `setup_fails`: a `setup` step exits 1 inside the container.
-    * `boot` scales the stand-in's boot (0: serves at once; 1: the milestones spread over `boot_seconds`).
+    * `boot_seconds`: the milestones of the stand-in's boot are spread over them; 0 serves at once.
     * `crash`: text of the failure the engine logs before it exits, or "" to serve.
     * `hang`: the engine never gets healthy.
     * `kv_blocks`, `block_size`: override the measured boots.

@@ -51,16 +51,20 @@ class Machine:
     @property
     def exit_code(self) -> int | None:
         """How the startup script ended, or None: it runs, or there was none."""
-        file = self._node.root.exit_code
-        return int(file.read_text("ascii")) if file.exists() else None
+        try:
+            return int(self._node.root.exit_code.read_text("ascii"))
+        except FileNotFoundError:
+            return None
 
     def log(self) -> str:
-        console = self._node.root.console
-        return console.read_text("utf-8", "replace") if console.exists() else self._last_log
+        try:
+            return self._node.root.console.read_text("utf-8", "replace")
+        except FileNotFoundError:
+            return self._last_log
 
     def boot(self) -> None:
         with self._lock:
-            if self._server is not None:
+            if self._server is not None or self._node.sleepers.closed:
                 raise RuntimeError(f"{self._node.facts.node} has booted already")
             self._node.root.make()
             self._server = NodeServer(self._node)
@@ -75,7 +79,9 @@ class Machine:
         with self._lock:
             if self._server is None:
                 raise RuntimeError(f"{self._node.facts.node} is not running")
-            self._kill_processes()
+            self._end_script()
+            self._server.drain()
+            self._node.daemon.kill_all()
             self._node.root.empty_tmpfs()
             self._run_script()
 
@@ -83,9 +89,10 @@ class Machine:
         with self._lock:
             if self._server is None:
                 return
-            self._node.sleepers.stopped.set()
-            self._kill_processes()
+            self._node.sleepers.wake_all(for_good=True)
+            self._end_script()
             self._server.stop()
+            self._node.daemon.kill_all()
             self._server = None
             self._last_log = self.log()
             self._node.root.remove()
@@ -132,10 +139,6 @@ class Machine:
                 cwd=root.path,
                 start_new_session=True,
             )
-
-    def _kill_processes(self) -> None:
-        self._end_script()
-        self._node.daemon.kill_all()
 
     def _end_script(self) -> None:
         script = self._script

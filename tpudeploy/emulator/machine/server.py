@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from tpudeploy.emulator.machine import metadata
 from tpudeploy.emulator.machine.commands import COMMANDS, Call, Outcome
 from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.sleepers import TICK
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
+
+_Wire: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketserver types it
 
 
 class NodeServer:
-    """`moving` counts the script's calls under way: with the naps among them, it tells whether the script moves."""
+    """`calls` counts what the script has under way: with the naps among it, it tells whether the script moves."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -28,7 +34,9 @@ class NodeServer:
         self._calls = 0
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name=f"node {node.facts.node}")
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(0.05,), name=f"node {node.facts.node}", daemon=True
+        )
 
     @property
     def port(self) -> int:
@@ -46,6 +54,12 @@ class NodeServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+
+    def drain(self) -> None:
+        """Wait until nobody calls: those who did are dead. A call that naps again is woken again."""
+        while self.calls:
+            self._node.sleepers.wake_all()
+            time.sleep(TICK / 4)
 
     def answer(self, request: Request) -> Response:
         if request.path.startswith(metadata.PREFIX):
@@ -95,17 +109,32 @@ def _counted(fields: bytes) -> tuple[tuple[str, ...], bytes]:
 
 
 class _Http(ThreadingHTTPServer):
-    daemon_threads = False  # stop() waits for every handler: nothing of a node outlives it
+    """`server_close` waits for every handler: nothing of a node outlives it. A crash of ours waits for none."""
+
     request_queue_size = 64
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that was killed in mid-call is part of the story; anything else is a bug that must show."""
-        if not self._is_broken_pipe():
-            super().handle_error(request, client_address)  # type: ignore[arg-type] # the base names a private type
+    def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._handlers: set[threading.Thread] = set()
+        super().__init__(place, handler)
 
-    @staticmethod
-    def _is_broken_pipe() -> bool:
-        return isinstance(sys.exception(), ConnectionError | TimeoutError)
+    def process_request(self, request: _Wire, client_address: Any) -> None:
+        thread = threading.Thread(target=self._handle, args=(request, client_address), daemon=True)
+        self._handlers.add(thread)
+        thread.start()
+
+    def _handle(self, request: _Wire, client_address: Any) -> None:
+        self.process_request_thread(request, client_address)
+        self._handlers.discard(threading.current_thread())
+
+    def server_close(self) -> None:
+        super().server_close()
+        for thread in tuple(self._handlers):
+            thread.join()
+
+    def handle_error(self, request: _Wire, client_address: Any) -> None:
+        """A client that was killed in mid-call is part of the story; anything else is a bug that must show."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -9,6 +9,8 @@ import _socket  # the public module costs as much as all the rest of a call
 import os
 import sys
 
+ENDED_BY_SIGPIPE = 141
+
 
 def given(words: list[str]) -> bytes:
     """What the words ask to be read from here: only this process has it. /dev/fd is bash's `<(…)`."""
@@ -43,10 +45,16 @@ def main() -> int:
     answer = exchange(int(port), key, body(name, words))
     head, _, rest = answer.partition(b"\r\n\r\n")
     headers = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
+    if b"X-Output-Bytes" not in headers:
+        sys.stderr.write(f"{name}: the emulator gave no answer\n")
+        return 125
     size = int(headers[b"X-Output-Bytes"])
-    sys.stdout.buffer.write(rest[:size])
-    sys.stdout.flush()
-    sys.stderr.buffer.write(rest[size:])
+    try:
+        sys.stdout.buffer.write(rest[:size])
+        sys.stdout.flush()
+        sys.stderr.buffer.write(rest[size:])
+    except BrokenPipeError:  # as in `docker logs | head`
+        os._exit(ENDED_BY_SIGPIPE)
     return int(headers[b"X-Exit-Code"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,26 +21,27 @@ class Nap:
     who: str
     until: float
     woken: Callable[[], bool]
+    alarm: threading.Event
 
 
 class Sleepers:
-    """Waits end when the clock says so, when `woken` says so, or when the node stops."""
+    """A wait ends when the clock says so, when `woken` says so, or when everybody is woken: at a reboot, at the end."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.stopped = threading.Event()
         self._naps: list[Nap] = []
+        self._alarm = threading.Event()
         self._lock = threading.Lock()
 
     def sleep(self, who: str, seconds: float, woken: Callable[[], bool] = never) -> None:
         self.sleep_until(who, self.clock.now() + seconds, woken)
 
     def sleep_until(self, who: str, moment: float, woken: Callable[[], bool] = never) -> None:
-        nap = Nap(who, moment, woken)
         with self._lock:
+            nap = Nap(who, moment, woken, self._alarm)
             self._naps.append(nap)
         try:
-            while self._sleeps_on(nap) and not self.stopped.is_set():
+            while self._sleeps_on(nap):
                 self._wait(nap)
         finally:
             with self._lock:
@@ -53,12 +53,22 @@ class Sleepers:
             mine = [nap for nap in self._naps if nap.who == who]
         return tuple(self._sleeps_on(nap) for nap in mine)
 
+    def wake_all(self, *, for_good: bool = False) -> None:
+        with self._lock:
+            self._alarm.set()
+            if not for_good:
+                self._alarm = threading.Event()
+
+    @property
+    def closed(self) -> bool:
+        return self._alarm.is_set()
+
     def _sleeps_on(self, nap: Nap) -> bool:
-        return nap.until > self.clock.now() and not nap.woken()
+        return nap.until > self.clock.now() and not nap.alarm.is_set() and not nap.woken()
 
     def _wait(self, nap: Nap) -> None:
         if isinstance(self.clock, VirtualClock):
             self.clock.wait_until(nap.until, patience=TICK)
-            return
-        left = nap.until - self.clock.now()
-        self.stopped.wait(min(left, math.inf if nap.woken is never else TICK, 3600.0))
+        else:
+            longest = TICK if nap.woken is not never else threading.TIMEOUT_MAX
+            nap.alarm.wait(min(nap.until - self.clock.now(), longest))

@@ -73,7 +73,9 @@ def main() -> None:
     group = start(command)
     threading.Thread(target=kill_at_end_of_input, args=(group,), daemon=True).start()
     _, status = os.waitpid(group, 0)
-    Path(exit_file).write_text(str(os.waitstatus_to_exitcode(status)), encoding="ascii")
+    written = Path(f"{exit_file}.part")
+    written.write_text(str(os.waitstatus_to_exitcode(status)), encoding="ascii")
+    written.replace(exit_file)  # nobody reads half a number
     wait_for_group(group)
 
 

@@ -19,8 +19,8 @@ def curl(call: Call) -> Outcome:
     options = Options(read=lambda name: _read(call, name))
     try:
         options.take(list(call.words))
-        if not options.urls:
-            raise CurlError(2, "no URL specified")  # noqa: TRY301 - one door for every refusal
+        if len(options.urls) != 1:
+            raise CurlError(2, "the emulator's curl takes one URL")  # noqa: TRY301 - one door for every refusal
         return _with_retries(call, options)
     except CurlError as error:
         return _refused(error, options)

@@ -31,7 +31,7 @@ class Container:
     environment: Mapping[str, str]
     task: Mapping[str, Any]
     place: tuple[str, int] | None
-    port: int | None
+    port: int
     log_file: Path
     created: float
     says: str = "starting"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+import math
+import re
 import threading
 import time
 import zlib
@@ -13,14 +14,14 @@ from typing import Any
 from tpudeploy.emulator.machine.addresses import Addresses
 from tpudeploy.emulator.machine.docker.container import Container
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
-from tpudeploy.emulator.machine.docker.serve import find_serve
+from tpudeploy.emulator.machine.docker.serve import find_serve, listens, refusal
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-NOT_RUN = "exec: {word!r}: the emulator runs no image; it stands in for `vllm serve` alone"
-SETUP_FAILED = "ERROR: a setup step failed, because the emulator's scenario says so"
+TOLD = ("boot_seconds", "crash", "hang", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
+NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
 
 class DaemonError(Exception):
@@ -61,7 +62,9 @@ class Daemon:
 
     def create(self, options: RunOptions, words: tuple[str, ...], caller: Mapping[str, str]) -> Container:
         with self._lock:
-            if options.name and options.name in self._containers:
+            if options.name and not NAME.fullmatch(options.name):  # it also names files
+                raise DaemonError(f"Invalid container name ({options.name}), only {NAME.pattern[:-1]} are allowed")
+            if options.name in self._containers:
                 raise DaemonError(
                     f'Conflict. The container name "/{options.name}" is already in use by container '
                     f'"{self._containers[options.name].id}". You have to remove (or rename) that container.'
@@ -103,11 +106,13 @@ class Daemon:
 
     def heard(self, message: Mapping[str, Any]) -> None:
         """A stand-in says where it is: `asleep` until a moment (we return then), or `serving`."""
-        container = self.find(message["container"])
+        container = next((c for c in self.containers() if c.id == message["container"]), None)
+        if container is None:  # removed while it spoke
+            return
         container.says = message["says"]
         if message["says"] == "asleep":
-            until = message["until"]
-            self._sleepers.sleep_until(container.id, float("inf") if until is None else until)
+            until = math.inf if message["until"] is None else message["until"]
+            self._sleepers.sleep_until(container.id, until, woken=lambda: not container.is_running)
             container.says = "starting"
 
     def has_caught_up(self) -> bool:
@@ -116,9 +121,10 @@ class Daemon:
 
     def catch_up(self) -> None:
         end = time.monotonic() + PATIENCE
-        while not self.has_caught_up() and not self._sleepers.stopped.wait(TICK / 4):
+        while not self.has_caught_up() and not self._sleepers.closed:
             if time.monotonic() > end:
-                raise TimeoutError("a stand-in did not say where it is; its log is in `docker logs`")
+                raise DaemonError("a stand-in did not say where it is; its log is in `docker logs`")
+            time.sleep(TICK / 4)
 
     def _is_settled(self, container: Container) -> bool:
         naps = self._sleepers.naps(container.id)
@@ -126,19 +132,14 @@ class Daemon:
 
     def _new(self, options: RunOptions, caller: Mapping[str, str]) -> Container:
         self._made += 1
-        seed = f"{self._facts.node}/{self._facts.worker}/{self._made}".encode()
-        identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
         name = options.name or f"container_{self._made}"
         given = {key: caller.get(key) if value is None else value for key, value in options.environment.items()}
         environment = {key: value for key, value in given.items() if value is not None}
         serve = find_serve(options.command)
-        host, port = _listen(serve.words) if serve else (None, None)
-        place = self._addresses.listening(host, port) if port is not None and options.on_host_network else None
-        refusal = None
-        if serve is None:
-            refusal = {"text": NOT_RUN.format(word=(options.command or ("",))[0]), "code": 127}
-        elif serve.has_setup and self._behaviour.setup_fails:
-            refusal = {"text": SETUP_FAILED, "code": 1}
+        host, port = listens(serve.words) if serve else (None, 0)
+        place = self._addresses.listening(host, port) if serve and options.on_host_network else None
+        seed = f"{self._facts.node}/{self._facts.worker}/{self._made}".encode()
+        identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
         return Container(
             id=identity,
             name=name,
@@ -152,16 +153,11 @@ class Daemon:
                 "container": identity,
                 "control": self._control,
                 "words": serve.words if serve else (),
-                "refusal": refusal,
+                "refusal": refusal(options.command, serve, setup_fails=self._behaviour.setup_fails),
                 "environment": environment,
                 "place": place or (self._addresses.inner_address, 0),
-                "node": self._facts.node,
                 "accelerator_type": self._facts.accelerator_type,
-                "boot_seconds": self._behaviour.boot_seconds,
-                "crash": self._behaviour.crash,
-                "hang": self._behaviour.hang,
-                "kv_blocks": self._behaviour.kv_blocks,
-                "block_size": self._behaviour.block_size,
+                **{name: getattr(self._behaviour, name) for name in TOLD},
             },
         )
 
@@ -180,16 +176,6 @@ class Daemon:
         }
         text = json.dumps(record, indent=1, ensure_ascii=False)
         container.log_file.with_suffix(".json").write_text(text, encoding="utf-8", errors="surrogateescape")
-
-
-def _listen(words: tuple[str, ...]) -> tuple[str | None, int]:
-    """The last --host and --port, in both spellings; 8000 as in vLLM."""
-    found: dict[str, str] = {"--port": "8000"}
-    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
-        flag, equals, value = word.partition("=")
-        if flag in {"--host", "--port"}:
-            found[flag] = value if equals else following
-    return found.get("--host"), int(found["--port"]) if found["--port"].isdecimal() else 0
 
 
 def _registry(image: str) -> str:

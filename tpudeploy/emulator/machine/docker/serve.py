@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 SHELLS = frozenset(("bash", "/bin/bash", "sh", "/bin/sh"))
 SEPARATORS = frozenset(("&&", "||", ";", "|", "&"))
 API_SERVER = ("-m", "vllm.entrypoints.openai.api_server")
+NOT_RUN = "exec: {word!r}: the emulator runs no image; it stands in for `vllm serve` alone"
+SETUP_FAILED = "ERROR: a setup step failed, because the emulator's scenario says so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,27 @@ def _in_script(script: str) -> Serve | None:
         words = list(lexer)
     except ValueError:  # an unbalanced quote: bash would not run it either
         return None
-    for start, pair in enumerate(pairwise(words)):
+    for start, pair in enumerate(itertools.pairwise(words)):
         if pair == ("vllm", "serve"):
             rest = words[start + 2 :]
             end = next((at for at, word in enumerate(rest) if word in SEPARATORS), len(rest))
             before = [word for word in words[:start] if word != "exec"]
             return Serve(tuple(rest[:end]), has_setup=bool(before))
     return None
+
+
+def listens(words: tuple[str, ...]) -> tuple[str | None, int]:
+    """The last --host and --port, in both spellings; 8000 as in vLLM."""
+    found: dict[str, str] = {"--port": "8000"}
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        flag, equals, value = word.partition("=")
+        if flag in {"--host", "--port"}:
+            found[flag] = value if equals else following
+    return found.get("--host"), int(found["--port"]) if found["--port"].isdecimal() else 0
+
+
+def refusal(command: Sequence[str], serve: Serve | None, *, setup_fails: bool) -> Mapping[str, str | int] | None:
+    """What a container prints and exits with that never gets to serve."""
+    if serve is None:
+        return {"text": NOT_RUN.format(word=(*command, "")[0]), "code": 127}
+    return {"text": SETUP_FAILED, "code": 1} if serve.has_setup and setup_fails else None

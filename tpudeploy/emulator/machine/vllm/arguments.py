@@ -11,7 +11,7 @@ from tpudeploy.catalog.flags import Flag, Style, ValueType, find
 
 USAGE = "usage: vllm serve [model_tag] [options]\nvllm serve: error: "
 NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
-SIZE = re.compile(r"-?[\d.]+[kKmMgGtT]?")
+SIZE = re.compile(r"-?\d+(\.\d+)?[kKmMgGtT]?|None")
 
 
 class UsageError(Exception):
@@ -29,7 +29,9 @@ class Arguments:
         return name in self.flags and self.flags[name] != ("no",)
 
     def text(self, name: str, default: str = "") -> str:
-        return self.flags[name][-1] if self.flags.get(name) else default
+        """The last word; `None` is vLLM's word for its own default."""
+        word = self.flags[name][-1] if self.flags.get(name) else "None"
+        return default if word == "None" else word
 
 
 def parse(words: Sequence[str]) -> Arguments:

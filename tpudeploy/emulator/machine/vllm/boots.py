@@ -45,7 +45,13 @@ MEASURED = (
         model="google/gemma-4-E2B-it",
         accelerator_type="v6e-1",
         max_model_len=32_768,
-        flags={"gpu-memory-utilization": "0.92", "kv-cache-dtype": "auto", "max-num-seqs": "256", "block-size": "64"},
+        flags={
+            "tensor-parallel-size": "1",
+            "gpu-memory-utilization": "0.92",
+            "kv-cache-dtype": "auto",
+            "max-num-seqs": "256",
+            "block-size": "64",
+        },
         cache=Cache(
             block_size=64,
             blocks=17_996,
@@ -58,7 +64,13 @@ MEASURED = (
         model="google/gemma-4-E2B-it",
         accelerator_type="v6e-4",
         max_model_len=16_384,
-        flags={"gpu-memory-utilization": "0.4", "kv-cache-dtype": "fp8", "max-num-seqs": "256", "block-size": "32"},
+        flags={
+            "tensor-parallel-size": "4",
+            "gpu-memory-utilization": "0.4",
+            "kv-cache-dtype": "fp8",
+            "max-num-seqs": "256",
+            "block-size": "32",
+        },
         cache=Cache(block_size=32, blocks=18_523, memory="", origin="measured"),
     ),
 )

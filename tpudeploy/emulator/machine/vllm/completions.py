@@ -47,6 +47,14 @@ class Prompt:
 
 
 def read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
+    """Raise Refused, also for a body whose fields have other types than vLLM's."""
+    try:
+        return _read(engine, body, is_chat=is_chat)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Refused(400, "Bad Request", f"[{{'type': 'type_error', 'loc': ('body',), 'msg': '{error}'}}]") from error
+
+
+def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
     model = body.get("model") or engine.served_names[0]
     if model not in engine.served_names:
         raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")

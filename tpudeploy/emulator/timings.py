@@ -1,0 +1,40 @@
+"""How long things take in the emulated cloud, unless a scenario says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """How long things take, in seconds: a slice's way CREATING, queue, PROVISIONING, ACTIVE, node READY, and back."""
+
+    queued: float = 10.0
+    waiting: float = 20.0
+    provisioning: float = 120.0
+    node_ready: float = 0.0
+    boot: float = 0.0
+    reset: float = 240.0
+    patch: float = 5.0
+    delete_refused: float = 1.5
+    deleting: float = 20.0
+    suspending: float = 30.0
+    preempted: float = 30.0
+
+    def faster(self, speed: float) -> Self:
+        return replace(self, **{row.name: getattr(self, row.name) / speed for row in fields(self)})
+
+
+# Seconds of a person's patience; every state is still seen.
+DEMO = Timings(
+    queued=2.0,
+    waiting=1.0,
+    provisioning=4.0,
+    boot=5.0,
+    reset=5.0,
+    patch=1.0,
+    deleting=2.0,
+    suspending=2.0,
+    preempted=2.0,
+)
