@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,20 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProfileInvalid) as invalid:
         load(locked)
     assert [d.code for d in invalid.value.diagnostics] == ["TPU1010"]
+
+
+def test_reading_a_profile_loads_no_library_of_googles_and_no_templates(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(SMALL)
+    code = (
+        "import sys\n"
+        "from tpudeploy.adapters.files import FileReader\n"
+        "from tpudeploy.config.parse import parse\n"
+        "parse(sys.argv[1], FileReader(), environment={})\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "p.yaml")], capture_output=True, text=True, check=True
+    )
+    loaded = set(ran.stdout.split())
+    assert "pydantic" in loaded
+    assert not loaded & {"google", "googleapiclient", "httplib2", "jinja2", "requests", "tenacity", "tomllib"}

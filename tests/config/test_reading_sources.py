@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from config.sources import SMALL, load, place, problems
 
+from tpudeploy.config import compose
 from tpudeploy.config.reader import MAX_BYTES
 
 _BOMB = b"a: &a [1,1,1,1,1,1,1,1,1,1]\n" + b"".join(
@@ -46,6 +48,16 @@ def test_a_source_that_is_no_profile_is_refused_at_its_place(text: bytes, expect
     (found,) = problems(text)
     assert place(found) == expected
     assert hint in found.hint
+
+
+@pytest.mark.parametrize(("text", "expected", "hint"), UNREADABLE)
+def test_a_yaml_library_without_its_c_parser_says_the_same(
+    text: bytes, expected: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compose, "_LOADER", yaml.SafeLoader)
+    (found,) = problems(text)
+    assert found.location is not None
+    assert (found.code, found.location.line) == (expected[:7], int(expected[8:].partition(":")[0]))
 
 
 IN_A_VALUE: list[tuple[str, str, str]] = [

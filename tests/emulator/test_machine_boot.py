@@ -111,16 +111,14 @@ def test_reboot_runs_the_script_again_empties_memory_and_keeps_the_disk(world: W
 def test_reboot_forgets_who_slept_before(world: World) -> None:
     machine = world.boot("""
         report phase asleep
-        curl -sS --retry 9 --retry-delay 50 --retry-connrefused http://127.0.0.1:8000/health &
-        sleep 1000
-        report phase late
+        curl -sS --retry 9 --retry-delay 100 --retry-connrefused http://127.0.0.1:8000/health || report phase late
     """)
-    world.clock.sleep(900)
+    world.pass_time(800, steps=8)
     machine.reboot()
     machine.settle()
-    world.pass_time(200)
+    world.pass_time(800, steps=8)
     assert machine.guest_attributes["tpudeploy/phase"] == "asleep"
-    world.pass_time(800)
+    world.pass_time(100)
     assert machine.guest_attributes["tpudeploy/phase"] == "late"
 
 

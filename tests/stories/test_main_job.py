@@ -93,3 +93,12 @@ def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open):
     assert old not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
     assert applied.err.index("Serving") > applied.err.index("Deleting")
+
+
+@pytest.mark.parametrize("closes", ["politely", "with a reset"])
+def test_a_lost_reply_makes_one_slice_not_two(desk: Open, closes: str):
+    at = desk(trouble=[{"fault": "lost-reply", "call": 1, "close": closes == "politely"}])
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == ["us-east5-a"]
+    assert list(at.slices.values()) == ["ACTIVE"]

@@ -30,9 +30,7 @@ class HttpProbe:
     `has_iap` False: there are no tunnels (the emulator's machines have none, and gcloud must not be asked for one).
     """
 
-    def __init__(
-        self, clock: Clock, secret: Callable[[str, str], str], *, has_iap: bool, timeout: float = 5.0
-    ) -> None:
+    def __init__(self, clock: Clock, secret: Callable[[str, str], str], *, has_iap: bool, timeout: float = 5.0) -> None:
         self._clock = clock
         self._secret = secret
         self._has_iap = has_iap

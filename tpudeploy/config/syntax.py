@@ -40,9 +40,9 @@ def _place(error: yaml.YAMLError, source: Source) -> tuple[int, int]:
     """The parser's mark; the last character of the text where it looked for more than there was."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     written = [line for line, text in enumerate(source.lines) if text.strip()] or [0]
-    if mark is None or mark.line > written[-1]:
-        return written[-1], max(len(source.lines[written[-1]].rstrip()) - 1, 0)
-    return mark.line, mark.column
+    line = min(mark.line, written[-1]) if mark else written[-1]
+    last = max(len(source.lines[line].rstrip()) - 1, 0)
+    return line, min(mark.column, last) if mark and mark.line == line else last
 
 
 def _hint(said: str, shown: str) -> str:

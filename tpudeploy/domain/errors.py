@@ -21,6 +21,8 @@ TpudeployError                        message · hint · code · exit_code
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
 ├── QueryFailed              1        the endpoint did not answer a question
+├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
+├── EmulatorRunning          1        names the one that runs (emulator/process.py)
 └── Interrupted            130        saved; a re-run resumes
 (anything else)             70        a bug of ours
 """

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import googleapiclient.discovery
 import googleapiclient.http
-import httplib2
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translated
+from tpudeploy.adapters.google.transport import OnceHttp
 from tpudeploy.version import VERSION
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class Connection:
 
     def _http(self) -> Any:
         if self.emulator_host:
-            plain = httplib2.Http(timeout=self.timeout, proxy_info=None)
+            plain = OnceHttp(timeout=self.timeout, proxy_info=None)
             return googleapiclient.http.set_user_agent(plain, f"tpudeploy/{VERSION}")
         import google_auth_httplib2
 
-        plain = googleapiclient.http.set_user_agent(httplib2.Http(timeout=self.timeout), f"tpudeploy/{VERSION}")
+        plain = googleapiclient.http.set_user_agent(OnceHttp(timeout=self.timeout), f"tpudeploy/{VERSION}")
         return google_auth_httplib2.AuthorizedHttp(self._credentials, http=plain)

@@ -98,7 +98,10 @@ class Machine:
             self._node.root.remove()
 
     def settle(self, patience: float = 30.0) -> None:
-        """Return when nothing moves before the clock does: the script waits or is over, and so does each stand-in."""
+        """Return when nothing moves before the clock does: the script waits or is over, and so does each stand-in.
+
+        A script that waits in one process while it computes in another counts as waiting.
+        """
         end = time.monotonic() + patience
         while not self._is_settled():
             if time.monotonic() > end:

@@ -1,0 +1,224 @@
+"""Getting a slice: every way in which Google says no, not yet, or nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+A, B, ELSEWHERE = "us-east5-a", "us-east5-b", "europe-west4-a"
+
+# What strikes in the first zone; the words of Google's that the person reads; the zone that is asked next.
+REFUSALS: tuple[tuple[Mapping[str, Any], str, str], ...] = (
+    ({"fault": "stockout", "layer": "L1"}, 'There is no more capacity in the zone "us-east5-a"', B),
+    ({"fault": "stockout"}, 'There is no more capacity in the zone "us-east5-a"', B),
+    ({"fault": "stockout", "layer": "L3"}, 'There is no more capacity in the zone "us-east5-a"', B),
+    ({"fault": "insufficient-capacity"}, "Insufficient capacity", B),
+    ({"fault": "reserved-stockout"}, "Insufficient reserved capacity. Contact customer support", B),
+    ({"fault": "internal-error"}, "an internal error has occurred", B),
+    ({"fault": "quota-zero"}, "Limit: 0 in region us-east5", ELSEWHERE),
+    ({"fault": "quota-exhausted", "limit": 16}, "exhausted. Limit 16 in region us-east5", ELSEWHERE),
+    ({"fault": "ip-quota"}, "IN_USE_ADDRESSES limit (8) in region us-east5", ELSEWHERE),
+    ({"fault": "zone-unsupported"}, 'The requested zone "us-east5-a" is not supported', B),
+    ({"fault": "type-unsupported"}, "could not be found in the zonal accelerator configurations", B),
+    ({"fault": "model-unsupported"}, "provisioning model is not supported for accelerator type", B),
+    ({"fault": "no-queueing"}, "Queueing is not supported for accelerator type v6e-1", B),
+    ({"fault": "too-big", "limit": 16}, "Request size can be at most 16 chips", B),
+    ({"fault": "queue-closed"}, "User does not have permission to submit requests into this queue", B),
+    ({"fault": "reservation-missing"}, "Reservation not found", B),
+    ({"fault": "location-denied", "method": "queuedResources.create"}, "is not found or access is unauthorized", B),
+    ({"fault": "no-subnetwork"}, "No default subnetwork was found in region us-east5", ELSEWHERE),
+    ({"fault": "stockout", "message": "words nobody has seen before", "code": 2}, "words nobody has seen before", B),
+)
+
+
+def _id(row: tuple[Mapping[str, Any], str, str]) -> str:
+    return "-".join(str(row[0].get(k)) for k in ("fault", "layer", "code") if row[0].get(k))
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=_id)
+def test_a_refused_zone_is_named_in_googles_words_left_clean_and_not_asked_again(
+    desk: Open, row: tuple[Mapping[str, Any], str, str]
+):
+    trouble, words, then = row
+    at = desk(trouble=[{**trouble, "zone": A}])
+    profile = at.write()
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert words in applied.err
+    assert f"Refused in {A}, spot" in applied.err
+    assert at.asked() == [A, then]
+    assert list(at.slices.values()) == ["ACTIVE"]  # no husk that eats quota
+
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.asked() == [A, then, then]
+
+
+def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(desk: Open):
+    at = desk(trouble=[{"fault": "model-unsupported", "model": "SPOT"}])
+    profile = at.write(PROFILE.replace("[spot]", "[spot, on-demand]"))
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B, ELSEWHERE, A]
+    assert f"in {A}, on-demand" in applied.err
+
+
+def test_with_every_zone_full_it_waits_and_asks_again_when_the_verdict_lapses(desk: Open):
+    at = desk(trouble=[{"fault": "stockout", "times": 3}])
+    began = at.clock.now()
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B, ELSEWHERE, A]
+    assert at.clock.now() - began > 300
+    assert "not asked there again for 5m" in applied.err
+    assert "Still waiting: refused everywhere" in applied.err
+
+
+def test_where_no_zone_can_ever_serve_it_says_so_at_the_deadline(desk: Open):
+    at = desk(trouble=[{"fault": "quota-zero"}])
+    applied = at.run("apply", "-auto-approve", "-timeout", "30m", at.write())
+    assert applied.code == 12
+    assert at.asked() == [A, ELSEWHERE]
+    assert "Limit: 0 in region europe-west4" in applied.err
+    assert not at.slices
+
+
+def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_asking(desk: Open):
+    at = desk(trouble=[{"fault": "timings", "waiting": 1800}])
+    profile = at.write()
+    stopped = at.run("apply", "-auto-approve", "-timeout", "10m", profile)
+    assert stopped.code == 12, stopped.all
+    (name,) = at.slices
+    assert f"{name} ({A}, spot)" in stopped.err
+    assert "was not granted in time" in stopped.err
+    assert at.state()["goal"] is not None
+
+    planned = at.run("plan", profile)
+    assert "an earlier run began this" in planned.out
+    resumed = at.run("apply", profile)  # no -auto-approve, and no terminal to ask
+    assert resumed.code == 0, resumed.all
+    assert at.asked() == [A]
+    assert list(at.slices) == [name]
+
+
+def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(desk: Open):
+    at = desk(trouble=[{"fault": "timings", "zone": A, "waiting": 3600}])
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A]
+    assert "Still waiting: WAITING_FOR_RESOURCES" in applied.err
+    assert len(applied.err.splitlines()) < 20  # an hour in a queue is no wall of text
+
+
+@pytest.mark.parametrize("fault", ["wait-for-ever", "accepted"])
+def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(desk: Open, fault: str):
+    at = desk(trouble=[{"fault": fault, "zone": A}, {"fault": "wait-for-ever", "zone": A}])
+    applied = at.run("apply", "-auto-approve", at.write(PROFILE + "  valid_until: 30m\n"))
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B]
+    assert "not provisioned before its validity interval ended" in applied.err
+    assert "(lapsed)" in applied.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk: Open):
+    at = desk(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 20000}])
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B]
+    assert "still PROVISIONING after 40 min" in applied.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "command"),
+    [
+        ("api-off", "gcloud services enable tpu.googleapis.com"),
+        ("iam-denied", "gcloud projects add-iam-policy-binding emulated"),
+    ],
+)
+def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(desk: Open, fault: str, command: str):
+    at = desk(trouble=[{"fault": fault, "times": 1}])
+    profile = at.write()
+    stopped = at.run("apply", "-auto-approve", profile)
+    assert stopped.code == 1
+    assert command in stopped.err
+    assert at.asked() == [A]
+    assert not at.slices
+    assert at.run("apply", "-auto-approve", profile).code == 0  # mended: the next run asks again at once
+
+
+def test_without_credentials_it_says_how_to_log_in(desk: Open, monkeypatch: pytest.MonkeyPatch):
+    at = desk()
+    monkeypatch.delenv("TPU_EMULATOR_HOST")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(at.folder / "gcloud"))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    stopped = at.run("plan", at.write())
+    assert stopped.code == 1
+    assert "gcloud auth application-default login" in stopped.err
+    assert "Traceback" not in stopped.all
+
+
+def test_a_rate_limit_is_waited_out_where_it_struck(desk: Open):
+    at = desk(trouble=[{"fault": "rate-limit", "times": 1}])
+    began = at.clock.now()
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, A]
+    assert "CreateNode requests per minute" in applied.err
+    assert at.clock.now() - began > 60
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        [{"fault": "lost-reply"}],
+        [{"fault": "lost-reply"}, {"fault": "hidden", "seconds": 70}],
+        [{"fault": "already-exists"}],
+        [{"fault": "already-exists"}, {"fault": "hidden", "seconds": 70}],
+        [{"fault": "hidden", "seconds": 70}],
+        [{"fault": "slow-operation"}],
+    ],
+    ids=lambda rows: "+".join(r["fault"] for r in rows),
+)
+def test_whatever_becomes_of_the_reply_exactly_one_slice_is_asked_for_and_kept(
+    desk: Open, trouble: list[Mapping[str, Any]]
+):
+    at = desk(trouble=[{**row, "call": 1} for row in trouble])
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A]
+    assert len(at.slices) == 1
+    assert _serves(at)
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "backend-error", "connection-refused", "slow"])
+def test_a_cloud_that_does_not_answer_for_a_while_is_looked_at_again(desk: Open, fault: str):
+    at = desk(trouble=[{"fault": fault, "method": "queuedResources.get", "times": 3}])
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A]
+    assert len(at.slices) == 1
+
+
+def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(desk: Open):
+    at = desk(trouble=[{"fault": "unavailable", "method": "queuedResources.get", "times": 40}])
+    profile = at.write()
+    stopped = at.run("apply", "-auto-approve", profile)
+    assert stopped.code == 1
+    assert "The service is currently unavailable" in stopped.err
+    while (again := at.run("apply", profile)).code == 1:
+        at.clock.sleep(60)
+    assert again.code == 0, again.all
+    assert at.asked() == [A]
+    assert _serves(at)
+
+
+def _serves(at: Desk) -> bool:
+    told = at.run("status", "gemma.yaml")
+    return "gemma[0]  serving" in told.out
