@@ -3,68 +3,98 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain import events
+from tpudeploy.config import profile as config
+from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.patience import Patience
-from tpudeploy.ports import Clock, World
+from tpudeploy.domain.wait import Wait
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.vllm_client import Completion
-    from tpudeploy.config import profile as config
+    from tpudeploy.domain import events
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
-    from tpudeploy.engine.converge import Until
+    from tpudeploy.ports import Clock, World
 
 FOLDER = ".tpudeploy"
 
 
-def load(
-    path: str | Path,
-    *,
-    overlays: Sequence[str | Path] = (),
-    set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002 - the command line's word
-    environment: Mapping[str, str] | None = None,
-) -> config.Profile:
-    """A profile from disk, with overlays laid over it and `path=value` settings on top.
+class Profile(config.Profile):
+    """A valid profile. What it says is in `.spec`, what to think about in `.warnings`."""
 
-    Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
-    """
-    from tpudeploy.adapters.files import FileReader
-    from tpudeploy.config.parse import parse
+    __slots__ = ()
 
-    return parse(
-        str(path),
-        FileReader(),
-        overlays=[str(o) for o in overlays],
-        sets=_settings(set),
-        environment=os.environ if environment is None else environment,
-    )
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        overlays: Sequence[str | Path] = (),
+        set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002 - the command line's word
+        environment: Mapping[str, str] | None = None,
+    ) -> Self:
+        """A profile from disk, with overlays laid over it, and settings on top: a mapping, or `path=value` texts.
+
+        Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
+        """
+        from tpudeploy.adapters.files import FileReader
+        from tpudeploy.config.parse import parse
+
+        parsed = parse(
+            str(path),
+            FileReader(),
+            overlays=[str(o) for o in overlays],
+            sets=_settings(set),
+            environment=os.environ if environment is None else environment,
+        )
+        return cls(spec=parsed.spec, origins=parsed.origins, warnings=parsed.warnings)
 
 
 class Workspace:
     """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
 
-    `clock` and `patience` are for pipelines with their own sense of time, and for tests.
+    `backend` is another folder for the states; `project` stands in where a profile names none. `clock` and
+    `patience` are for pipelines with their own sense of time, and for tests.
     """
 
-    def __init__(self, folder: Path, *, clock: Clock | None = None, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        backend: str | None = None,
+        project: str | None = None,
+        clock: Clock | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        if backend is not None and "://" in backend:
+            raise ConfigError(f"The backend `{backend}` is not supported yet.", hint="Name a folder, or leave it out.")
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
+        self._states = folder / (backend or FOLDER)
+        self._project = project
 
     @classmethod
-    def open(cls, folder: str | Path = ".", *, clock: Clock | None = None, patience: Patience | None = None) -> Self:
-        return cls(Path(folder), clock=clock, patience=patience)
+    def open(
+        cls,
+        folder: str | Path = ".",
+        *,
+        backend: str | None = None,
+        project: str | None = None,
+        clock: Clock | None = None,
+        patience: Patience | None = None,
+    ) -> Self:
+        """Raise `errors.ConfigError` for a backend that there is not."""
+        return cls(Path(folder), backend=backend, project=project, clock=clock, patience=patience)
 
     def __enter__(self) -> Self:
         return self
@@ -82,9 +112,9 @@ class Workspace:
         from tpudeploy.adapters import assets
         from tpudeploy.core.resolve import resolve
 
-        named = profile.spec.placement.project
-        project = None if named is not None or offline else self.connection.project()
-        return resolve(profile, assets.templates(), project=project or os.environ.get("GOOGLE_CLOUD_PROJECT"))
+        known = profile.spec.placement.project or self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+        project = known if known or offline else self.connection.project()
+        return resolve(profile, assets.templates(), project=project)
 
     def plan(
         self,
@@ -104,7 +134,7 @@ class Workspace:
         plan: Plan,
         *,
         on_event: Callable[[events.Event], None] | None = None,
-        wait: Until | str = "serving",
+        wait: Wait | str = Wait.SERVING,
         timeout: float | None = None,
     ) -> Report:
         """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
@@ -114,12 +144,11 @@ class Workspace:
         from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed
         from tpudeploy.engine.apply import apply
-        from tpudeploy.engine.converge import Until
 
         forbidden = errors_in(plan.diagnostics)
         if forbidden:
             raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
-        return apply(self._world(on_event), plan, until=Until(wait), timeout=timeout)
+        return apply(self._world(on_event), plan, until=Wait(wait), timeout=timeout)
 
     def destroy(
         self, profiles: Iterable[config.Profile], *, on_event: Callable[[events.Event], None] | None = None
@@ -145,7 +174,7 @@ class Workspace:
         """`endpoints/NAME.json`, as the last apply published it, or None."""
         import json
 
-        path = self.folder / "endpoints" / f"{name}.json"
+        path = self._states.parent / "endpoints" / f"{name}.json"
         try:
             published: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -190,12 +219,15 @@ class Workspace:
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
     def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
+        import uuid
+
         from tpudeploy.adapters.google.cloud_tpu import CloudTpu
         from tpudeploy.adapters.state.local import LocalState, who
+        from tpudeploy.ports import World
 
         return World(
             cloud=CloudTpu(self.connection),
-            state=LocalState(self.folder / FOLDER, self.clock, who=who()),
+            state=LocalState(self._states, self.clock, who=who()),
             probe=self.probe,
             clock=self.clock,
             emit=on_event if on_event is not None else _silent,

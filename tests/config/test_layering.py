@@ -38,6 +38,12 @@ def test_a_null_that_deletes_nothing_is_the_flags_own_null() -> None:
     assert spec.serving.args == {"hf_overrides": {"a": 1, "b": 2, "c": None}}
 
 
+def test_what_was_deleted_twice_is_gone() -> None:
+    null = "serving: {args: {hf_overrides: {b: null}}}\n"
+    spec = load(_TOP + null, others={"base.yaml": _BASE, "o.yaml": null}, overlays=["o.yaml"]).spec
+    assert spec.serving.args["hf_overrides"] == {"a": 1}
+
+
 def test_later_bases_overlays_and_settings_win_in_this_order() -> None:
     def layer(n: int) -> str:
         return f"placement: {{labels: {{a: l{n}{f', b: l{n}' if n > 1 else ''}{f', c: l{n}' if n > 2 else ''}}}}}\n"

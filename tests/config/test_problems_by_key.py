@@ -8,7 +8,7 @@ from config.sources import SMALL, load, place, problems
 from tpudeploy.config.schema import ProfileSpec
 
 _SERVING = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}\n'
-_RESERVATION = "projects/p/locations/us-east5-b/reservations/r"
+_RESERVATION = "projects/my-project/locations/us-east5-b/reservations/r"
 
 
 def with_serving(lines: str) -> str:
@@ -51,8 +51,18 @@ AT_THE_TOP: list[tuple[str, str, str]] = [
     ("placement: {provisioning: [flex-start], max_run_duration: 8d}\n", "TPU1321 6:59+2", "7d"),
     ("placement: {provisioning: [flex-start], max_run_duration: soon}\n", "TPU1206 6:59+4", "7d"),
     ("placement: {provisioning: [reserved]}\n", "TPU1322 6:28+8", "reservation"),
-    (f"placement: {{reservation: {_RESERVATION}}}\n", "TPU1323 6:26+46", "provisioning"),
-    ("placement: {reservation: r, provisioning: [reserved]}\n", "TPU1206 6:26+1", "projects/P"),
+    (f"placement: {{reservation: {_RESERVATION}}}\n", "TPU1323 6:26+55", "provisioning"),
+    (
+        f"placement: {{zones: [us-east5-a], provisioning: [reserved], reservation: {_RESERVATION}}}\n",
+        "TPU1323 6:73+55",
+        "add us-east5-b",
+    ),
+    (
+        "placement: {reservation: projects/p/locations/here/reservations/r, provisioning: [reserved]}\n",
+        "TPU1206 6:26+40",
+        "",
+    ),
+    ("placement: {reservation: r, provisioning: [reserved]}\n", "TPU1206 6:26+1", "projects/my-project"),
     ("placement: {project: My_Project}\n", "TPU1206 6:22+10", "my-project"),
     ("placement: {max_parallel_requests: 0}\n", "TPU1205 6:36+1", ""),
     ("placement: {max_price_per_chip_hour: -1}\n", "TPU1205 6:38+2", ""),
@@ -212,6 +222,11 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
         "TPU1320 7:28",
         "TPU1204 8:15",
     ]
+
+
+def test_a_duplicate_key_hides_no_missing_one() -> None:
+    found = problems(SMALL.replace("name: demo\n", "") + "replicas: 1\nreplicas: 2\n")
+    assert [d.code for d in found] == ["TPU1202", "TPU1021"]
 
 
 def test_a_broken_overlay_hides_no_problem_of_the_file_it_lies_over() -> None:

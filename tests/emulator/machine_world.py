@@ -41,14 +41,16 @@ class World:
     def root(self) -> Path:
         return self.folder / f"node-{len(self.machines)}"
 
-    def machine(self, script: str, *, clock: Clock | None = None, **behaviour: Any) -> Machine:
+    def machine(
+        self, script: str, *, clock: Clock | None = None, accelerator: str = "v6e-1", **behaviour: Any
+    ) -> Machine:
         """Not booted yet."""
         self.metadata["startup-script"] = PRELUDE + script
         facts = Facts(
             project="demo",
             zone="us-east5-b",
             node="node",
-            accelerator_type="v6e-1",
+            accelerator_type=accelerator,
             worker=0,
             root=self.folder / f"node-{len(self.machines) + 1}",
             address=next(ADDRESSES),

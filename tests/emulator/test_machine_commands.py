@@ -212,6 +212,17 @@ def test_docker_refuses_words_it_does_not_know(world: World, words: str, text: s
     assert machine.log().splitlines()[-1] == "exit 125"
 
 
+def test_docker_names_what_is_missing(world: World) -> None:
+    machine = world.boot("docker pull || echo exit $?; docker frobnicate || echo exit $?")
+    assert machine.log().splitlines() == [
+        "docker: requires exactly 1 argument, not 0.",
+        "exit 125",
+        "docker: 'frobnicate' is not a docker command that the emulator knows.",
+        "See 'docker --help'",
+        "exit 1",
+    ]
+
+
 def test_date_is_the_nodes(world: World) -> None:
     machine = world.boot("date +%s; date -u +%Y-%m-%dT%H:%M:%SZ")
     assert machine.log().splitlines() == ["1790000000", "2026-09-21T14:13:20Z"]

@@ -41,7 +41,7 @@ def _id(row: tuple[Mapping[str, Any], str, str]) -> str:
 @pytest.mark.parametrize("row", REFUSALS, ids=_id)
 def test_a_refused_zone_is_named_in_googles_words_left_clean_and_not_asked_again(
     desk: Open, row: tuple[Mapping[str, Any], str, str]
-):
+) -> None:
     trouble, words, then = row
     at = desk(trouble=[{**trouble, "zone": A}])
     profile = at.write()
@@ -57,7 +57,7 @@ def test_a_refused_zone_is_named_in_googles_words_left_clean_and_not_asked_again
     assert at.asked() == [A, then, then]
 
 
-def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(desk: Open):
+def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(desk: Open) -> None:
     at = desk(trouble=[{"fault": "model-unsupported", "model": "SPOT"}])
     profile = at.write(PROFILE.replace("[spot]", "[spot, on-demand]"))
     applied = at.run("apply", "-auto-approve", profile)
@@ -66,7 +66,7 @@ def test_a_provisioning_model_that_is_refused_gives_way_to_the_next_one(desk: Op
     assert f"in {A}, on-demand" in applied.err
 
 
-def test_with_every_zone_full_it_waits_and_asks_again_when_the_verdict_lapses(desk: Open):
+def test_with_every_zone_full_it_waits_and_asks_again_when_the_verdict_lapses(desk: Open) -> None:
     at = desk(trouble=[{"fault": "stockout", "times": 3}])
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write())
@@ -77,16 +77,20 @@ def test_with_every_zone_full_it_waits_and_asks_again_when_the_verdict_lapses(de
     assert "Still waiting: refused everywhere" in applied.err
 
 
-def test_where_no_zone_can_ever_serve_it_says_so_at_the_deadline(desk: Open):
-    at = desk(trouble=[{"fault": "quota-zero"}])
-    applied = at.run("apply", "-auto-approve", "-timeout", "30m", at.write())
-    assert applied.code == 12
+def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "quota-zero", "times": 2}])
+    profile = at.write()
+    stopped = at.run("apply", "-auto-approve", profile)
+    assert stopped.code == 1
     assert at.asked() == [A, ELSEWHERE]
-    assert "Limit: 0 in region europe-west4" in applied.err
+    assert "Every place that the profile allows has refused" in stopped.err
+    assert f"{A}, spot: Quota limit" in stopped.err
     assert not at.slices
+    assert at.run("apply", profile).code == 0  # the quota was granted meanwhile
+    assert at.asked() == [A, ELSEWHERE, A]
 
 
-def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_asking(desk: Open):
+def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_asking(desk: Open) -> None:
     at = desk(trouble=[{"fault": "timings", "waiting": 1800}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", "-timeout", "10m", profile)
@@ -104,7 +108,7 @@ def test_a_timeout_keeps_the_place_in_the_queue_and_a_rerun_resumes_without_aski
     assert list(at.slices) == [name]
 
 
-def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(desk: Open):
+def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(desk: Open) -> None:
     at = desk(trouble=[{"fault": "timings", "zone": A, "waiting": 3600}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
@@ -114,7 +118,7 @@ def test_a_request_that_waits_holds_its_place_and_no_other_zone_is_asked(desk: O
 
 
 @pytest.mark.parametrize("fault", ["wait-for-ever", "accepted"])
-def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(desk: Open, fault: str):
+def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(desk: Open, fault: str) -> None:
     at = desk(trouble=[{"fault": fault, "zone": A}, {"fault": "wait-for-ever", "zone": A}])
     applied = at.run("apply", "-auto-approve", at.write(PROFILE + "  valid_until: 30m\n"))
     assert applied.code == 0, applied.all
@@ -124,7 +128,7 @@ def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(desk: 
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk: Open):
+def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk: Open) -> None:
     at = desk(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 20000}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
@@ -137,10 +141,12 @@ def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk:
     ("fault", "command"),
     [
         ("api-off", "gcloud services enable tpu.googleapis.com"),
-        ("iam-denied", "gcloud projects add-iam-policy-binding emulated"),
+        ("iam-denied", "gcloud projects add-iam-policy-binding"),
     ],
 )
-def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(desk: Open, fault: str, command: str):
+def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(
+    desk: Open, fault: str, command: str
+) -> None:
     at = desk(trouble=[{"fault": fault, "times": 1}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", profile)
@@ -151,7 +157,7 @@ def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(desk:
     assert at.run("apply", "-auto-approve", profile).code == 0  # mended: the next run asks again at once
 
 
-def test_without_credentials_it_says_how_to_log_in(desk: Open, monkeypatch: pytest.MonkeyPatch):
+def test_without_credentials_it_says_how_to_log_in(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = desk()
     monkeypatch.delenv("TPU_EMULATOR_HOST")
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
@@ -163,7 +169,7 @@ def test_without_credentials_it_says_how_to_log_in(desk: Open, monkeypatch: pyte
     assert "Traceback" not in stopped.all
 
 
-def test_a_rate_limit_is_waited_out_where_it_struck(desk: Open):
+def test_a_rate_limit_is_waited_out_where_it_struck(desk: Open) -> None:
     at = desk(trouble=[{"fault": "rate-limit", "times": 1}])
     began = at.clock.now()
     applied = at.run("apply", "-auto-approve", at.write())
@@ -188,7 +194,7 @@ def test_a_rate_limit_is_waited_out_where_it_struck(desk: Open):
 )
 def test_whatever_becomes_of_the_reply_exactly_one_slice_is_asked_for_and_kept(
     desk: Open, trouble: list[Mapping[str, Any]]
-):
+) -> None:
     at = desk(trouble=[{**row, "call": 1} for row in trouble])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
@@ -198,7 +204,7 @@ def test_whatever_becomes_of_the_reply_exactly_one_slice_is_asked_for_and_kept(
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "backend-error", "connection-refused", "slow"])
-def test_a_cloud_that_does_not_answer_for_a_while_is_looked_at_again(desk: Open, fault: str):
+def test_a_cloud_that_does_not_answer_for_a_while_is_looked_at_again(desk: Open, fault: str) -> None:
     at = desk(trouble=[{"fault": fault, "method": "queuedResources.get", "times": 3}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
@@ -206,7 +212,7 @@ def test_a_cloud_that_does_not_answer_for_a_while_is_looked_at_again(desk: Open,
     assert len(at.slices) == 1
 
 
-def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(desk: Open):
+def test_a_cloud_that_stays_silent_ends_the_run_and_a_rerun_goes_on(desk: Open) -> None:
     at = desk(trouble=[{"fault": "unavailable", "method": "queuedResources.get", "times": 40}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", profile)

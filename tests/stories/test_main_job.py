@@ -7,7 +7,7 @@ from desk import PROFILE, Open
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
-def test_apply_serves_and_destroy_leaves_nothing(desk: Open, nodes: str):
+def test_apply_serves_and_destroy_leaves_nothing(desk: Open, nodes: str) -> None:
     at = desk(nodes=nodes)
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
@@ -26,7 +26,7 @@ def test_apply_serves_and_destroy_leaves_nothing(desk: Open, nodes: str):
     assert not (at.folder / "endpoints" / "gemma.json").exists()
 
 
-def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk: Open):
+def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk: Open) -> None:
     at = desk()
     profile = at.write()
     planned = at.run("plan", profile, "-detailed-exitcode")
@@ -38,7 +38,7 @@ def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk:
     assert not (at.folder / ".tpudeploy").exists()
 
 
-def test_apply_moves_to_the_next_zone_when_the_first_is_full(desk: Open):
+def test_apply_moves_to_the_next_zone_when_the_first_is_full(desk: Open) -> None:
     at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
@@ -48,7 +48,7 @@ def test_apply_moves_to_the_next_zone_when_the_first_is_full(desk: Open):
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_changed_flag_restarts_the_server_and_keeps_the_chips(desk: Open):
+def test_a_changed_flag_restarts_the_server_and_keeps_the_chips(desk: Open) -> None:
     at = desk(nodes="real")
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
@@ -64,7 +64,7 @@ def test_a_changed_flag_restarts_the_server_and_keeps_the_chips(desk: Open):
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_a_changed_label_touches_neither_server_nor_chips(desk: Open):
+def test_a_changed_label_touches_neither_server_nor_chips(desk: Open) -> None:
     at = desk()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
@@ -79,7 +79,7 @@ def test_a_changed_label_touches_neither_server_nor_chips(desk: Open):
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
-def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open):
+def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open) -> None:
     at = desk()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
@@ -96,7 +96,7 @@ def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open):
 
 
 @pytest.mark.parametrize("closes", ["politely", "with a reset"])
-def test_a_lost_reply_makes_one_slice_not_two(desk: Open, closes: str):
+def test_a_lost_reply_makes_one_slice_not_two(desk: Open, closes: str) -> None:
     at = desk(trouble=[{"fault": "lost-reply", "call": 1, "close": closes == "politely"}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all

@@ -7,8 +7,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-import tpudeploy
-
 
 def templates() -> Mapping[str, str]:
     """Every text under `templates/`, by its path there, e.g. `boot/image.sh`."""
@@ -27,8 +25,8 @@ def profiles() -> Mapping[str, str]:
 
 def _folder(name: str) -> Traversable:
     """Inside the package where it was installed, beside the package in a checkout."""
-    installed = files(tpudeploy) / "_data" / name
-    return installed if installed.is_dir() else Path(str(tpudeploy.__file__)).parent.parent / name
+    installed = files("tpudeploy") / "_data" / name
+    return installed if installed.is_dir() else Path(__file__).parents[2] / name
 
 
 def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:

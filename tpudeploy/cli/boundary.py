@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
-import tempfile
-import traceback
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.cli import exits
@@ -17,8 +15,10 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
-from tpudeploy.ports import Clock
 from tpudeploy.version import VERSION
+
+if TYPE_CHECKING:
+    from tpudeploy.ports import Clock
 
 
 def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
@@ -29,7 +29,7 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
             context = Context(
                 terminal=terminal,
                 clock=clock if clock is not None else SystemClock(),
-                patience=patience if patience is not None else Patience(),
+                patience=patience,
                 folder=options.chdir,
                 at_exit=at_exit,
             )
@@ -71,6 +71,10 @@ def interrupted() -> errors.Interrupted:
 
 
 def _bug() -> str:
+    import platform
+    import tempfile
+    import traceback
+
     with tempfile.NamedTemporaryFile("w", prefix="tpudeploy-bug-", suffix=".txt", delete=False) as file:
         file.write(f"tpudeploy {VERSION}, Python {platform.python_version()}, {platform.platform()}\n\n")
         file.write(traceback.format_exc())

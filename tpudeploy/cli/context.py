@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli.terminal import Terminal
-from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.patience import Patience
-from tpudeploy.ports import Clock
 
 if TYPE_CHECKING:
-    from tpudeploy.config.profile import Profile
-    from tpudeploy.workspace import Workspace
+    from tpudeploy.config.settings import Settings
+    from tpudeploy.domain.diagnostics import Diagnostic
+    from tpudeploy.domain.patience import Patience
+    from tpudeploy.ports import Clock
+    from tpudeploy.workspace import Profile, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     terminal: Terminal
     clock: Clock
-    patience: Patience
+    patience: Patience | None
     folder: Path
     at_exit: ExitStack
 
@@ -30,20 +31,37 @@ class Context:
         """A workspace that is closed when the command ends."""
         from tpudeploy.workspace import Workspace
 
-        opened = Workspace.open(self.folder, clock=self.clock, patience=self.patience)
+        known = self._settings()
+        opened = Workspace.open(
+            self.folder,
+            backend=known.backend,
+            project=known.project,
+            clock=self.clock,
+            patience=self.patience if self.patience is not None else known.patience,
+        )
         return self.at_exit.enter_context(opened)
+
+    def _settings(self) -> Settings:
+        """Raise `errors.ConfigError` for a tpudeploy.toml or a TPUDEPLOY_… variable that cannot be understood."""
+        from tpudeploy.config.settings import FILE, settings
+
+        try:
+            file = (self.folder / FILE).read_bytes()
+        except FileNotFoundError:
+            file = b""
+        return settings({}, os.environ, file)
 
     def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
         """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""
         from tpudeploy.domain.errors import ProfileInvalid
         from tpudeploy.views.excerpt import diagnostics
-        from tpudeploy.workspace import load
+        from tpudeploy.workspace import Profile
 
         good: list[Profile] = []
         bad: list[Diagnostic] = []
         for path in paths:
             try:
-                good.append(load(self.folder / path, overlays=options.overlays, set=options.sets))
+                good.append(Profile.load(self.folder / path, overlays=options.overlays, set=options.sets))
             except ProfileInvalid as invalid:
                 bad.extend(invalid.diagnostics)
         if bad:

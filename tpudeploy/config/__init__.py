@@ -1,1 +1,1 @@
-"""See ARCHITECTURE.md."""
+"""The YAML that a person writes becomes a Profile, or every problem in it at once. Start at parse.py."""

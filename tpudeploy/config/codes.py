@@ -84,7 +84,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "tpudeploy validate prod.yaml",
     ),
     NOT_FOUND: Explanation(
-        "No such profile", "The file that was named on the command line does not exist.", "tpudeploy init > prod.yaml"
+        "No such profile",
+        "The file that was named on the command line does not exist.",
+        "tpudeploy init --from gemma4-e2b-v6e1",
     ),
     UNREADABLE: Explanation(
         "Unreadable file", "The file exists, but is no regular file, or may not be read.", "chmod u+r prod.yaml"
@@ -247,10 +249,12 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     RESERVED_ALONE: Explanation(
         "`reserved` without a reservation",
         "Which reservation is taken from must be said.",
-        "reservation: projects/P/locations/us-east5-b/reservations/R",
+        "reservation: projects/my-project/locations/us-east5-b/reservations/my-reservation",
     ),
     RESERVATION_UNUSED: Explanation(
-        "A reservation that nothing uses", "A reservation is only taken from by `reserved`.", "provisioning: [reserved]"
+        "A reservation that nothing uses",
+        "A reservation is only taken from by `reserved`, in its own zone.",
+        "provisioning: [reserved]",
     ),
     REPEATED: Explanation(
         "The same choice twice", "In an order of preference, each stands once.", "provisioning: [spot]"

@@ -28,12 +28,13 @@ _SEGMENT = re.compile(r"[^.=\s]+")
 
 @dataclass(slots=True)
 class Layers:
-    """Reads layers. `problems` gathers what is wrong with them; a layer that is None has said why in there."""
+    """Reads layers. `problems` gathers what is wrong with them; `whole` until one of them cannot be used at all."""
 
     reader: Reader
     environment: Mapping[str, str]
     problems: list[Diagnostic] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    whole: bool = True
     _files: int = 0
 
     def file(self, path: str) -> MapNode | None:
@@ -52,7 +53,7 @@ class Layers:
         """`path=value` as a tree of one leaf."""
         source = argument(_SET, text, ordinal)
         if isinstance(source, Diagnostic):
-            self.problems.append(source)
+            self._refuse(source)
             return None
         name, equals, value = text.partition("=")
         keys = name.split(".")
@@ -65,12 +66,18 @@ class Layers:
         return _branch(source, keys, self._composed(source, " " * (len(name) + 1) + value))
 
     def _note(self, code: str, message: str, at: Location, hint: str = "") -> None:
-        self.problems.append(problem(code, message, at, hint=hint))
+        self._refuse(problem(code, message, at, hint=hint))
+
+    def _refuse(self, found: Diagnostic) -> None:
+        """A layer is left out, and this is why."""
+        self.problems.append(found)
+        self.whole = False
 
     def _composed(self, source: Source, text: str | None = None) -> Node | None:
         composed = compose(source, text)
         self.sources.append(source)
         self.problems.extend(composed.problems)
+        self.whole = self.whole and not composed.broken
         if composed.node is None and not composed.broken:
             return ScalarNode(at=source.location(0, len(text or "")), value=None, text="", plain=True)
         return composed.node
@@ -80,7 +87,7 @@ class Layers:
         self._files += 1
         source = decode(chain[-1], content)
         if isinstance(source, Diagnostic):
-            self.problems.append(source)
+            self._refuse(source)
             return None
         root = self._mapping(self._composed(source))
         if root is None:
@@ -90,22 +97,15 @@ class Layers:
         return stacked([*bases, own])
 
     def _mapping(self, node: Node | None) -> MapNode | None:
-        match node:
-            case MapNode(entries=entries) if entries:
-                return node
-            case None:
-                return None
-            case ListNode():
-                hint = "write `key: value` lines, beginning with `version: 1`"
-                self._note(codes.NOT_A_MAPPING, "The file holds a list, not a mapping", node.at, hint)
-                return None
-            case ScalarNode() if not is_null(node):
-                hint = "write `key: value` lines, beginning with `version: 1`"
-                self._note(codes.NOT_A_MAPPING, "The file holds one value, not a mapping", node.at, hint)
-                return None
-            case _:
-                self._note(codes.EMPTY, "The file says nothing", node.at, "begin with `version: 1`")
-                return None
+        if isinstance(node, MapNode) and node.entries:
+            return node
+        if isinstance(node, MapNode) or (node and is_null(node)):
+            self._note(codes.EMPTY, "The file says nothing", node.at, "begin with `version: 1`")
+        elif node:
+            shape = "a list" if isinstance(node, ListNode) else "one value"
+            hint = "write `key: value` lines, beginning with `version: 1`"
+            self._note(codes.NOT_A_MAPPING, f"The file holds {shape}, not a mapping", node.at, hint)
+        return None
 
     def _extended(self, root: MapNode) -> Iterator[ScalarNode]:
         entry = root.entries.get(_EXTENDS)

@@ -20,7 +20,7 @@ def merged(lower: MapNode, upper: MapNode) -> MapNode:
 def _over(lower: Entry, upper: Entry) -> Entry:
     if isinstance(lower.value, MapNode) and isinstance(upper.value, MapNode):
         return replace(upper, value=merged(lower.value, upper.value))
-    return replace(upper, deletes=is_null(upper.value) and not is_null(lower.value))
+    return replace(upper, deletes=is_null(upper.value) and (lower.deletes or not is_null(lower.value)))
 
 
 def written(root: MapNode, path: Path = ()) -> MapNode:

@@ -38,14 +38,13 @@ def parse(
     layers = Layers(reader, environment)
     stack = [layers.file(name) for name in (path, *overlays)]
     stack += [layers.argument(text, ordinal) for ordinal, text in enumerate(sets, start=1)]
-    whole = not errors_in(layers.problems)
     root = stacked(stack)
     tree = Interpolation(environment, layers.problems).tree(written(root)) if root else None
     layers.problems.extend(credentials(layers.sources, tree))
     if root is None or tree is None:
         raise _invalid(path, layers.problems)
     spec, found = _checked(tree, dict(_nulls(root)))
-    reported = in_order(_without_echoes(layers.problems, found, whole=whole))
+    reported = in_order(_without_echoes(layers.problems, found, whole=layers.whole))
     if spec is None or errors_in(reported):
         raise _invalid(path, reported)
     return Profile(spec=spec, origins=_origins(tree), warnings=reported)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.domain.diagnostics import Diagnostic, Location
+
+if TYPE_CHECKING:
+    from tpudeploy.config.schema import ProfileSpec  # costs pydantic, and is only named here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

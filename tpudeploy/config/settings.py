@@ -57,7 +57,7 @@ def settings(flags: Mapping[str, str | None], environment: Mapping[str, str], fi
         backend=texts.get("backend"),
         project=texts.get("project"),
         patience=Patience(**{name: seconds for name, seconds in times.items() if seconds is not None}),
-        origins={key: _origin(made.at) for key, made in written.items()},
+        origins={key: str(made.at) for key, made in written.items()},
     )
 
 
@@ -79,6 +79,8 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, _Wr
 
 
 def _from_file(content: bytes) -> dict[str, _Written]:
+    if not content:
+        return {}
     import tomllib
 
     try:
@@ -123,7 +125,3 @@ def _seconds(value: object) -> float | None:
     except ValueError:
         return None
     return float(seconds) if 0 < seconds < float("inf") else None
-
-
-def _origin(at: Location) -> str:
-    return str(at) if at.line else at.file

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
-from tpudeploy.core.placement import allows, next_candidate, opens_at
+from tpudeploy.core.placement import allows, is_closed, next_candidate, opens_at
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
@@ -89,20 +89,31 @@ def _ask(deployment: Deployment, record: Record, judged: list[Judged], moment: M
     # What this very look refused is written down first, then counts.
     if any(j.fate is Fate.GONE and j.refusal is not None for j in judged):
         return Wait(replica=record.index, why="choosing the next place", seconds=0.0)
-    for refused in record.refusals:
-        if refused.scope is Scope.PROJECT and refused.until > moment.now:
-            left = [j for j in judged if j.fate is not Fate.GONE]
-            denied = GiveUp(replica=record.index, error=Denied(refused.message))
-            return _hold(record, left[0], moment) if left else denied
+    denied = _denied(deployment, record, moment)
+    if denied is not None:
+        left = [j for j in judged if j.fate is not Fate.GONE]
+        return _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
     candidate = next_candidate(deployment.candidates, record.refusals, moment.now)
     if candidate is not None:
         return Request(replica=record.index, candidate=candidate)
     opens = opens_at(deployment.candidates, record.refusals, moment.now)
-    if opens is None:
-        hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
-        error = Denied("No place is left that the profile allows to ask.", hint=hint)
-        return GiveUp(replica=record.index, error=error)
     return Wait(replica=record.index, why="refused everywhere", seconds=max(0.0, opens - moment.now))
+
+
+def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | None:
+    """Why waiting is no use, or None."""
+    if not deployment.candidates:
+        hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
+        return Denied("No place is left that the profile allows to ask.", hint=hint)
+    standing = [r for r in record.refusals if r.until > moment.now]
+    stop = next((r for r in standing if r.scope is Scope.PROJECT), None)
+    if stop is not None:
+        return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
+    if is_closed(deployment.candidates, standing, moment.now, moment.patience):
+        said = "\n".join(f"{r.zone}, {r.provisioning}: {r.message}" for r in standing)
+        hint = f"{said}\nAsk for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew."
+        return Denied("Every place that the profile allows has refused, and waiting will not change that.", hint=hint)
+    return None
 
 
 def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
@@ -126,8 +137,8 @@ def _did_not_take(judged: Judged, moment: Moment) -> bool:
 
 
 def _blocks(judged: Judged) -> bool:
-    """A leaving slice that was granted holds quota until it is gone; one that was only asked for does not hurry us."""
-    return judged.attempt.granted_at is not None
+    """Whether to wait for a leaving slice: granted, it holds quota; going by itself, it has yet to say why."""
+    return judged.attempt.granted_at is not None or judged.attempt.releasing_at is None
 
 
 def _seniority(judged: Judged) -> tuple[float, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Scope
 from tpudeploy.domain.state import Attempt, Refused
 
@@ -20,11 +21,16 @@ def next_candidate(candidates: Iterable[Candidate], refusals: Iterable[Refused],
     return next((c for c in candidates if not any(covers(r, c) for r in standing)), None)
 
 
-def opens_at(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float) -> float | None:
-    """When the first pair may be asked again (seconds since the epoch), or None where there is none to ask."""
+def opens_at(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float) -> float:
+    """When the first of these pairs may be asked again, in seconds since the epoch."""
     standing = [r for r in refusals if r.until > now]
-    closed = [max((r.until for r in standing if covers(r, c)), default=now) for c in candidates]
-    return min(closed, default=None)
+    return min(max((r.until for r in standing if covers(r, c)), default=now) for c in candidates)
+
+
+def is_closed(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float, patience: Patience) -> bool:
+    """Whether every pair is refused for so long that a person, not time, must open one."""
+    places = tuple(candidates)
+    return bool(places) and opens_at(places, refusals, now) - now > patience.refused
 
 
 def covers(refused: Refused, candidate: Candidate) -> bool:

@@ -16,6 +16,8 @@ class Severity(StrEnum):
 class Location:
     """A stretch of one line in one source. Lines and columns count from 1; `width` is in characters.
 
+    Line 0 is the source as a whole: an environment variable, a flag.
+
     `text` is the line itself, so that a view can draw it without reading the file again.
     """
 
@@ -26,7 +28,7 @@ class Location:
     text: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

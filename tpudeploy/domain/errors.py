@@ -30,11 +30,12 @@ TpudeployError                        message · hint · code · exit_code
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.lock import LockInfo
-from tpudeploy.domain.slices import Refusal
+if TYPE_CHECKING:
+    from tpudeploy.domain.diagnostics import Diagnostic
+    from tpudeploy.domain.lock import LockInfo
+    from tpudeploy.domain.slices import Refusal
 
 
 class TpudeployError(Exception):

@@ -14,10 +14,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """`cut` is how the connection ends instead of a reply: "reset", "close", or "" to reply."""
+    """`cut` is how the connection ends instead of a reply: "reset", "close", or "" to reply.
+
+    `content_type` is that of a text; a mapping is JSON.
+    """
 
     http: int
     body: Mapping[str, Any] | str
+    content_type: str = "text/plain"
     cut: str = ""
     seconds: float = 0.0
 
@@ -113,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         is_text = isinstance(reply.body, str)
         payload = reply.body.encode() if isinstance(reply.body, str) else json.dumps(reply.body).encode()
         self.send_response(reply.http)
-        self.send_header("Content-Type", "text/plain" if is_text else "application/json; charset=UTF-8")
+        self.send_header("Content-Type", reply.content_type if is_text else "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(payload)))
         self.end_headers()
         self.wfile.write(payload)

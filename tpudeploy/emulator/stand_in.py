@@ -23,8 +23,7 @@ def answer(method: str, target: str, body: bytes, *, serves: bool) -> Reply:
             models = [{"id": _MODEL, "object": "model", "owned_by": "tpudeploy-emulator"}]
             return Reply(http=200, body={"object": "list", "data": models})
         case "POST", "/v1/chat/completions":
-            message = {"role": "assistant", "content": ANSWER}
-            return _completion(sent, "chat.completion", {"message": message})
+            return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": ANSWER}})
         case "POST", "/v1/completions":
             return _completion(sent, "text_completion", {"text": ANSWER})
         case _:
@@ -33,13 +32,18 @@ def answer(method: str, target: str, body: bytes, *, serves: bool) -> Reply:
 
 def _completion(sent: dict[str, Any], kind: str, choice: dict[str, Any]) -> Reply:
     words = len(ANSWER.split())
-    return Reply(
-        http=200,
-        body={
-            "id": "emulated-1",
-            "object": kind,
-            "model": sent.get("model", _MODEL),
-            "choices": [{"index": 0, "finish_reason": "stop", **choice}],
-            "usage": {"prompt_tokens": 1, "completion_tokens": words, "total_tokens": words + 1},
-        },
-    )
+    whole = {
+        "id": "emulated-1",
+        "object": kind,
+        "model": sent.get("model", _MODEL),
+        "choices": [{"index": 0, "finish_reason": "stop", **choice}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": words, "total_tokens": words + 1},
+    }
+    return _stream(whole) if sent.get("stream") else Reply(http=200, body=whole)
+
+
+def _stream(whole: dict[str, Any]) -> Reply:
+    """The whole answer as one chunk: who streams counts chunks of a machine, not of a simulation."""
+    choices = [{**c, "delta": c.get("message", {})} for c in whole["choices"]]
+    chunk = {**whole, "object": f"{whole['object']}.chunk", "choices": choices}
+    return Reply(http=200, body=f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n", content_type="text/event-stream")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tpudeploy.core.placement import is_closed
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
@@ -14,7 +15,8 @@ from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Goal as Aim
 from tpudeploy.domain.state import State
-from tpudeploy.engine.converge import Tick, Until, converge, finished
+from tpudeploy.domain.wait import Wait
+from tpudeploy.engine.converge import Tick, converge, finished
 from tpudeploy.engine.plan import goal as look_anew
 from tpudeploy.engine.session import session
 from tpudeploy.ports import World
@@ -30,7 +32,7 @@ class Result:
     endpoints: tuple[Endpoint, ...] = ()
 
 
-def apply(world: World, plan: Plan, *, until: Until = Until.SERVING, timeout: float | None = None) -> Report:
+def apply(world: World, plan: Plan, *, until: Wait = Wait.SERVING, timeout: float | None = None) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     Raise `errors.StalePlan` before anything is done, if the world no longer asks for these very changes.
@@ -57,11 +59,11 @@ def _begin(world: World, goal: Goal) -> Goal:
         aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
         if held.state.goal is not None and held.state.goal.fingerprint == aim.fingerprint:
             aim = held.state.goal
-        held.save(_hopeful(replace(held.state, goal=aim)))
+        held.save(_hopeful(world, goal, replace(held.state, goal=aim)))
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
 
 
-def _run(world: World, goal: Goal, until: Until, deadline: float | None) -> Result:
+def _run(world: World, goal: Goal, until: Wait, deadline: float | None) -> Result:
     began = world.clock.now()
     todo = [c for c in goal.changes if c.action is not Action.NO_OP]
     for change in todo:
@@ -147,12 +149,15 @@ def _shape(changes: Iterable[Change]) -> list[object]:
     return [(c.address, c.action, c.fields, c.slice_name) for c in changes]
 
 
-def _hopeful(state: State) -> State:
+def _hopeful(world: World, goal: Goal, state: State) -> State:
     """Drop what only a person could mend: that a person asks again says they may have."""
-    records = tuple(
-        replace(r, refusals=tuple(x for x in r.refusals if x.scope is not Scope.PROJECT)) for r in state.records
+    places = goal.deployment.candidates if goal.deployment is not None else ()
+    closed = partial(is_closed, places, now=world.clock.now(), patience=world.patience)
+    records = (
+        replace(r, refusals=tuple(x for x in r.refusals if x.scope is not Scope.PROJECT and not closed(r.refusals)))
+        for r in state.records
     )
-    return replace(state, records=records)
+    return replace(state, records=tuple(records))
 
 
 def _side_by_side(world: World, runs: list[Callable[[], Result]]) -> list[Result]:

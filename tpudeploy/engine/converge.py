@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from tpudeploy.core.decide import decide, remove
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.remember import remember
-from tpudeploy.domain import errors
+from tpudeploy.domain import errors, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
@@ -20,15 +19,6 @@ from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import session
 from tpudeploy.ports import World
-
-
-class Until(StrEnum):
-    """How far to go before returning."""
-
-    ACCEPTED = "accepted"
-    GRANTED = "granted"
-    SERVING = "serving"
-
 
 # What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
 MAY: dict[Action, tuple[type[Step], ...]] = {
@@ -54,7 +44,7 @@ class Tick:
         return tuple(s for s in self.steps if isinstance(s, Done))
 
 
-def converge(world: World, goal: Goal, until: Until, deadline: float | None) -> Tick:
+def converge(world: World, goal: Goal, until: wait.Wait, deadline: float | None) -> Tick:
     """Bring one deployment to `goal`; the last tick. Every step is saved, so that any end can be resumed.
 
     Raises what `decide` gives up with, `errors.CapacityTimeout` at the deadline, `errors.StalePlan` where the world
@@ -110,14 +100,14 @@ def _check(goal: Goal, steps: tuple[Step, ...]) -> None:
             )
 
 
-def _is_enough(tick: Tick, until: Until) -> bool:
+def _is_enough(tick: Tick, until: wait.Wait) -> bool:
     attempts = {r.index: r.attempts for r in tick.state.records}
     match until:
-        case Until.SERVING:
+        case wait.Wait.SERVING:
             return False
-        case Until.GRANTED:
+        case wait.Wait.GRANTED:
             return bool(attempts) and all(any(a.granted_at is not None for a in of) for of in attempts.values())
-        case Until.ACCEPTED:
+        case wait.Wait.ACCEPTED:
             return bool(attempts) and all(any(a.seen for a in of) for of in attempts.values())
 
 

@@ -43,14 +43,8 @@ class Connection:
             self._opened.pop()()
 
     def project(self) -> str | None:
-        """The project of the environment, then of the credentials.
-
-        Raise `errors.Denied` where there are no credentials.
-        """
-        named = os.environ.get("GOOGLE_CLOUD_PROJECT")
-        if named or self.emulator_host:
-            return named or "emulated"
-        return self._adc[1]
+        """The credentials' own project. Raise `errors.Denied` where there are no credentials."""
+        return "emulated" if self.emulator_host else self._adc[1]
 
     def service(self, name: str, version: str) -> Any:
         """A discovery client, from the document in the library: nothing is downloaded."""

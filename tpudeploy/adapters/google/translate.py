@@ -54,11 +54,11 @@ def translated(doing: str) -> Iterator[None]:
     try:
         yield
     except googleapiclient.errors.HttpError as cause:
-        raise _from_http(doing, cause) from cause
+        raise _from_body(doing, int(cause.status_code), str(cause.reason), cause.content) from cause
     except api.GoogleAPICallError as cause:
-        text = _PREFIX.sub("", cause.message)
         status = int(cause.code) if cause.code is not None else 500
-        raise _refused(doing, text, OF_STATUS.get(status, Code.UNKNOWN)) from cause
+        content = getattr(cause.response, "content", b"")
+        raise _from_body(doing, status, _PREFIX.sub("", cause.message), content) from cause
     except auth.TransportError as cause:
         raise errors.Fault(f"Could not {doing}: {cause}") from cause
     except auth.GoogleAuthError as cause:
@@ -69,11 +69,11 @@ def translated(doing: str) -> Iterator[None]:
         raise errors.Fault(f"Could not {doing}: {_first_line(cause)}") from cause
 
 
-def _from_http(doing: str, cause: googleapiclient.errors.HttpError) -> Exception:
-    status = int(cause.status_code)
-    text, code = str(cause.reason), OF_STATUS.get(status, Code.UNKNOWN)
+def _from_body(doing: str, status: int, text: str, content: bytes) -> Exception:
+    """The body's canonical status and text, else the HTTP status and `text`."""
+    code = OF_STATUS.get(status, Code.UNKNOWN)
     try:
-        body = json.loads(cause.content)["error"]
+        body = json.loads(content)["error"]
         text = str(body["message"])
         code = Code.__members__.get(body.get("status", ""), code)
     except (ValueError, KeyError, TypeError):

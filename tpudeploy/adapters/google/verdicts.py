@@ -31,6 +31,13 @@ class Verdict:
     example: str
 
 
+def _by_code(kind: str, remedy: Remedy, scope: Scope, holds: float, hint: str = "") -> Verdict:
+    return Verdict(kind=kind, pattern="", remedy=remedy, scope=scope, holds=holds, hint=hint, example="")
+
+
+_GRANT = "Run: gcloud projects add-iam-policy-binding PROJECT --member=user:YOU --role=roles/tpu.admin"
+_LOGIN = "Run: gcloud auth application-default login"
+
 VERDICTS: tuple[Verdict, ...] = (
     Verdict(
         kind="stockout-reserved",
@@ -204,6 +211,16 @@ VERDICTS: tuple[Verdict, ...] = (
         "https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project=1 then retry.",
     ),
     Verdict(
+        kind="permission",
+        pattern=r"permission '[^']*' denied on resource",
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * _MINUTES,
+        hint=_GRANT,
+        example="Permission 'tpu.nodes.create' denied on resource '//tpu.googleapis.com/projects/p' "
+        "(or it may not exist).",
+    ),
+    Verdict(
         kind="internal",
         pattern=r"an internal error has occurred",
         remedy=Remedy.NEXT_ZONE,
@@ -214,7 +231,7 @@ VERDICTS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="lapsed",
-        pattern=r"valid.?until|expired|could not be fulfilled in time",
+        pattern=r"valid.?until|validity interval|expired|could not be fulfilled in time",
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds=1 * _MINUTES,
@@ -232,29 +249,28 @@ VERDICTS: tuple[Verdict, ...] = (
     ),
 )
 
-# What the code alone says: gRPC code → (kind, remedy, scope, holds). Unknown texts are reported verbatim.
-_BY_CODE: Mapping[int, tuple[str, Remedy, Scope, float]] = {
-    Code.INVALID_ARGUMENT: ("invalid", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES),
-    Code.PERMISSION_DENIED: ("permission", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES),
-    Code.RESOURCE_EXHAUSTED: ("exhausted", Remedy.NEXT_ZONE, Scope.PAIR, 5 * _MINUTES),
-    Code.UNAUTHENTICATED: ("credentials", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES),
+# What the code alone says, where no row knows the text. Unknown texts are reported verbatim.
+_BY_CODE: Mapping[int, Verdict] = {
+    Code.INVALID_ARGUMENT: _by_code("invalid", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES),
+    Code.DEADLINE_EXCEEDED: _by_code("lapsed", Remedy.NEXT_ZONE, Scope.PAIR, 1 * _MINUTES),
+    Code.PERMISSION_DENIED: _by_code("permission", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES, _GRANT),
+    Code.RESOURCE_EXHAUSTED: _by_code("exhausted", Remedy.NEXT_ZONE, Scope.PAIR, 5 * _MINUTES),
+    Code.UNAUTHENTICATED: _by_code("credentials", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES, _LOGIN),
 }
-_UNKNOWN = ("unknown", Remedy.NEXT_ZONE, Scope.PAIR, 10 * _MINUTES)
+_UNKNOWN = _by_code("unknown", Remedy.NEXT_ZONE, Scope.PAIR, 10 * _MINUTES)
 
 
 def verdict(text: str, code: int) -> Refusal:
     """What a refusal means. `code` is the canonical (gRPC) one; the random `[EID: …]` is dropped from the text."""
     message = _EID.sub("", text).strip()
-    row = next((v for v in VERDICTS if re.search(v.pattern, message, re.IGNORECASE)), None)
-    if row is None:
-        kind, remedy, scope, holds = _BY_CODE.get(code, _UNKNOWN)
-        return Refusal(kind=kind, message=message, remedy=remedy, scope=scope, holds_seconds=holds)
+    known = next((v for v in VERDICTS if re.search(v.pattern, message, re.IGNORECASE)), None)
+    row = known if known is not None else _BY_CODE.get(code, _UNKNOWN)
     scope = row.scope if row.scope is not None else _named_scope(message)
     return Refusal(kind=row.kind, message=message, remedy=row.remedy, scope=scope, holds_seconds=row.holds)
 
 
 def hint_for(kind: str) -> str:
-    return next((v.hint for v in VERDICTS if v.kind == kind), "")
+    return next((v.hint for v in (*VERDICTS, *_BY_CODE.values()) if v.kind == kind), "")
 
 
 def _named_scope(message: str) -> Scope:

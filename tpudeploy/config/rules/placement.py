@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tpudeploy import catalog
@@ -50,6 +51,16 @@ def reserved(root: MapNode) -> Iterator[Diagnostic]:
         hint = "add reserved to provisioning, or leave the reservation out"
         message = "Nothing takes from this reservation"
         yield problem(codes.RESERVATION_UNUSED, message, at, path=_RESERVATION, hint=hint)
+
+
+def reservation_in_reach(root: MapNode) -> Iterator[Diagnostic]:
+    """A list of zones that leaves out the reservation's zone can never be served from it."""
+    zones = set(look.texts(root, _ZONES).values())
+    match = re.search(r"/locations/([^/]+)/", look.value(root, _RESERVATION, str) or "")
+    if zones and match and match[1] not in zones:
+        message = f"The reservation stands in {quoted(match[1])}, which is not among the zones"
+        at = look.at(root, _RESERVATION)
+        yield problem(codes.RESERVATION_UNUSED, message, at, path=_RESERVATION, hint=f"add {match[1]} to zones")
 
 
 def each_once(root: MapNode) -> Iterator[Diagnostic]:

@@ -24,6 +24,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     placement.flex_start,
     placement.run_duration,
     placement.reserved,
+    placement.reservation_in_reach,
     placement.each_once,
     placement.known_zones,
     names.labels,

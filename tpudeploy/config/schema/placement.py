@@ -10,9 +10,14 @@ from tpudeploy.config.schema.base import Form, Section, Time
 from tpudeploy.domain.names import ZONE
 
 ZoneName = Annotated[str, Form(ZONE.pattern, "us-east5-b")]
-Project = Annotated[str, Form(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "my-project")]
+_PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
+Project = Annotated[str, Form(_PROJECT, "my-project")]
 Reservation = Annotated[
-    str, Form(r"projects/[^/\s]+/locations/[^/\s]+/reservations/[^/\s]+", "projects/P/locations/ZONE/reservations/R")
+    str,
+    Form(
+        rf"projects/{_PROJECT}/locations/{ZONE.pattern}/reservations/[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?",
+        "projects/my-project/locations/us-east5-b/reservations/my-reservation",
+    ),
 ]
 ResourceName = Annotated[str, Form(r"[A-Za-z0-9][\w./:-]*", "default, or projects/P/global/networks/N")]
 NetworkTag = Annotated[str, Form(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?", "allow-vllm")]
@@ -80,7 +85,7 @@ class PlacementSpec(Section):
     reservation: Reservation | None = Field(
         None,
         description="The reservation that `reserved` takes from. Default: none. Source: Cloud TPU's `reservationName`.",
-        examples=["projects/P/locations/us-east5-b/reservations/R"],
+        examples=["projects/my-project/locations/us-east5-b/reservations/my-reservation"],
     )
     max_run_duration: Time | None = Field(
         None,

@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -40,7 +41,8 @@ class NodeServer:
 
     @property
     def port(self) -> int:
-        return self._http.server_port
+        port: int = self._http.server_address[1]
+        return port
 
     @property
     def calls(self) -> int:
@@ -108,7 +110,7 @@ def _counted(fields: bytes) -> tuple[tuple[str, ...], bytes]:
     return tuple(map(os.fsdecode, words)), rest
 
 
-class _Http(ThreadingHTTPServer):
+class _Http(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for our name
     """`server_close` waits for every handler: nothing of a node outlives it. A crash of ours waits for none."""
 
     request_queue_size = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Mapping
 
 from tpudeploy.emulator.machine.commands import docker_containers, docker_views
@@ -31,18 +32,17 @@ def docker(call: Call) -> Outcome:
 
 
 def pull(call: Call, words: tuple[str, ...]) -> Outcome:
-    (image,) = read(words).targets
+    image = read(words).target
     call.node.daemon.pull(image)
     return done(f"Status: Downloaded newer image for {image}\n{image}\n")
 
 
 def login(call: Call, words: tuple[str, ...]) -> Outcome:
-    read_words = read(words, p="password")
-    registry = (read_words.targets or ("index.docker.io",))[0].removeprefix("https://").rstrip("/")
-    given = (
-        call.given.decode().strip() if "password-stdin" in read_words.options else read_words.options.get("password")
-    )
-    if read_words.options.get("username") != "oauth2accesstoken" or given != call.node.token:
+    asked = read(words, p="password")
+    registry = (asked.targets or ("index.docker.io",))[0].removeprefix("https://").rstrip("/")
+    by_pipe = "password-stdin" in asked.options
+    given = call.given.decode().strip() if by_pipe else asked.options.get("password")
+    if asked.options.get("username") != "oauth2accesstoken" or given != call.node.token:
         raise DaemonError(f"Get https://{registry}/v2/: denied: Unauthenticated request.")
     call.node.daemon.registries.add(registry)
     return done("Login Succeeded\n")
@@ -55,10 +55,12 @@ def logout(call: Call, words: tuple[str, ...]) -> Outcome:
 
 
 def image_inspect(call: Call, words: tuple[str, ...]) -> Outcome:
-    (image,) = read(words, f="format").targets
-    if image not in call.node.daemon.images:
-        return failed(1, f"Error response from daemon: No such image: {image}\n")
-    return done(json.dumps([{"RepoTags": [image]}]) + "\n")
+    asked = read(words, f="format")
+    if asked.target not in call.node.daemon.images:
+        return failed(1, f"Error response from daemon: No such image: {asked.target}\n")
+    tree = {"Id": f"sha256:{zlib.crc32(asked.target.encode()):064x}", "RepoTags": [asked.target]}
+    template = asked.options.get("format")
+    return done((json.dumps([tree]) if template is None else inspection.fill(template, tree)) + "\n")
 
 
 def images(call: Call, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table

@@ -97,7 +97,7 @@ def _each(
 
 def logs(call: Call, words: tuple[str, ...]) -> Outcome:
     asked = read(words, f="follow")
-    container = call.node.daemon.find(*asked.targets)
+    container = call.node.daemon.find(asked.target)
     if "follow" in asked.options:
         _await_end(call, container)
     lines = container.log().splitlines(keepends=True)
@@ -106,6 +106,6 @@ def logs(call: Call, words: tuple[str, ...]) -> Outcome:
 
 
 def wait(call: Call, words: tuple[str, ...]) -> Outcome:
-    container = call.node.daemon.find(*read(words).targets)
+    container = call.node.daemon.find(read(words).target)
     _await_end(call, container)
     return done(f"{container.exit_code}\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tpudeploy.emulator.machine.docker.run_options import UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -12,6 +14,12 @@ class Words:
 
     options: Mapping[str, str]
     targets: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        if len(self.targets) != 1:
+            raise UsageError(f"requires exactly 1 argument, not {len(self.targets)}.")
+        return self.targets[0]
 
 
 LONG = {
@@ -24,7 +32,7 @@ LONG = {
     "p": "password",
     "s": "signal",
 }
-VALUED = frozenset(("tail", "time", "username", "password", "filter", "format", "since", "until", "signal"))
+VALUED = frozenset(("platform", "tail", "time", "username", "password", "filter", "format", "since", "until", "signal"))
 
 
 def read(words: tuple[str, ...], **special: str) -> Words:

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import tpudeploy
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 
-PARENT = str(Path(tpudeploy.__file__).parent.parent)
+PARENT = str(Path(__file__).parents[4])  # where `tpudeploy` is imported from
 START = "import sys; sys.path.insert(0, sys.argv[1]); from tpudeploy.emulator.machine.vllm.main import run; run()"
 GRACE = 5.0  # real seconds that a stopped stand-in has before it is killed
 

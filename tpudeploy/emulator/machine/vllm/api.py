@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
 from tpudeploy.emulator.machine.vllm.metrics import Metrics, Served
 
 
-class Server(ThreadingHTTPServer):
+class Server(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for our name
     daemon_threads = True
     request_queue_size = 512
     allow_reuse_address = True
@@ -62,12 +63,8 @@ class Handler(BaseHTTPRequestHandler):
             elif path in table:
                 table[path](self, body)
             else:
-                known = path in GETS or path in POSTS
-                raise (
-                    Refused(405, "Method Not Allowed", "Method Not Allowed")
-                    if known
-                    else Refused(404, "Not Found", "Not Found")
-                )
+                wrong = HTTPStatus.METHOD_NOT_ALLOWED if path in GETS or path in POSTS else HTTPStatus.NOT_FOUND
+                raise Refused(wrong, wrong.phrase, wrong.phrase)  # noqa: TRY301 - one door for every refusal
         except Refused as refusal:
             self.send(refusal.status, refusal.body)
 
@@ -98,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
             first = self._stream(said, start) if prompt.stream else time.perf_counter() - start
             if not prompt.stream:
                 self.send(200, completions.whole(said))
-        server.metrics.count(Served.of(said, first=first, whole=time.perf_counter() - start))
+        server.metrics.count(Served(answer=said, first=first, whole=time.perf_counter() - start))
 
     def _stream(self, said: completions.Answer, start: float) -> float:
         """Return the seconds to the first token."""

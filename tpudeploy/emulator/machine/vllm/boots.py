@@ -30,7 +30,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredBoot:
-    """Matches a server whose arguments say all of `flags`; an absent flag is an empty text."""
+    """Matches a server whose arguments, with vLLM's defaults, say all of `flags`."""
 
     model: str
     accelerator_type: str
@@ -39,6 +39,13 @@ class MeasuredBoot:
     cache: Cache
 
 
+DEFAULTS = {  # the block size has none: it follows from the lengths
+    "gpu-memory-utilization": "0.92",
+    "kv-cache-dtype": "auto",
+    "max-num-seqs": "256",
+    "tensor-parallel-size": "1",
+}
+UNMEASURED = ("additional-config", "data-parallel-size", "quantization", "speculative-config")  # each takes memory
 MADE_UP = Cache(block_size=64, blocks=8192, memory="", origin="made up")
 MEASURED = (
     MeasuredBoot(
@@ -92,7 +99,11 @@ def cache_of(arguments: Arguments, task: Mapping[str, Any], max_model_len: int) 
 def _matches(row: MeasuredBoot, arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> bool:
     place = (row.model, row.accelerator_type, row.max_model_len)
     same_place = place == (arguments.model, task["accelerator_type"], max_model_len)
-    return same_place and all(_same(arguments.text(flag, value), value) for flag, value in row.flags.items())
+    return (
+        same_place
+        and not any(arguments.has(flag) for flag in UNMEASURED)
+        and all(_same(arguments.text(flag, DEFAULTS.get(flag, value)), value) for flag, value in row.flags.items())
+    )
 
 
 def _same(given: str, measured: str) -> bool:

@@ -28,10 +28,6 @@ class Served:
     first: float
     whole: float
 
-    @staticmethod
-    def of(answer: Answer, *, first: float, whole: float) -> Served:
-        return Served(answer=answer, first=first, whole=whole)
-
 
 class Histogram:
     def __init__(self, bounds: tuple[float, ...]) -> None:

@@ -1,0 +1,124 @@
+"""Google's refusals: each text that was ever seen, and each text the emulator says, means what its row says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.verdicts import VERDICTS, Verdict, hint_for, verdict
+from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.emulator import texts
+
+FACTS = {
+    "zone": "us-east5-a",
+    "region": "us-east5",
+    "type": "v6e-1",
+    "model": "SPOT",
+    "quota": "TPUV6EPreemptiblePerProjectPerRegionForTPUAPI",
+    "limit": 16,
+    "project": "p",
+    "permission": "tpu.nodes.create",
+    "parent": "projects/p/locations/us-east5-a",
+    "runtime": "v2-alpha-tpuv6e",
+}
+
+# The emulator's verbatim text → the row it must fall to. Absent here: what never reaches the table (404, 409, 5xx).
+KINDS: Mapping[str, str] = {
+    "stockout": "stockout",
+    "insufficient-capacity": "stockout",
+    "reserved-stockout": "stockout-reserved",
+    "internal-error": "internal",
+    "quota-zero": "quota-none",
+    "quota-exhausted": "quota",
+    "ip-quota": "address-quota",
+    "rate-limit": "rate-limit",
+    "zone-unsupported": "zone-unsupported",
+    "type-unsupported": "type-unsupported",
+    "model-unsupported": "model-unsupported",
+    "no-queueing": "no-queueing",
+    "too-big": "too-big",
+    "queue-closed": "queue-closed",
+    "reservation-missing": "reservation-missing",
+    "iam-denied": "permission",
+    "api-off": "api-off",
+    "location-denied": "location-denied",
+    "no-subnetwork": "policy",
+    "runtime-unknown": "invalid",
+    "expired": "lapsed",
+}
+NEVER_HERE = {"not-found", "already-exists", "delete-refused", "delete-needs-force", "state-refused"}
+NEVER_HERE |= {"unavailable", "backend-error", "spot-mismatch"}
+
+
+@pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)
+def test_the_text_that_was_seen_falls_to_its_own_row(row: Verdict) -> None:
+    refusal = verdict(row.example, Code.UNKNOWN)
+    assert (refusal.kind, refusal.remedy, refusal.holds_seconds) == (row.kind, row.remedy, row.holds)
+    assert row.hint, "a person must be told what to do"
+    assert refusal.scope is row.scope or row.scope is None
+
+
+@pytest.mark.parametrize("cause", KINDS)
+def test_what_the_emulator_says_in_googles_words_is_understood(cause: str) -> None:
+    said = texts.status(cause, FACTS)
+    assert verdict(said.message, said.code).kind == KINDS[cause]
+
+
+def test_every_text_of_the_emulator_is_understood_or_known_never_to_arrive() -> None:
+    assert KINDS.keys() | NEVER_HERE == texts.CAUSES.keys()
+
+
+def test_each_kind_has_one_row() -> None:
+    kinds = [row.kind for row in VERDICTS]
+    assert len(kinds) == len(set(kinds))
+
+
+def test_the_random_error_id_is_no_part_of_the_message() -> None:
+    assert (
+        verdict("Insufficient capacity [EID: 0xdeadbeef]", Code.RESOURCE_EXHAUSTED).message == "Insufficient capacity"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ("Quota limit 'Q' has been exceeded. Limit: 0 in region us-east5.", Scope.REGION),
+        ("Quota limit 'Q' has been exceeded. Limit: 0 in zone us-east5-a.", Scope.ZONE),
+        ("Quota 'Q' exhausted. Limit 16 in region us-west4", Scope.REGION),
+        ("Quota 'Q' exhausted. Limit 16 in zone us-west4-a", Scope.ZONE),
+    ],
+)
+def test_a_quota_speaks_of_the_place_that_its_text_names(text: str, scope: Scope) -> None:
+    assert verdict(text, Code.RESOURCE_EXHAUSTED).scope is scope
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (Code.RESOURCE_EXHAUSTED, Remedy.NEXT_ZONE),
+        (Code.DEADLINE_EXCEEDED, Remedy.NEXT_ZONE),
+        (Code.INTERNAL, Remedy.NEXT_ZONE),
+        (Code.UNKNOWN, Remedy.NEXT_ZONE),
+        (Code.INVALID_ARGUMENT, Remedy.STOP),
+        (Code.PERMISSION_DENIED, Remedy.STOP),
+        (Code.UNAUTHENTICATED, Remedy.STOP),
+    ],
+)
+def test_a_text_that_nobody_has_seen_is_told_by_its_code_and_kept_verbatim(code: Code, remedy: Remedy) -> None:
+    refusal = verdict("words nobody has seen", code)
+    assert refusal.remedy is remedy
+    assert refusal.message == "words nobody has seen"
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("api-off", "gcloud services enable"),
+        ("permission", "gcloud projects add-iam-policy-binding"),
+        ("credentials", "gcloud auth application-default login"),
+    ],
+)
+def test_what_a_person_must_mend_comes_with_the_command(kind: str, command: str) -> None:
+    assert command in hint_for(kind)

@@ -1,0 +1,11 @@
+"""How much of a long search is run."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether a search is run whole (`pytest -m exhaustive`) or sampled under its seed."""
+    return bool(request.config.getoption("-m") == "exhaustive")

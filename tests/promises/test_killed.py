@@ -1,0 +1,68 @@
+"""Killed at any instant, a re-run converges; destroy leaves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from trial import Fuse, Trial, trial
+
+HOUR = 3600.0
+SAMPLES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """`changes` are applied one after the other, each made true before the next; at the end comes destroy."""
+
+    changes: tuple[Mapping[str, Any], ...]
+    trouble: tuple[Mapping[str, Any], ...] = ()
+
+
+STORIES: Mapping[str, Story] = {
+    "created, the first zone full": Story(changes=({},), trouble=({"fault": "stockout", "zone": "us-east5-a"},)),
+    "the server restarted": Story(changes=({}, {"max_model_len": 8192})),
+    "relabelled": Story(changes=({}, {"team": "ads"})),
+    "replaced, the new one first": Story(changes=({}, {"type": "v6e-4"})),
+    "replaced, the old one first": Story(changes=({"replace": "destroy-before-create"}, {"type": "v6e-4"})),
+    "moved to another zone": Story(changes=({}, {"zones": "us-east5-b, europe-west4-a"})),
+    "fewer replicas, then more": Story(changes=({"replicas": 2}, {"replicas": 1}, {"replicas": 3})),
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", STORIES)
+def test_killed_before_any_effect_a_rerun_converges_and_destroy_leaves_nothing(name: str, whole: bool):
+    story = STORIES[name]
+    instants = list(_instants(story))
+    chosen = instants if whole else Random(name).sample(instants, SAMPLES)
+    for act, effect, later in chosen:
+        with trial(story.trouble) as at:
+            _play(at, story, act, Fuse(effect), later)
+
+
+def _instants(story: Story) -> Iterator[tuple[int, int, float]]:
+    """(act, effect, seconds until the re-run): every place where the story can be cut."""
+    for act in range(len(story.changes) + 1):
+        fuse = Fuse()
+        with trial(story.trouble) as at:
+            _play(at, story, act, fuse, 0.0)
+        yield from ((act, effect, later) for effect in range(len(fuse.passed)) for later in (0.0, HOUR))
+
+
+def _play(at: Trial, story: Story, act: int, fuse: Fuse, later: float) -> None:
+    for number, change in enumerate(story.changes):
+        at.wanted.update(change)
+        if number == act:
+            at.apply(fuse)
+            at.clock.sleep(later)
+        at.until_done(at.apply)
+        at.must_serve()
+    if act == len(story.changes):
+        at.destroy(fuse)
+        at.clock.sleep(later)
+    at.until_done(at.destroy)
+    at.must_be_gone()
