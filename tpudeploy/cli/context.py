@@ -53,6 +53,8 @@ class Context:
 
     def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
         """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""
+        # No plugin has business in our parser, and the search for one reads the metadata of every installed package.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from tpudeploy.domain.errors import ProfileInvalid
         from tpudeploy.views.excerpt import diagnostics
         from tpudeploy.workspace import Profile

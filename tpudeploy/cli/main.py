@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import re
 import signal
 import sys
@@ -34,6 +35,8 @@ class Parser(argparse.ArgumentParser):
 def run() -> NoReturn:
     """The console script. SIGTERM ends it as Ctrl-C does: saved, and said so."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # What start-up imports stays: collections would only look at it again and again.
+    gc.set_threshold(50_000)
     sys.exit(main(sys.argv[1:]))
 
 

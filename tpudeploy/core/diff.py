@@ -86,8 +86,10 @@ def _action(
     if Effect.RESTART in effects:
         return Action.RESTART, Reason.NONE
     standing = Standing(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
-    if standing.must_restart or not current.attempt.served:
-        return Action.RESTART if standing.must_restart else Action.CREATE, Reason.RESUMES
+    if standing.must_restart:
+        return Action.RESTART, Reason.RESUMES
+    if not current.attempt.served:
+        return (Action.RESTART, Reason.FAILED) if standing.failure else (Action.CREATE, Reason.RESUMES)
     return (Action.UPDATE if fields else Action.NO_OP), Reason.NONE
 
 

@@ -76,6 +76,28 @@ class Standing:
         # Asked, yet the machine still runs the old server: that request was lost.
         return stale and rebooted is not None and self.moment.now - rebooted >= self.moment.patience.restart_again
 
+    @property
+    def failure(self) -> str:
+        """Why this server will not come up by itself, "" while it may."""
+        attempt, now, patience = self.attempt, self.moment.now, self.moment.patience
+        current = self.report if self.report is not None and self.report.spec in {"", self.wanted} else None
+        # Right after a restart, a failure may still be the word of the boot before.
+        is_fresh = attempt.booted_at is None or now - attempt.booted_at >= patience.restart
+        if current is not None and current.phase is BootPhase.FAILED and is_fresh:
+            return current.detail
+        if self.seconds_left > 0:
+            return ""
+        minutes = self.deployment.health.timeout_seconds / 60
+        said = current.phase if current is not None else "nothing"
+        probed = f"; the endpoint: {self.health.detail}" if self.health is not None else ""
+        return f"{minutes:.0f} min have passed; the machine last said: {said}{probed}"
+
+    @property
+    def seconds_left(self) -> float:
+        """Of health.timeout."""
+        began = self.attempt.booted_at or self.attempt.granted_at or self.moment.now
+        return began + self.deployment.health.timeout_seconds - self.moment.now
+
 
 def serve(standing: Standing) -> Step:
     """The next step for a slice that fits."""
@@ -92,19 +114,10 @@ def serve(standing: Standing) -> Step:
 
 
 def _wait(standing: Standing) -> Step:
-    report = standing.report
-    current = report if report is not None and report.spec in {"", standing.wanted} else None
-    if current is not None and current.phase is BootPhase.FAILED:
-        return GiveUp(replica=standing.replica, error=_failed(standing, current.detail))
-    began = standing.attempt.booted_at or standing.attempt.granted_at or standing.moment.now
-    timeout = standing.deployment.health.timeout_seconds
-    left = began + timeout - standing.moment.now
-    if left <= 0:
-        said = current.phase if current is not None else "nothing"
-        probed = standing.health.detail if standing.health is not None else "not probed"
-        cause = f"{timeout / 60:.0f} min have passed; the machine last said: {said}; the endpoint: {probed}"
-        return GiveUp(replica=standing.replica, error=_failed(standing, cause))
-    return Wait(replica=standing.replica, why=f"booting: {current.phase}" if current else "booting", seconds=left)
+    failure = standing.failure
+    if failure:
+        return GiveUp(replica=standing.replica, error=_failed(standing, failure))
+    return Wait(replica=standing.replica, why="it boots", seconds=standing.seconds_left)
 
 
 def _failed(standing: Standing, cause: str) -> ServingError:
@@ -116,6 +129,6 @@ def _failed(standing: Standing, cause: str) -> ServingError:
     return ServingError(
         f"{address(deployment.name, standing.replica)} does not serve: {cause}",
         hint=f"The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
-        "Correct the profile and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
+        "Mend the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
         "Or give it back with `tpudeploy destroy`.",
     )

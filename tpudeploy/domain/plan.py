@@ -34,6 +34,7 @@ class Reason(StrEnum):
 
     NONE = ""
     RESUMES = "an earlier run began this; it goes on where it stopped"
+    FAILED = "its server did not come up; it is booted once more"
     GONE = "its slice is gone: deleted outside tpudeploy"
     LOST = "its slice was taken away: preempted, failed or run out"
     SURPLUS = "the profile asks for fewer replicas"

@@ -1,31 +1,33 @@
-"""An emulated Cloud TPU: a server behind Google's real clients. `running()` is the door."""
+"""An emulated Cloud TPU: a server behind Google's real clients. `running()` is the door.
+
+Each name is imported when it is asked for: every stand-in process passes through here, and needs none of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
-from tpudeploy.emulator.emulator import Emulator
-from tpudeploy.emulator.scenario import Scenario, ScenarioInvalid
-from tpudeploy.emulator.timings import DEMO, Timings
+if TYPE_CHECKING:
+    from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
+    from tpudeploy.emulator.emulator import Emulator, running
+    from tpudeploy.emulator.scenario import Scenario, ScenarioInvalid
 
 __all__ = ["Clock", "Emulator", "RealClock", "Scenario", "ScenarioInvalid", "VirtualClock", "running"]
 
+_HOMES = {
+    "Clock": "clock",
+    "Emulator": "emulator",
+    "RealClock": "clock",
+    "Scenario": "scenario",
+    "ScenarioInvalid": "scenario",
+    "VirtualClock": "clock",
+    "running": "emulator",
+}
 
-@contextmanager
-def running(
-    *, clock: Clock | None = None, scenario: Mapping[str, Any] | Path | str | None = None, port: int = 0
-) -> Iterator[Emulator]:
-    """An emulator for the length of a `with`. Without a clock, real time and a person's timings.
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
 
-    Raise ScenarioInvalid for a scenario that cannot be played; its format stands in scenario.py.
-    """
-    timings = DEMO if clock is None or isinstance(clock, RealClock) else Timings()
-    emulator = Emulator(clock=clock or RealClock(), scenario=Scenario.load(scenario, timings=timings), port=port)
-    try:
-        yield emulator
-    finally:
-        emulator.close()
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module `tpudeploy.emulator` has no `{name}`")
+        return getattr(import_module(f"tpudeploy.emulator.{_HOMES[name]}"), name)

@@ -6,17 +6,19 @@ import os
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 from tpudeploy.emulator import aging
-from tpudeploy.emulator.clock import Clock, VirtualClock
+from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.server import Server
 from tpudeploy.emulator.service import Request, Service
+from tpudeploy.emulator.timings import DEMO, Timings
 from tpudeploy.emulator.trouble import Trouble
 
 FOLDER = "tpudeploy-emulator-"  # and the process id: who removes what a killed one left
@@ -117,3 +119,19 @@ class Emulator:
     def _tick(self) -> None:
         while not self._ended.wait(_TICK):
             self._cloud.age()
+
+
+@contextmanager
+def running(
+    *, clock: Clock | None = None, scenario: Mapping[str, Any] | Path | str | None = None, port: int = 0
+) -> Iterator[Emulator]:
+    """An emulator for the length of a `with`. Without a clock, real time and a person's timings.
+
+    Raise ScenarioInvalid for a scenario that cannot be played; its format stands in scenario.py.
+    """
+    timings = DEMO if clock is None or isinstance(clock, RealClock) else Timings()
+    emulator = Emulator(clock=clock or RealClock(), scenario=Scenario.load(scenario, timings=timings), port=port)
+    try:
+        yield emulator
+    finally:
+        emulator.close()

@@ -59,7 +59,7 @@ def _begin(world: World, goal: Goal) -> Goal:
         aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
         if held.state.goal is not None and held.state.goal.fingerprint == aim.fingerprint:
             aim = held.state.goal
-        held.save(_hopeful(world, goal, replace(held.state, goal=aim)))
+        held.save(_hopeful(world, goal, _restarting(goal, replace(held.state, goal=aim))))
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
 
 
@@ -147,6 +147,16 @@ def _failed(world: World, change: Change, error: errors.TpudeployError) -> event
 def _shape(changes: Iterable[Change]) -> list[object]:
     """What an approval covers. How far a resumed run had come may move on meanwhile."""
     return [(c.address, c.action, c.fields, c.slice_name) for c in changes]
+
+
+def _restarting(goal: Goal, state: State) -> State:
+    """Write down which servers are to be booted anew: one that failed shows nothing else to decide it by."""
+    names = {c.slice_name for c in goal.changes if c.action is Action.RESTART}
+    for record in state.records:
+        for attempt in record.attempts:
+            if attempt.name in names:
+                state = state.with_record(state.record(record.index).with_attempt(replace(attempt, boot_asked=False)))
+    return state
 
 
 def _hopeful(world: World, goal: Goal, state: State) -> State:

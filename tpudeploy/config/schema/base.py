@@ -16,7 +16,8 @@ from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, Duration, S
 class Section(BaseModel):
     """A mapping of the profile: no key that is not listed, no value of another type, no change after."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+    # Only whole profiles are validated: the validator of a section alone would never be used.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

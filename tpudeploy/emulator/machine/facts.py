@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
@@ -51,4 +51,3 @@ class Behaviour:
     block_size: int | None = None
     guest_attributes: bool = True
     reachable: bool = True
-    extra: Mapping[str, str] = field(default_factory=dict)
