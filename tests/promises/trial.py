@@ -13,7 +13,7 @@ from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
 from tpudeploy.adapters.state.local import LocalState
-from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.errors import CloudError, StalePlan
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.plan import Action, Plan
@@ -42,6 +42,7 @@ DEFAULTS: Mapping[str, Any] = {
     "replicas": 1,
 }
 RE_RUNS = 12
+LONG = 4 * 3600.0  # longer than a request may wait
 # Which requests a shown action may lead to.
 SHOWN: Mapping[Action, set[str]] = {
     Action.NO_OP: set(),
@@ -119,6 +120,7 @@ class Trial:
     wanted: dict[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
     history: list[str] = field(default_factory=list)
     _plan: Plan | None = None
+    _leaving: set[str] = field(default_factory=set)
     _seen: State | None = None
 
     def apply(self, fuse: Fuse | None = None) -> Report | None:
@@ -171,12 +173,14 @@ class Trial:
         try:
             with self._workspace(fuse) as workspace:
                 self._plan = workspace.plan([self._profile()], destroy=destroy)
+                attempts = () if self.state is None else self.state.attempts
+                self._leaving = {a.name for a in attempts if a.releasing_at is not None}
                 self.history.append(f"plan {[(c.address, c.action.value) for c in self._plan.changes]}")
-                report = workspace.apply(self._plan)
+                report = workspace.apply(self._plan, timeout=LONG)
         except Killed as killed:
             self.history.append(f"killed before {killed}")
             return None
-        except TpudeployError as error:
+        except (CloudError, StalePlan) as error:
             self.history.append(f"{type(error).__name__}: {error.message}")
             return None
         finally:
@@ -197,12 +201,21 @@ class Trial:
             yield workspace
 
     def _before(self, effect: str, what: Any) -> None:
-        """What stands and is healthy is given back only where the plan said so, or where another one is kept."""
-        if effect != "release" or what.name not in self.emulator.billed():
+        """What stands is given back only where the plan said so, or where another one is kept.
+
+        What serves is restarted only where the plan named the attribute that changed.
+        """
+        if effect not in {"release", "restart"} or what.name not in self.emulator.billed():
             return
         assert self._plan is not None
         name = _parsed(what.name)
-        action = {c.replica: c.action for c in self._plan.changes}[name.replica]
+        change = next(c for c in self._plan.changes if c.replica == name.replica)
+        if effect == "restart":
+            assert change.fields or "phase=serving" not in self.emulator.log(what.name), (change, self.history)
+            return
+        action = change.action
+        if what.name in self._leaving:
+            return  # an earlier run had its yes
         others = [n for n in self.emulator.billed() if n != what.name and _parsed(n).replica == name.replica]
         assert others or action in {Action.REPLACE, Action.DESTROY}, (what, action, self.history)
 

@@ -4,26 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from inspect import getdoc
+from typing import TYPE_CHECKING
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.views.words import duration
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.google.verdicts import Verdict
+
+_THEN = {
+    Remedy.LOOK_AGAIN: "waits and looks again",
+    Remedy.NEXT_ZONE: "asks the next place",
+    Remedy.DROP_ZONE: "asks the next place",
+    Remedy.STOP: "stops: no place will do until a person acts",
+}
+_SPEAKS_OF = {
+    Scope.PAIR: "this zone with this provisioning model",
+    Scope.ZONE: "the zone",
+    Scope.REGION: "the region",
+    Scope.PROJECT: "the project",
+}
 
 
 def explanations() -> dict[str, str]:
-    """Code → text. Diagnostics of profiles, classes of errors, kinds of Google's refusals."""
+    """Code → text. Diagnostics of profiles, checks, classes of errors, kinds of Google's refusals."""
     from tpudeploy.adapters.google.verdicts import VERDICTS
     from tpudeploy.config.codes import EXPLANATIONS
+    from tpudeploy.core.checks import CHECKS
 
     texts = {cls.code: _of_class(cls) for cls in _tree(errors.TpudeployError)}
     texts |= {
         code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
     }
+    texts |= {row.code: row.meaning for row in CHECKS}
     for row in VERDICTS:
-        scope = row.scope or "as the text says"
-        texts[row.kind] = (
-            f"Google refused ({row.remedy}; speaks of: {scope}; holds {row.holds:.0f} s)\n\n"
-            f"Seen as: {row.example}\n\n{row.hint}"
-        )
+        texts[row.kind] = _of_refusal(row)
     return texts
+
+
+def _of_refusal(row: Verdict) -> str:
+    speaks_of = _SPEAKS_OF[row.scope] if row.scope is not None else "the place that its text names"
+    then = f", and holds it against {speaks_of} for {duration(row.holds)}" if row.holds else ""
+    return f'A refusal by Google\n\n"{row.example}"\n\n{row.hint}\n\ntpudeploy {_THEN[row.remedy]}{then}.'
 
 
 def _of_class(cls: type[errors.TpudeployError]) -> str:

@@ -7,7 +7,7 @@ import gc
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -28,16 +28,23 @@ class Usage(Exception):
 
 
 class Parser(argparse.ArgumentParser):
+    @property
+    def known(self) -> Iterable[str]:
+        """Every option there is."""
+        return self._option_string_actions
+
     def error(self, message: str) -> NoReturn:
-        raise Usage(f"{message}\n{self.format_usage().strip()}")
+        raise Usage(f"{message}.\n  Run `{self.prog} --help` for what it takes.")
 
 
 def run() -> NoReturn:
     """The console script. SIGTERM ends it as Ctrl-C does: saved, and said so."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # What start-up imports stays: collections would only look at it again and again.
+    # What start-up imports stays: a collection only looks at it again and again, and once more at the end.
     gc.set_threshold(50_000)
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    gc.freeze()
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Patience | None = None) -> int:
@@ -46,7 +53,7 @@ def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Pati
     try:
         options = parse(words)
     except Usage as usage:
-        sys.stderr.write(f"Error: {usage}\n")
+        sys.stderr.write(f"Error: {str(usage)[0].upper()}{str(usage)[1:]}\n")
         return exits.ERROR
     if options is None:
         return exits.SUCCESS
@@ -57,24 +64,46 @@ def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Pati
 
 def parse(words: Sequence[str]) -> argparse.Namespace | None:
     """The options of one command, or None where help was asked for and given. Raise `Usage`."""
-    name = next((w for w in words if not w.startswith("-")), None)
-    if name is None or (words and words[0] in {"-h", "--help", "help"}):
+    name, rest = _split(words)
+    if name is None:
         _overview()
         return None
     if name not in COMMANDS:
-        raise Usage(f"there is no command `{name}`.{_meant(name)}\nRun `tpudeploy --help` for those there are.")
-    at = list(words).index(name)
+        raise Usage(f"There is no command `{name}`.{_meant(name, COMMANDS)}\n  Run `tpudeploy --help` for all of them.")
     command = import_module(f"tpudeploy.cli.commands.{name}")
     parser = Parser(prog=f"tpudeploy {name}", description=command.__doc__, allow_abbrev=False)
     parser.add_argument("--chdir", metavar="DIR", type=Path, default=Path(), help="work in this folder")
     parser.add_argument("--no-color", action="store_true", help="plain text (NO_COLOR does the same)")
     command.arguments(parser)
+    # What follows `emulator run --` is somebody else's command line: argparse never sees it.
+    end = rest.index("--") if "--" in rest and parser.get_default("argv") is not None else len(rest)
     try:
-        options = parser.parse_args([*words[:at], *words[at + 1 :]])
+        options, unknown = parser.parse_known_args(rest[:end])
     except SystemExit:
         return None  # argparse printed the help
+    if unknown:
+        raise Usage(
+            f"`{parser.prog}` knows no `{unknown[0]}`.{_meant(unknown[0], parser.known)}\n"
+            f"  Run `{parser.prog} --help` for what it takes."
+        )
+    if end < len(rest):
+        options.argv = rest[end + 1 :]
     options.command = command
     return options
+
+
+def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """The command, and what else was written. `help plan` is `plan --help`; `--version` is `version`."""
+    folders = {n + 1 for n, word in enumerate(words) if word == "--chdir"}
+    at = next((n for n, word in enumerate(words) if n not in folders and not word.startswith("-")), None)
+    before = words[:at]
+    if "--version" in before:
+        return "version", ()
+    if at is None:
+        return None, ()
+    if words[at] == "help":
+        return next((w for w in words[at:] if w in COMMANDS), None), ("--help",)
+    return words[at], [*before, *words[at + 1 :]]
 
 
 def two_dashes(arguments: Sequence[str]) -> list[str]:
@@ -94,8 +123,8 @@ def _overview() -> None:
     )
 
 
-def _meant(name: str) -> str:
+def _meant(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, COMMANDS, n=1)
+    near = get_close_matches(word, list(known), n=1)
     return f" Did you mean `{near[0]}`?" if near else ""

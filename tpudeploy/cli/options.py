@@ -54,7 +54,10 @@ def duration(text: str) -> float:
     """`90s`, `15m`, `2h` or `7d`, as in profiles; bare seconds too."""
     from tpudeploy.config.scalars import Duration
 
-    return float(text) if text.isdecimal() else float(Duration.parse(text))
+    try:
+        return float(text) if text.isdecimal() else float(Duration.parse(text))
+    except ValueError as cause:
+        raise argparse.ArgumentTypeError(f"`{text}` is no duration; write 90s, 15m, 2h or 7d") from cause
 
 
 def _environment(name: str) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from tpudeploy.core import prices
 from tpudeploy.core.decide import matches
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import effect
 from tpudeploy.core.placement import allows
 from tpudeploy.core.serve import Standing
 from tpudeploy.core.wanted import wanted
-from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
 from tpudeploy.domain.state import Attempt, Record, State
 
@@ -68,10 +69,8 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
         slice_name=current.attempt.name,
         zone=current.attempt.zone,
         create_before_destroy=deployment.lifecycle.create_before_destroy,
-        usd_per_hour_before=_price(deployment, current.attempt),
-        usd_per_hour_after=_price(deployment, current.attempt)
-        if action is not Action.REPLACE
-        else hourly(deployment, next(iter(deployment.candidates), None)),
+        usd_per_hour_before=prices.of_attempt(current.attempt),
+        usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
     )
 
 
@@ -109,7 +108,7 @@ def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Cha
             FieldChange(path=p, before=None, after=v, effect=effect(p), origin=deployment.origins.get(p))
             for p, v in after.items()
         ),
-        usd_per_hour_after=hourly(deployment, next(iter(deployment.candidates), None)),
+        usd_per_hour_after=_first_price(deployment),
     )
 
 
@@ -126,19 +125,12 @@ def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Chan
         ),
         slice_name=current.attempt.name,
         zone=current.attempt.zone,
+        usd_per_hour_before=prices.of_attempt(current.attempt) if current.attempt.granted_at is not None else None,
     )
 
 
-def hourly(deployment: Deployment, candidate: Candidate | None) -> float | None:
-    """USD per hour for the whole slice at list price, None where that is unknown."""
-    if candidate is None or candidate.usd_per_chip_hour is None:
-        return None
-    return candidate.usd_per_chip_hour * deployment.accelerator.chips
-
-
-def _price(deployment: Deployment, attempt: Attempt) -> float | None:
-    places: Mapping[tuple[str, str], Candidate] = {(c.zone, c.provisioning): c for c in deployment.candidates}
-    return hourly(deployment, places.get((attempt.zone, attempt.provisioning)))
+def _first_price(deployment: Deployment) -> float | None:
+    return prices.of_candidate(deployment, next(iter(deployment.candidates), None))
 
 
 def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, str]:

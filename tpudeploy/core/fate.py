@@ -83,13 +83,16 @@ def _absent(attempt: Attempt, moment: Moment) -> Judged:
 
 
 def _waiting(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
-    """PROVISIONING can loop for ever: it gets its own land-or-abandon deadline. A queued request keeps its place."""
+    """PROVISIONING can loop for ever, and a node can go before it was seen: both get a land-or-abandon deadline.
+
+    A queued request keeps its place.
+    """
     since = attempt.provisioning_at
-    if found.phase is Phase.PROVISIONING and since is not None and moment.now - since > moment.patience.provisioning:
+    if found.phase is not Phase.QUEUED and since is not None and moment.now - since > moment.patience.provisioning:
         minutes = round((moment.now - since) / 60)
         stuck = Refusal(
             kind="provisioning-stuck",
-            message=f"still PROVISIONING after {minutes} min",
+            message=f"still {found.raw_state} after {minutes} min",
             remedy=Remedy.NEXT_ZONE,
             scope=Scope.PAIR,
             holds_seconds=moment.patience.provisioning,

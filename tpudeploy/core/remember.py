@@ -7,15 +7,23 @@ from dataclasses import replace
 from tpudeploy.domain.slices import Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, State
 
+_TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at")
+
 
 def remember(state: State, observed: Observed) -> State:
     """The state with what was seen written into it; the same object where nothing is new."""
     for record in state.records:
         for attempt in record.attempts:
-            known = _learn(attempt, observed.slices.get(attempt.name), observed)
+            known = _learn(_reckoned(attempt, observed.at), observed.slices.get(attempt.name), observed)
             if known != attempt:
                 state = state.with_record(state.record(record.index).with_attempt(known))
     return state
+
+
+def _reckoned(attempt: Attempt, now: float) -> Attempt:
+    """Its times, none later than now: where the clock went back, every wait begins anew, and none lasts until then."""
+    times = {name: getattr(attempt, name) for name in _TIMES}
+    return replace(attempt, **{name: min(at, now) for name, at in times.items() if at is not None})
 
 
 def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt:
@@ -23,7 +31,7 @@ def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt
         return attempt
     if not attempt.seen:
         attempt = replace(attempt, seen=True)
-    if found.phase is Phase.PROVISIONING and attempt.provisioning_at is None:
+    if found.phase in {Phase.PROVISIONING, Phase.LOST} and attempt.provisioning_at is None:
         attempt = replace(attempt, provisioning_at=observed.at)
     if found.phase is Phase.UP and attempt.granted_at is None:
         attempt = replace(attempt, granted_at=observed.at)

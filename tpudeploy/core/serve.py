@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tpudeploy.core import prices
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import live_attributes, server_print
 from tpudeploy.core.wanted import wanted
@@ -78,7 +79,9 @@ class Standing:
 
     @property
     def failure(self) -> str:
-        """Why this server will not come up by itself, "" while it may."""
+        """Why this server will not come up by itself, "" while it may, or has."""
+        if self.is_serving:
+            return ""
         attempt, now, patience = self.attempt, self.moment.now, self.moment.patience
         current = self.report if self.report is not None and self.report.spec in {"", self.wanted} else None
         # Right after a restart, a failure may still be the word of the boot before.
@@ -123,9 +126,8 @@ def _wait(standing: Standing) -> Step:
 def _failed(standing: Standing, cause: str) -> ServingError:
     """The slice is kept: a chip is too scarce to give back because a flag was wrong."""
     deployment, attempt = standing.deployment, standing.attempt
-    pairs = {(c.zone, c.provisioning): c.usd_per_chip_hour for c in deployment.candidates}
-    price = pairs.get((attempt.zone, attempt.provisioning))
-    cost = "an unknown price" if price is None else f"about ${price * deployment.accelerator.chips:.2f}/h"
+    price = prices.of_attempt(attempt)
+    cost = "an unknown price" if price is None else f"about ${price:.2f}/h"
     return ServingError(
         f"{address(deployment.name, standing.replica)} does not serve: {cause}",
         hint=f"The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"

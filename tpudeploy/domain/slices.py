@@ -70,7 +70,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """One slice as the cloud lists it now. `raw_state` is Google's word, for display only."""
+    """One slice as the cloud lists it now. `raw_state` is Google's word, for display only.
+
+    `created_at` is its machine's, `ends_at` where its run is limited; seconds since the epoch.
+    """
 
     name: str
     zone: Zone

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaStatus:
-    """`serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price."""
+    """`boot` is the phase that the machine last reported, `detail` what a probe met.
+
+    `serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price.
+    """
 
     address: str
     state: str
@@ -17,6 +20,7 @@ class ReplicaStatus:
     accelerator_type: str = ""
     cloud: str = ""
     boot: str = ""
+    boot_detail: str = ""
     serving: bool | None = None
     detail: str = ""
     url: str = ""

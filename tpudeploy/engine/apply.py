@@ -74,7 +74,9 @@ def _run(world: World, goal: Goal, until: Wait, deadline: float | None) -> Resul
     except errors.TpudeployError as error:
         for change in todo:
             world.emit(_failed(world, change, error))
-        return Result(outcomes=tuple(Outcome(address=c.address, action=c.action, error=error) for c in todo))
+        # A resumed run that had nothing left to change can still fail to reach its end.
+        failed = {c.address: c.action for c in todo} or {goal.name: Action.NO_OP}
+        return Result(outcomes=tuple(Outcome(address=a, action=action, error=error) for a, action in failed.items()))
     now = world.clock.now()
     for change in todo:
         world.emit(events.ChangeDone(at=now, address=change.address, action=change.action, elapsed=now - began))
@@ -82,17 +84,16 @@ def _run(world: World, goal: Goal, until: Wait, deadline: float | None) -> Resul
 
 
 def _finish(world: World, goal: Goal, last: Tick) -> tuple[Endpoint, ...]:
-    """The goal is reached: say what serves, publish it, and stop remembering the approval."""
-    reached = bool(last.done) or goal.deployment is None
-    if not reached:
+    """Where the goal is reached: say what serves, publish it, and only then stop remembering the approval."""
+    if len(last.done) < len(last.steps):
         return ()
     endpoints = tuple(_serving(world, goal, last))
     with session(world, goal.name, "finish") as held:
-        held.save(finished(held.state))
         first = endpoints[0] if endpoints else None
         since = world.clock.now()
         body = {"url": first.url, "generation": held.state.next_attempt, "since": since} if first else None
         world.state.publish(goal.name, body)
+        held.save(finished(held.state))
     return endpoints
 
 

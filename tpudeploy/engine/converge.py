@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tpudeploy.core.decide import decide, remove
+from tpudeploy.core.decide import decide, matches, remove
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, wait
@@ -23,7 +23,7 @@ from tpudeploy.ports import World
 # What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
-    Action.CREATE: (Request, Release, Forget, Adopt),
+    Action.CREATE: (Request, Update, Release, Forget, Adopt),
     Action.UPDATE: (Update, Release, Forget, Adopt),
     Action.RESTART: (Update, Restart, Release, Forget, Adopt),
     Action.REPLACE: (Request, Update, Release, Forget, Adopt),
@@ -57,7 +57,7 @@ def converge(world: World, goal: Goal, until: wait.Wait, deadline: float | None)
         if failed is not None:
             raise failed.error
         waits = [s for s in last.steps if isinstance(s, Wait)]
-        if _is_enough(last, until) or (not waits and all(isinstance(s, Done) for s in last.steps)):
+        if _is_enough(goal, last, until) or (not waits and all(isinstance(s, Done) for s in last.steps)):
             return last
         if deadline is not None and world.clock.now() >= deadline:
             raise _timeout(goal, last)
@@ -100,15 +100,16 @@ def _check(goal: Goal, steps: tuple[Step, ...]) -> None:
             )
 
 
-def _is_enough(tick: Tick, until: wait.Wait) -> bool:
-    attempts = {r.index: r.attempts for r in tick.state.records}
-    match until:
-        case wait.Wait.SERVING:
-            return False
-        case wait.Wait.GRANTED:
-            return bool(attempts) and all(any(a.granted_at is not None for a in of) for of in attempts.values())
-        case wait.Wait.ACCEPTED:
-            return bool(attempts) and all(any(a.seen for a in of) for of in attempts.values())
+def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
+    """Whether each replica has come so far with a slice as it is wanted now; one that is to be replaced says nothing."""
+    deployment = goal.deployment
+    if deployment is None or until is wait.Wait.SERVING:
+        return False
+    replicas = (tick.state.record(i).attempts for i in range(deployment.replicas))
+    fitting = ([a for a in attempts if a.releasing_at is None and matches(deployment, a)] for attempts in replicas)
+    if until is wait.Wait.GRANTED:
+        return all(any(a.granted_at is not None for a in attempts) for attempts in fitting)
+    return all(any(a.seen for a in attempts) for attempts in fitting)
 
 
 def _pause(world: World, waits: list[Wait], quiet: int, deadline: float | None) -> float:
@@ -120,6 +121,10 @@ def _pause(world: World, waits: list[Wait], quiet: int, deadline: float | None) 
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
+    if goal.deployment is None:
+        left = ", ".join(a.name for a in tick.state.attempts)
+        hint = "Run `tpudeploy destroy` again: it goes on where this stopped."
+        return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
     waiting = [a for a in tick.state.attempts if a.granted_at is None]
     kept = ", ".join(f"{a.name} ({a.zone}, {a.provisioning})" for a in tick.state.attempts) or "none"
     hint = (

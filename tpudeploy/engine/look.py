@@ -8,8 +8,12 @@ from tpudeploy.domain.state import State
 from tpudeploy.ports import World
 
 
-def look(world: World, state: State, deployment: Deployment | None = None) -> Observed:
-    """Raise `errors.Fault` or `errors.Denied`. Endpoints are probed where a deployment is given."""
+def look(world: World, state: State, deployment: Deployment | None = None, *, anew: bool = True) -> Observed:
+    """Raise `errors.Fault` or `errors.Denied`. Endpoints are probed where a deployment is given.
+
+    `anew` False: what has served before is not asked again.
+    """
+    known = {a.name for a in state.attempts if a.served and not anew}
     refs = {a.name: a.ref for a in state.attempts}
     slices = {s.name: s for s in world.cloud.slices(refs.values())}
     reports: dict[str, BootReport] = {}
@@ -20,7 +24,7 @@ def look(world: World, state: State, deployment: Deployment | None = None) -> Ob
         report = world.cloud.report(refs[name])
         if report is not None:
             reports[name] = report
-        if deployment is not None and _may_serve(report):
+        if deployment is not None and name not in known and _may_serve(report):
             health[name] = world.probe.health(deployment, found, report)
     return Observed(at=world.clock.now(), slices=slices, reports=reports, health=health)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tpudeploy.core.checks import check
 from tpudeploy.core.diff import changes, removals
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import fingerprint
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.plan import Action, Goal, Plan
+from tpudeploy.domain.plan import Action, Change, Goal, Plan
 from tpudeploy.domain.state import State
 from tpudeploy.engine.look import look
 from tpudeploy.engine.retry import looking_again
@@ -23,24 +24,33 @@ def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = Fal
     """
     known = tuple(deployments)
     goals = tuple(goal(world, d.name, None if destroy else d, world.state.read(d.name).state) for d in known)
-    return Plan(goals=goals, diagnostics=tuple(_prevented(known, goals)))
+    warnings = () if destroy else check(known)
+    return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *warnings))
 
 
 def goal(world: World, name: str, deployment: Deployment | None, state: State | None) -> Goal:
     """One deployment's part, from one look. `deployment` is None where it is to be removed."""
     known = state if state is not None else State(deployment=name, lineage="")
     aim = "" if deployment is None else fingerprint(deployment)
-    observed = looking_again(world, name, lambda: look(world, known), budget=world.patience.faults_at_plan)
+    budget = world.patience.faults_at_plan
+    observed = looking_again(world, name, lambda: look(world, known, deployment, anew=False), budget=budget)
     moment = Moment(observed=observed, patience=world.patience)
+    would = removals(name, known, moment) if deployment is None else changes(deployment, known, moment)
+    # A plan without changes needs no yes, but it does end what an earlier yes began.
+    is_covered = known.goal is not None and (known.goal.fingerprint == aim or not any(map(_is_change, would)))
     return Goal(
         name=name,
         deployment=deployment,
         fingerprint=aim,
         lineage=known.lineage,
         serial=known.serial,
-        resumes=known.goal is not None and known.goal.fingerprint == aim,
-        changes=removals(name, known, moment) if deployment is None else changes(deployment, known, moment),
+        resumes=is_covered,
+        changes=would,
     )
+
+
+def _is_change(change: Change) -> bool:
+    return change.action is not Action.NO_OP
 
 
 def _prevented(deployments: Iterable[Deployment], goals: Iterable[Goal]) -> Iterator[Diagnostic]:

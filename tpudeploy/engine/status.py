@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy import catalog
+from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
@@ -16,6 +16,7 @@ from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
 _NOTHING = "nothing"
+_BILLED = {Fate.UP, Fate.LEAVING}  # nothing is billed before the grant
 
 
 def status(world: World, name: str, deployment: Deployment | None) -> DeploymentStatus:
@@ -53,12 +54,13 @@ def _one(where: str, judged: Judged, observed: Observed) -> ReplicaStatus:
         accelerator_type=str(attempt.spec.get("tpu.type", "")),
         cloud=found.raw_state if found is not None else "not found",
         boot=report.phase if report is not None else "",
+        boot_detail=report.detail if report is not None else "",
         serving=None if health is None else health.serving,
-        detail=health.detail if health is not None else (report.detail if report is not None else ""),
+        detail=health.detail if health is not None else "",
         url=health.url if health is not None else "",
         age=observed.at - began,
         ends_in=None if found is None or found.ends_at is None else found.ends_at - observed.at,
-        usd_per_hour=_price(judged),
+        usd_per_hour=prices.of_attempt(attempt) if judged.fate in _BILLED else None,
     )
 
 
@@ -66,13 +68,3 @@ def _word(judged: Judged, *, serving: bool | None) -> str:
     if judged.fate is not Fate.UP:
         return judged.fate
     return {True: "serving", False: "up, not serving", None: "up"}[serving]
-
-
-def _price(judged: Judged) -> float | None:
-    """List price per hour; nothing is billed before the grant."""
-    attempt = judged.attempt
-    kind = catalog.accelerator_type(str(attempt.spec.get("tpu.type", "")))
-    if kind is None or judged.fate not in {Fate.UP, Fate.LEAVING}:
-        return None
-    price = catalog.usd_per_chip_hour(kind.generation, attempt.zone.region, attempt.provisioning)
-    return None if price is None else price * kind.chips

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from tpudeploy.domain import events
 from tpudeploy.domain.plan import Action
+from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
@@ -25,6 +27,16 @@ _DONE = {
     Action.REPLACE: "Replacement complete",
     Action.DESTROY: "Destruction complete",
 }
+# A slice's phase, before the name of its zone.
+_PLACES: Mapping[str, str] = {
+    Phase.QUEUED: "In the queue of",
+    Phase.PROVISIONING: "Provisioning in",
+    Phase.UP: "Up in",
+    Phase.LEAVING: "Leaving",
+    Phase.HUSK: "Dead in",
+    Phase.LOST: "Lost in",
+    Phase.REFUSED: "Refused in",
+}
 
 
 def line(event: events.Event, paint: Paint) -> str:
@@ -43,14 +55,13 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             where = f"{event.zone}, {event.provisioning} ({event.kind})"
             return f"{paint.yellow('Refused')} in {where}: {event.message}{again}"
         case events.PhaseChanged():
-            detail = f": {event.detail}" if event.detail else ""
-            return f"{event.phase}{detail} [{event.zone}, {words.duration(event.elapsed)}]"
+            return f"{_phase(event)} [{words.duration(event.elapsed)} elapsed]"
         case events.Waiting():
             return f"Still waiting: {event.why} [{words.duration(event.elapsed)} elapsed]"
         case events.Retrying():
             return f"{paint.yellow('No answer')}, looking again in {words.duration(event.seconds)}: {event.message}"
         case events.Released():
-            return f"Deleting {event.name} in {event.zone}: {event.reason}"
+            return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
             return f"{event.name} is {event.reason if event.reason != 'gone' else 'gone: nothing of it is left'}"
         case events.Updated():
@@ -65,3 +76,13 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.ChangeFailed():
             return paint.red("Failed")
     assert_never(event)
+
+
+def _phase(event: events.PhaseChanged) -> str:
+    """The slice's place in Google's cloud with Google's own word, or what the machine on it is doing, in its words."""
+    if event.phase == BootPhase.FAILED:
+        return "The boot failed"  # why is in the error that ends the run
+    if event.phase not in _PLACES:
+        return event.detail or event.phase
+    place = f"{_PLACES[event.phase]} {event.zone}"
+    return place if event.detail.lower() in {"", event.phase} else f"{place} ({event.detail})"

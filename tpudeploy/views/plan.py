@@ -62,7 +62,8 @@ def _pending(goals: Iterable[Goal]) -> Iterator[str]:
 
 def _change(change: Change, paint: Paint) -> Iterator[str]:
     mark = symbol(change)
-    yield f"  # {paint.bold(change.address)} {_WILL[change.action]}"
+    will = "will be completed" if _goes_on(change) else _WILL[change.action]
+    yield f"  # {paint.bold(change.address)} {will}"
     if change.reason is not Reason.NONE:
         yield f"  # ({change.reason})"
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
@@ -74,10 +75,19 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
         yield _field(field, change, width, paint)
     hidden = change.unchanged or len(change.fields) - len(written)
     if hidden:
-        what = "default" if change.action is Action.CREATE else "unchanged attribute"
-        what = "attribute" if change.action is Action.DESTROY else what
-        yield paint.dim(f"        # ({hidden} {what}{'s' if hidden > 1 else ''} hidden)")
+        yield paint.dim(f"        # ({hidden} {_hidden(change)}{'s' if hidden > 1 else ''} hidden)")
     yield from _cost(change, paint)
+
+
+def _goes_on(change: Change) -> bool:
+    """Whether an earlier run has made a part of it."""
+    return change.action is Action.CREATE and bool(change.slice_name)
+
+
+def _hidden(change: Change) -> str:
+    if change.action is Action.DESTROY or _goes_on(change):
+        return "attribute"
+    return "default" if change.action is Action.CREATE else "unchanged attribute"
 
 
 _TELLING = {"model.id", "tpu.type", "serving.image"}
@@ -94,19 +104,28 @@ def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
         return f"      {paint.green('+')} {name} = {words.value(field.after)}{place}"
     if change.action is Action.DESTROY:
         return f"      {paint.red('-')} {name} = {words.value(field.before)}"
-    forces = {Effect.REPLACE: paint.red(" # forces replacement"), Effect.RESTART: paint.yellow(" # needs a restart")}
-    why = forces.get(field.effect, "")
+    why = _why(field, change, paint)
     return f"      {paint.yellow('~')} {name} = {words.value(field.before)} -> {words.value(field.after)}{why}{place}"
+
+
+def _why(field: FieldChange, change: Change, paint: Paint) -> str:
+    """What this one attribute costs, where it is what the whole change costs."""
+    match change.action, field.effect:
+        case Action.REPLACE, Effect.REPLACE:
+            return paint.red(" # forces replacement")
+        case Action.RESTART, Effect.RESTART:
+            return paint.yellow(" # needs a restart")
+    return ""
 
 
 def _cost(change: Change, paint: Paint) -> Iterator[str]:
     before, after = change.usd_per_hour_before, change.usd_per_hour_after
     if change.action is Action.CREATE and after is not None:
-        yield paint.dim(
-            f"        # costs about {words.hourly(after)} at list price once granted; nothing while it waits"
-        )
+        yield paint.dim(f"        # about {words.hourly(after)} at list price once granted; nothing while it waits")
     elif change.action is Action.REPLACE and before is not None and after is not None:
-        yield paint.dim(f"        # {words.hourly(before)} -> {words.hourly(after)} at list price")
+        yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)} at list price")
+    elif change.action is Action.DESTROY and before is not None:
+        yield paint.dim(f"        # about {words.hourly(before)} at list price ends")
 
 
 def _coloured(mark: str, paint: Paint) -> str:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
+# Where the state's own word is too short for a person.
+_STATES: Mapping[str, str] = {
+    "nothing": "not deployed",
+    "hidden": "asked for, not visible yet",
+    "waiting": "waiting for chips",
+    "dead": "dead: nothing runs there, but it uses quota",
+    "leaving": "being deleted",
+}
+
 
 def status(of: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool) -> str:
     blocks = ["\n".join(_deployment(d, paint)) for d in of]
-    note = [paint.yellow("On the emulator: no chip is held and nothing is billed.")] if emulated else []
+    note = [paint.yellow("On the emulator: no chip is held and nothing is billed.")] if emulated and blocks else []
     return "\n\n".join([*blocks, *note]) or "Nothing is deployed from here."
 
 
@@ -22,7 +31,7 @@ def _deployment(of: DeploymentStatus, paint: Paint) -> Iterator[str]:
         width = max((len(name) for name, _ in facts), default=0)
         yield from (f"  {name.ljust(width)}  {text}" for name, text in facts)
     if of.underway:
-        yield paint.yellow(f"  In progress, {of.underway}; `tpudeploy apply` goes on.")
+        yield paint.yellow(f"An earlier run ({of.underway}) did not reach its end; `tpudeploy apply` goes on.")
 
 
 def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
@@ -31,11 +40,11 @@ def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
     yield "slice", f"{of.slice_name} ({of.accelerator_type}, {of.zone}, {of.provisioning})"
     yield "cloud", of.cloud
     if of.boot:
-        yield "boot", of.boot
+        yield "boot", f"{of.boot}: {of.boot_detail}" if of.boot_detail else of.boot
     if of.serving is not None:
         yield "health", "a completion came back" if of.serving else of.detail
-    elif of.detail:
-        yield "detail", of.detail
+    if of.serving and of.detail:
+        yield "reach", of.detail
     if of.url:
         yield "endpoint", of.url
     if of.age is not None:
@@ -47,4 +56,5 @@ def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
 
 
 def _state(of: ReplicaStatus, paint: Paint) -> str:
-    return paint.green(of.state) if of.serving else paint.yellow(of.state)
+    word = _STATES.get(of.state, of.state)
+    return paint.green(word) if of.serving else paint.yellow(word)

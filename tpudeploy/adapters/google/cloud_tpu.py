@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from tpudeploy.adapters.google.body import parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translated
+from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, looking, translated
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
@@ -53,7 +54,7 @@ class CloudTpu:
     def release(self, ref: SliceRef) -> None:
         call = self._resources().delete(name=_path(ref), force=True)
         try:
-            with translated(f"delete {ref.name}"):
+            with looking(f"delete {ref.name}"):
                 call.execute(num_retries=0)
         except (Absent, Exists, Precondition):
             # Gone is what was wanted; refused in this state (PROVISIONING, SUSPENDING) shows at the next look.
@@ -65,7 +66,7 @@ class CloudTpu:
     def restart(self, ref: SliceRef) -> None:
         call = self._resources().reset(name=_path(ref), body={})
         try:
-            with translated(f"restart {ref.name}"):
+            with looking(f"restart {ref.name}"):
                 call.execute(num_retries=0)
         except (Absent, Precondition):
             return  # the next look shows what became of it
@@ -75,7 +76,7 @@ class CloudTpu:
 
     def _slice(self, ref: SliceRef) -> Slice | None:
         try:
-            with translated(f"look at {ref.name}"):
+            with looking(f"look at {ref.name}"):
                 resource: dict[str, Any] = self._resources().get(name=_path(ref)).execute(num_retries=0)
         except Absent:
             return self._refused(ref)
@@ -87,11 +88,17 @@ class CloudTpu:
             phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
             raw_state=raw,
             refusal=_refusal(state),
-            created_at=_moment(resource.get("createTime")),
             ends_at=_moment(resource.get("runDuration", {}).get("terminationTime")),
             provisioning=_MODELS.get(str(resource.get("provisioningModel"))),
         )
-        return nodes.joined(self._connection, ref, base) if base.phase is Phase.UP else base
+        if base.phase is not Phase.UP:
+            return base
+        found = nodes.joined(self._connection, ref, base)
+        run = resource.get("runDuration", {}).get("maxRunDuration")
+        if run is None or found.ends_at is not None or found.created_at is None:
+            return found
+        # Only v2alpha1's node names the end; the run is counted from the node's creation, to within seconds.
+        return replace(found, ends_at=found.created_at + float(run.removesuffix("s")))
 
     def _refused(self, ref: SliceRef) -> Slice | None:
         """A 404, held against the create operation: it knows whether there will ever be anything to see."""
@@ -99,7 +106,7 @@ class CloudTpu:
             return None
         calls = self._connection.service("tpu", "v2alpha1").projects().locations().operations()
         try:
-            with translated(f"look at the request for {ref.name}"):
+            with looking(f"look at the request for {ref.name}"):
                 operation: dict[str, Any] = calls.get(name=ref.operation).execute(num_retries=0)
         except Absent:
             return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import NODE
-from tpudeploy.adapters.google.translate import Absent, Precondition, translated
+from tpudeploy.adapters.google.translate import Absent, Precondition, looking, translated
 from tpudeploy.domain import errors
 from tpudeploy.domain.slices import BootPhase, BootReport, NodeUpdate, Phase, Slice, SliceRef
 
@@ -21,7 +21,7 @@ NAMESPACE = "tpudeploy"
 def joined(connection: Connection, ref: SliceRef, found: Slice) -> Slice:
     """An ACTIVE queued resource with what its node shows. No node: lost, whatever the queued resource says."""
     try:
-        with translated(f"look at the node of {ref.name}"):
+        with looking(f"look at the node of {ref.name}"):
             node = connection.nodes().get_node(name=_path(ref), retry=None, timeout=connection.timeout)
     except Absent:
         return replace(found, phase=Phase.LOST, raw_state=f"{found.raw_state}, no node")
@@ -32,6 +32,7 @@ def joined(connection: Connection, ref: SliceRef, found: Slice) -> Slice:
         found,
         phase=NODE.get(state, Phase.UP),
         raw_state=found.raw_state if state == "READY" else f"{found.raw_state}, node {state}",
+        created_at=node.create_time.timestamp() if node.create_time else None,  # type: ignore[attr-defined]  # proto-plus gives a datetime
         accelerator_type=node.accelerator_type,
         internal_ip=internal or None,
         external_ip=external or None,
@@ -50,7 +51,7 @@ def update(connection: Connection, ref: SliceRef, new: NodeUpdate) -> None:
     node = tpu_v2.Node(name=_path(ref), metadata=new.metadata, labels=new.labels, tags=new.tags)
     mask = FieldMask(paths=["metadata", "labels", "tags"])
     try:
-        with translated(f"update the node of {ref.name}"):
+        with looking(f"update the node of {ref.name}"):
             connection.nodes().update_node(node=node, update_mask=mask, retry=None, timeout=connection.timeout)
     except (Absent, Precondition) as cause:
         raise errors.Fault(f"Could not update the node of {ref.name}: {cause}") from cause

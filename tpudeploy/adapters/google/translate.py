@@ -8,29 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import googleapiclient.errors
-import httplib2
-import requests.exceptions
-from google.api_core import exceptions as api
-from google.auth import exceptions as auth
 
 from tpudeploy.adapters.google.codes import OF_STATUS, PASSING, Code
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain import errors
 from tpudeploy.domain.slices import Remedy
 
-_TRANSPORT = (
-    requests.exceptions.RequestException,
-    httplib2.HttpLib2Error,
-    OSError,
-    socket.timeout,
-    ssl.SSLError,
-)
 # "METHOD URL: " that the REST transport of the typed client puts before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
 _LOGIN = "Run: gcloud auth application-default login"
@@ -53,20 +38,45 @@ def translated(doing: str) -> Iterator[None]:
     """Raise our errors for Google's. `doing` completes "Could not …" in the message."""
     try:
         yield
-    except googleapiclient.errors.HttpError as cause:
-        raise _from_body(doing, int(cause.status_code), str(cause.reason), cause.content) from cause
-    except api.GoogleAPICallError as cause:
-        status = int(cause.code) if cause.code is not None else 500
-        content = getattr(cause.response, "content", b"")
-        raise _from_body(doing, status, _PREFIX.sub("", cause.message), content) from cause
-    except auth.TransportError as cause:
-        raise errors.Fault(f"Could not {doing}: {cause}") from cause
-    except auth.GoogleAuthError as cause:
-        raise errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=_LOGIN) from cause
-    except (googleapiclient.errors.Error, api.GoogleAPIError) as cause:
-        raise errors.Fault(f"Could not {doing}: {_first_line(cause)}") from cause
-    except _TRANSPORT as cause:
-        raise errors.Fault(f"Could not {doing}: {_first_line(cause)}") from cause
+    except Exception as cause:
+        ours = _ours(doing, cause)
+        if ours is None:
+            raise
+        raise ours from cause
+
+
+@contextmanager
+def looking(doing: str) -> Iterator[None]:
+    """`translated`, for calls that ask for no slice: what would refuse one only keeps us from looking here."""
+    try:
+        with translated(doing):
+            yield
+    except errors.Refused as refused:
+        raise errors.Fault(f"Could not {doing}: {refused.message}", refusal=refused.refusal) from refused
+
+
+def _ours(doing: str, cause: Exception) -> Exception | None:
+    """None for what is not Google's. Their trees are imported only here: most calls raise nothing."""
+    import googleapiclient.errors
+    import httplib2
+    import requests.exceptions
+    from google.api_core import exceptions as api
+    from google.auth import exceptions as auth
+
+    match cause:
+        case googleapiclient.errors.HttpError():
+            return _from_body(doing, int(cause.status_code), str(cause.reason), cause.content)
+        case api.GoogleAPICallError():
+            status = int(cause.code) if cause.code is not None else 500
+            content = getattr(cause.response, "content", b"")
+            return _from_body(doing, status, _PREFIX.sub("", cause.message), content)
+        case auth.GoogleAuthError() if not isinstance(cause, auth.TransportError):
+            return errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=_LOGIN)
+        case auth.TransportError() | googleapiclient.errors.Error() | api.GoogleAPIError():
+            return errors.Fault(f"Could not {doing}: {_first_line(cause)}")
+        case requests.exceptions.RequestException() | httplib2.HttpLib2Error() | OSError():
+            return errors.Fault(f"Could not {doing}: {_first_line(cause)}")
+    return None
 
 
 def _from_body(doing: str, status: int, text: str, content: bytes) -> Exception:

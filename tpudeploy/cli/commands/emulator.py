@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("start", "run"), help="keep running, or live for one command")
-    parser.add_argument("argv", metavar="-- COMMAND", nargs="*", help="with `run`: what to run")
+    parser.set_defaults(argv=[])  # what follows a bare `--`
     options.option(parser, "scenario", "a file of scripted trouble", type=Path)
     options.option(parser, "port", "with `start`: the port to listen on", type=int)
     options.option(parser, "speed", "let its time run this much faster", type=float, default=1.0)

@@ -6,6 +6,8 @@ import argparse
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
+from tpudeploy.core.checks import check
+from tpudeploy.views.excerpt import diagnostics
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,5 +18,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace()
     for profile in context.load(given.profiles, given):
         deployment = workspace.deployment(profile, offline=True)
+        said = check([deployment])
+        if said:
+            context.terminal.talk(diagnostics(said, context.terminal.paint))
         context.terminal.data(f"{deployment.name}: valid")
     return exits.SUCCESS

@@ -1,0 +1,125 @@
+"""Any script of faults, kills and second thoughts: every promise holds at each moment, and a healed cloud converges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from trial import Fuse, Trial, trial
+
+SCRIPTS, SAMPLED = 1500, 40
+ZONES = ("us-east5-a", "us-east5-b", "europe-west4-a")
+CALLS = ("create", "delete", "get", "reset")
+
+_moments = st.sampled_from((0.0, 1.0, 15.0, 90.0, 200.0, 900.0))
+
+
+def _fault(name: str, **options: Any) -> st.SearchStrategy[Mapping[str, Any]]:
+    """A row of trouble: `options` are values or strategies; anywhere or in one zone, always or a few times."""
+    told = {key: value if isinstance(value, st.SearchStrategy) else st.just(value) for key, value in options.items()}
+    where = {"zone": st.sampled_from(ZONES), "times": st.integers(1, 3), "attempt": st.integers(1, 4)}
+    optional = {key: value for key, value in where.items() if key not in told}
+    return st.fixed_dictionaries({"fault": st.just(name), **told}, optional=optional)
+
+
+_methods = st.sampled_from([*(f"queuedResources.{c}" for c in CALLS), "nodes.get", "nodes.patch", "operations.get"])
+FAULTS = st.one_of(
+    _fault("stockout", layer=st.sampled_from(("L1", "L2", "L3"))),
+    _fault("internal-error"),
+    _fault("quota-exhausted"),
+    _fault("quota-zero"),
+    _fault("ip-quota"),
+    _fault("rate-limit"),
+    _fault("type-unsupported"),
+    _fault("iam-denied", times=1),
+    _fault("unavailable", method=_methods),
+    _fault("backend-error", method=_methods),
+    _fault("connection-refused", method=_methods, close=st.booleans()),
+    _fault("lost-reply", method=_methods, close=st.booleans()),
+    _fault("quota-exhausted", method=_methods),
+    _fault("already-exists"),
+    _fault("hidden", seconds=st.sampled_from((20.0, 70.0, 100.0))),
+    _fault("slow", method=_methods, seconds=_moments),
+    _fault("slow-operation", seconds=_moments),
+    _fault("accepted"),
+    _fault("wait-for-ever"),
+    _fault("provisioning-loop"),
+    _fault("preempt", after=_moments),
+    _fault("vanish", after=_moments),
+    _fault("delete-refused"),
+    _fault("timings", provisioning=_moments, node_ready=_moments, boot=_moments, deleting=_moments),
+)
+
+_fuses = st.one_of(st.none(), st.integers(0, 25))
+_changes = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries({"max_model_len": st.sampled_from((8192, 16384))}),
+    st.fixed_dictionaries({"type": st.sampled_from(("v6e-1", "v6e-4"))}),
+    st.fixed_dictionaries({"team": st.sampled_from(("search", "ads"))}),
+    st.fixed_dictionaries({"replicas": st.integers(1, 3)}),
+    st.fixed_dictionaries({"zones": st.sampled_from((", ".join(ZONES), "us-east5-b, europe-west4-a"))}),
+    st.fixed_dictionaries({"replace": st.sampled_from(("create-before-destroy", "destroy-before-create"))}),
+)
+DEEDS = st.one_of(
+    st.tuples(st.just("apply"), _changes, _fuses),
+    st.tuples(st.just("apply"), _changes, _fuses),
+    st.tuples(st.just("destroy"), _fuses),
+    st.tuples(st.just("wait"), _moments),
+    st.tuples(st.just("preempted")),
+    st.tuples(st.just("deleted by hand")),
+)
+SCRIPT = st.tuples(st.lists(FAULTS, max_size=4), st.lists(DEEDS, min_size=1, max_size=6))
+HABIT = {
+    "database": None,
+    "deadline": None,
+    "derandomize": True,
+    "suppress_health_check": list(HealthCheck),
+    "phases": (Phase.generate, Phase.shrink),
+}
+
+
+@pytest.mark.exhaustive
+def test_every_promise_holds_under_any_script_of_faults_kills_and_second_thoughts(whole: bool):
+    @settings(max_examples=SCRIPTS if whole else SAMPLED, **HABIT)  # type: ignore[arg-type]  # a habit shared
+    @given(SCRIPT)
+    def play(script: tuple[list[Mapping[str, Any]], list[tuple[Any, ...]]]) -> None:
+        trouble, deeds = script
+        with trial(trouble) as at:
+            for deed in deeds:
+                _do(at, deed)
+            at.heal()
+            at.until_done(at.apply)
+            at.must_serve()
+            at.until_done(at.destroy)
+            at.must_be_gone()
+
+    play()
+
+
+def _do(at: Trial, deed: tuple[Any, ...]) -> None:
+    at.history.append(str(deed))
+    match deed:
+        case ("apply", changes, fuse):
+            at.wanted.update(changes)
+            at.apply(Fuse(fuse))
+        case ("destroy", fuse):
+            at.destroy(Fuse(fuse))
+        case ("wait", seconds):
+            at.clock.sleep(seconds)
+        case ("preempted",):
+            for name in at.emulator.billed():
+                at.emulator.preempt(name)
+        case ("deleted by hand",):
+            for name in [s.name for s in at.emulator._cloud.slices.values() if s.state == "ACTIVE"]:
+                _delete(at, name)
+
+
+def _delete(at: Trial, name: str) -> None:
+    """As a colleague would, with another tool."""
+    asked = Request(f"http://{at.emulator.host}/v2/{name}?force=true", method="DELETE")
+    with urlopen(asked, timeout=10) as answer:
+        assert answer.status == 200

@@ -1,0 +1,161 @@
+"""What is wrong with what a person wrote: shown where it stands, all of it at once, and never as a traceback."""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from desk import PROFILE, Open
+
+
+def _serving(line: str) -> str:
+    return PROFILE.replace("max_model_len: 16384", line)
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{later}: &{later} [{', '.join([f'*{earlier}'] * 9)}]\n" for earlier, later in pairwise("abcdefgh")
+)
+
+# One of each class of bad profile: what is written, the code, the place, words of the message or of the hint.
+BAD: dict[str, tuple[str | bytes, str, str, str]] = {
+    "unknown key": (PROFILE.replace("max_model_len", "max_modle_len"), "TPU1201", ":9:3", '"max_model_len"?'),
+    "duplicate key": (PROFILE + "name: other\n", "TPU1021", ":15:1", "keep one"),
+    "wrong type": (PROFILE.replace("16384", "many"), "TPU1203", ":9:18", "Expected a whole number"),
+    "tab": (PROFILE.replace("  max_model_len", "\tmax_model_len"), "TPU1018", ":9:1", "A tab in the indentation"),
+    "empty": ("", "TPU1014", ":1:1", "The file says nothing"),
+    "several documents": (PROFILE + "---\n" + PROFILE, "TPU1015", ":15:1", "one file holds one profile"),
+    "a list": ("- version: 1\n", "TPU1016", ":1:1", "not a mapping"),
+    "binary": (b"\x00\x01\x02", "TPU1013", ":1:1", "Control character U+0000"),
+    "not UTF-8": (b"name: \xff\xfe\n", "TPU1012", ":1:7", "save the file as UTF-8"),
+    "too large": ("# x\n" * 3_000_000, "TPU1011", ":1:1", "is this the right file?"),
+    "alias bomb": (BOMB, "TPU1020", ":5:", "More than 20000 values"),
+    "broken YAML": ("name: [1, 2\n", "TPU1017", ":1:11", "a bracket is not closed"),
+    "infinity": (_serving("hbm_utilization: .inf"), "TPU1025", ":9:20", "not a finite number"),
+    "out of range": (_serving("hbm_utilization: 1.5"), "TPU1205", ":9:20", "Must be at most 1"),
+    "unset variable": (PROFILE.replace("name: gemma", "name: ${env:NOT_SET}"), "TPU1110", ":2:7", "NOT_SET is not set"),
+    "impossible TP": (_serving("tensor_parallel_size: 3"), "TPU1302", ":9:25", "which has 1 chip"),
+    "a token": (PROFILE.replace("hf-token", "hf_" + "a" * 34), "TPU1030", ":11:13", "looks like a Hugging Face token"),
+    "no end of the run": (PROFILE.replace("[spot]", "[flex-start]"), "TPU1320", ":14:18", "needs max_run_duration"),
+    "too long a run": (
+        PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 8d"),
+        "TPU1321",
+        ":15:21",
+        "8d is more than 7d",
+    ),
+    "unknown slice": (PROFILE.replace("v6e-1", "v6e-7"), "TPU1301", ":6:9", 'did you mean "v6e-8"?'),
+    "flag twice": (
+        _serving("max_model_len: 1\n  args: {max_model_len: 1}"),
+        "TPU1313",
+        ":10:10",
+        "is set by serving.max_model_len already",
+    ),
+    "unknown flag": (_serving("args: {enable_prefix_cachin: true}"), "TPU1310", ":9:10", "`enable_prefix_caching`?"),
+    "not supported yet": (PROFILE + "lifecycle: {update: blue-green}\n", "TPU1207", ":15:21", "not supported yet"),
+    "extends itself": ("extends: gemma.yaml\n" + PROFILE, "TPU1102", ":1:10", "gemma.yaml"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("command", ["validate", "plan", "apply"])
+def test_a_bad_profile_is_shown_with_its_place_and_nothing_else_happens(desk: Open, kind: str, command: str) -> None:
+    text, code, place, words = BAD[kind]
+    at = desk()
+    (at.folder / "gemma.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    told = at.run(command, "gemma.yaml")
+    assert told.code == 1
+    assert code in told.err
+    assert f"gemma.yaml{place}" in told.err
+    assert words in told.err
+    assert "Traceback" not in told.all
+    assert len(told.err) < 4000
+    assert not at.emulator.requests
+
+
+def test_every_problem_of_every_file_is_told_at_once(desk: Open) -> None:
+    at = desk()
+    one = at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7"))
+    two = at.write(PROFILE.replace("name: gemma", "nam: gemma"), "two.yaml")
+    told = at.run("plan", one, two)
+    assert told.code == 1
+    for place in ("gemma.yaml:6:9", "gemma.yaml:9:18", "two.yaml:2:1"):
+        assert place in told.err
+
+
+def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(desk: Open) -> None:
+    at = desk()
+    base = at.write()
+    overlay = at.write("serving:\n  max_model_len: lots\n", "canary.yaml")
+    laid = at.run("plan", base, "-f", str(at.folder / overlay))
+    assert laid.code == 1
+    assert "canary.yaml:2:18" in laid.err
+    assert "   2 |   max_model_len: lots\n     |                  ^^^^" in laid.err
+    flagged = at.run("plan", base, "--set", "tpu.typ=v6e-8")
+    assert flagged.code == 1
+    assert "on --set:1:5" in flagged.err
+    assert 'did you mean "type"?' in flagged.err
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["aply"], "There is no command `aply`. Did you mean `apply`?"),
+        (["frobnicate"], "There is no command `frobnicate`."),
+        (["plan"], "The following arguments are required: PROFILE."),
+        (["plan", "gemma.yaml", "-frobnicate"], "`tpudeploy plan` knows no `--frobnicate`."),
+        (["plan", "gemma.yaml", "-detailed-exitcod"], "Did you mean `--detailed-exitcode`?"),
+        (["apply", "gemma.yaml", "-timeout", "soon"], "`soon` is no duration; write 90s, 15m, 2h or 7d."),
+        (["apply", "gemma.yaml", "-wait", "forever"], "invalid choice: 'forever'"),
+        (["render", "gemma.yaml", "nonsense"], "invalid choice: 'nonsense'"),
+        (["plan", "gemma.yml"], 'gemma.yaml"?'),
+        (["plan", "nowhere/gemma.yaml"], "there is no folder"),
+        (["plan", "."], "is no regular file"),
+        (["plan", "gemma.yaml", "-f", "nope.yaml"], "`nope.yaml` does not exist"),
+        (["explain", "stokout"], "Did you mean `stockout`?"),
+        (["init", "-from", "gemma4-e2b-v6e"], "Did you mean `gemma4-e2b-v6e"),
+        (["emulator", "run"], "needs a command"),
+        (["query", "gemma.yaml", "Hello"], "gemma has no endpoint yet."),
+        (["output", "gemma"], "gemma has no endpoint."),
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_that_cannot_be_understood_says_what_was_meant(
+    desk: Open, words: list[str], answer: str
+) -> None:
+    at = desk()
+    at.write()
+    told = at.run(*words)
+    assert told.code == 1
+    assert told.err.startswith("Error: ")
+    assert answer in told.err
+    assert "Traceback" not in told.all
+    assert not at.emulator.requests
+
+
+def test_options_may_stand_before_the_command_and_be_written_with_one_dash_or_two(desk: Open) -> None:
+    at = desk()
+    at.write()
+    for words in (
+        ["plan", "-detailed-exitcode", "gemma.yaml"],
+        ["--no-color", "plan", "gemma.yaml", "--detailed-exitcode"],
+    ):
+        assert at.run(*words).code == 2
+
+
+def test_a_bug_of_ours_says_so_with_a_report_to_paste(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> int:
+        raise ZeroDivisionError("provoked")
+
+    at = desk()
+    monkeypatch.setattr("tpudeploy.cli.commands.version.run", broken)
+    monkeypatch.setattr(tempfile, "tempdir", str(at.folder))
+    told = at.run("version")
+    assert told.code == 70
+    assert "this is a bug in tpudeploy: ZeroDivisionError: provoked" in told.err
+    assert "Traceback" not in told.all
+    report = Path(told.err.split()[-1])
+    assert report.parent == at.folder
+    text = report.read_text(encoding="utf-8")
+    assert "ZeroDivisionError: provoked" in text
+    assert text.startswith("tpudeploy ")

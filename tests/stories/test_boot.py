@@ -1,0 +1,235 @@
+"""From a granted slice to a completion: what the machine says on the way, and what is said when it never comes."""
+
+from __future__ import annotations
+
+import http.client
+from urllib.parse import urlsplit
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.2G of 31.2G hbm."
+# Pulls that fail: the startup script tries six times in one boot.
+ONE_BOOT = 6
+
+
+def test_the_phases_of_the_boot_are_told_as_they_come(desk: Open) -> None:
+    at = desk(boot={"boot_seconds": 600})
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    told = [
+        "Asking for v6e-1 in us-east5-a, spot",
+        "In the queue of us-east5-a (WAITING_FOR_RESOURCES)",
+        "Provisioning in us-east5-a",
+        "docker",
+        "image",
+        "secrets",
+        "starting",
+        "serving",
+        "Serving at http://",
+        "Creation complete after",
+    ]
+    places = [applied.err.index(f"gemma[0]: {line}") for line in told]
+    assert places == sorted(places)
+
+
+def test_an_image_that_comes_late_is_pulled_again(desk: Open) -> None:
+    at = desk(nodes="real", boot={"image_pull_failures": 2})
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert "Pulling the image" in applied.err
+    assert "Healthy, and completed a prompt" in applied.err
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_a_crash_keeps_the_slice_and_says_why_what_it_costs_and_what_to_do(desk: Open, nodes: str) -> None:
+    at = desk(nodes=nodes, boot={"crash": OUT_OF_MEMORY})
+    profile = at.write()
+    crashed = at.run("apply", "-auto-approve", profile)
+    assert crashed.code == 1
+    assert OUT_OF_MEMORY in crashed.err
+    assert "is kept, at about $1.40/h" in crashed.err
+    assert "`tpudeploy apply`" in crashed.err
+    assert "`tpudeploy destroy`" in crashed.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert not (at.folder / "endpoints").exists()
+
+    status = at.run("status", profile)
+    assert "gemma[0] up, not serving" in status.words
+    assert OUT_OF_MEMORY in status.out
+    assert "did not reach its end" in status.out
+
+
+def test_a_corrected_profile_restarts_the_server_on_the_same_slice(desk: Open) -> None:
+    at = desk(nodes="real", boot={"setup_fails": True})
+    profile = at.write(PROFILE.replace("  max_model_len", '  setup: ["pip install broken"]\n  max_model_len'))
+    failed = at.run("apply", "-auto-approve", profile)
+    assert failed.code == 1
+    assert "a setup step failed" in failed.err
+    before = dict(at.slices)
+
+    at.write()
+    planned = at.run("plan", profile)
+    assert 'serving.setup = ["pip install broken"] -> null # needs a restart' in planned.words
+    mended = at.run("apply", "-auto-approve", profile)
+    assert mended.code == 0, mended.all
+    assert dict(at.slices) == before
+    assert len(at.asked()) == 1
+
+
+def test_a_boot_that_failed_for_another_reason_than_the_profile_is_tried_again_on_the_same_slice(desk: Open) -> None:
+    at = desk(nodes="real", boot={"image_pull_failures": ONE_BOOT})
+    profile = at.write()
+    failed = at.run("apply", "-auto-approve", profile)
+    assert failed.code == 1
+    assert "could not be pulled in 6 attempts" in failed.err
+    before = dict(at.slices)
+
+    planned = at.run("plan", profile)
+    assert "its server did not come up; it is booted once more" in planned.out
+    mended = at.run("apply", profile)  # resumes: no approval is asked again
+    assert mended.code == 0, mended.all
+    assert dict(at.slices) == before
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0
+
+
+def test_a_server_that_never_comes_up_ends_at_the_health_timeout(desk: Open) -> None:
+    at = desk(boot={"hang": True})
+    began = at.clock.now()
+    stopped = at.run("apply", "-auto-approve", at.write(PROFILE + "health:\n  timeout: 20m\n"))
+    assert stopped.code == 1
+    assert "20 min have passed; the machine last said: starting" in stopped.err
+    assert 1200 < at.clock.now() - began < 1200 + 300
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_secret_that_the_machine_may_not_read_is_named_with_the_role_it_needs(desk: Open) -> None:
+    at = desk(nodes="real", denied_secrets=["hf-token"])
+    stopped = at.run("apply", "-auto-approve", at.write())
+    assert stopped.code == 1
+    assert "projects/emulated/secrets/hf-token" in stopped.err
+    assert "roles/secretmanager.secretAccessor" in stopped.err
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_an_endpoint_that_cannot_be_reached_from_here_is_a_success_with_the_firewall_command(
+    desk: Open, nodes: str
+) -> None:
+    at = desk(nodes=nodes, boot={"reachable": False})
+    profile = at.write()
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert "cannot be reached from here" in applied.err
+    assert "gcloud compute firewall-rules create gemma-vllm --network=default --allow=tcp:8000" in applied.err
+    assert "serving" in at.run("status", profile).out
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0
+
+
+def test_a_machine_without_an_external_address_is_reached_inside(desk: Open) -> None:
+    at = desk(nodes="real")
+    profile = at.write(PROFILE + "  network: {external_ip: false}\n")
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert "cannot be reached" not in applied.err
+
+
+def test_with_an_api_key_probe_and_query_send_it_and_a_stranger_is_turned_away(desk: Open) -> None:
+    at = desk(nodes="real", secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
+    profile = at.write(PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n"))
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    answered = at.run("query", profile, "Say hello.")
+    assert answered.code == 0, answered.all
+    assert "completion tokens" in answered.all
+    assert _status(_url(at), {}) == 401
+    assert _status(_url(at), {"Authorization": "Bearer made-up-key"}) == 200
+    assert "made-up-key" not in applied.all + answered.all + str(at.state())
+
+
+def test_a_base_model_without_a_chat_template_proves_itself_by_a_plain_completion(desk: Open) -> None:
+    at = desk(nodes="real")
+    profile = at.write(PROFILE.replace("google/gemma-4-E2B-it", "google/gemma-4-E2B"))
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert at.run("query", profile, "Once upon a time").code == 0
+
+
+def test_a_slice_that_is_preempted_while_it_boots_is_asked_for_again(desk: Open) -> None:
+    at = desk(boot={"boot_seconds": 900}, trouble=[{"fault": "preempt", "after": 300, "times": 1}])
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert len(at.asked()) == 2
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+@pytest.mark.parametrize("fault", ["preempt", "vanish"])
+def test_a_slice_that_is_lost_while_it_serves_shows_in_status_and_plan_and_apply_brings_another(
+    desk: Open, fault: str
+) -> None:
+    at = desk(trouble=[{"fault": fault, "after": 3600, "times": 1}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (lost,) = at.slices
+    at.clock.sleep(2 * 3600)
+
+    assert "gemma[0] serving" not in at.run("status", profile).words
+    planned = at.run("plan", profile, "-detailed-exitcode")
+    assert planned.code == 2
+    assert "its slice was taken away: preempted, failed or run out" in planned.out
+    assert "will be created" in planned.out
+    brought = at.run("apply", "-auto-approve", profile)
+    assert brought.code == 0, brought.all
+    assert lost not in at.slices
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_slice_that_somebody_deleted_is_seen_and_created_anew(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (name,) = at.slices
+    _delete_behind_our_back(at, name)
+    planned = at.run("plan", profile, "-detailed-exitcode")
+    assert planned.code == 2
+    assert "its slice is gone: deleted outside tpudeploy" in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_flex_start_tells_when_it_ends_and_after_the_end_a_plan_creates_it_anew(desk: Open) -> None:
+    at = desk()
+    profile = at.write(PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 4h"))
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert "ends in 3h 5" in at.run("status", profile).words
+    at.clock.sleep(5 * 3600)
+    planned = at.run("plan", profile, "-detailed-exitcode")
+    assert planned.code == 2
+    assert "will be created" in planned.out
+    assert "its slice was taken away: preempted, failed or run out" in planned.out
+
+
+def _url(at: Desk) -> str:
+    return at.run("output", "gemma").out.split('"')[1]
+
+
+def _status(url: str, headers: dict[str, str]) -> int:
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=10)
+    try:
+        connection.request("GET", "/v1/models", headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def _delete_behind_our_back(at: Desk, name: str) -> None:
+    host, _, port = at.emulator.host.partition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    try:
+        where = f"/v2alpha1/projects/emulated/locations/us-east5-a/queuedResources/{name}?force=true"
+        connection.request("DELETE", where)
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+    at.clock.sleep(120)
+    assert not at.slices

@@ -1,0 +1,223 @@
+"""Plans and approval: what is shown is what happens, and nothing happens that nobody said yes to."""
+
+from __future__ import annotations
+
+import pytest
+from desk import PROFILE, Desk, Open
+from other_process import holding
+
+DETAILED = "-detailed-exitcode"
+
+
+def _deployed(at: Desk, text: str = PROFILE) -> str:
+    profile = at.write(text)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    return profile
+
+
+def test_a_changed_world_between_plan_and_apply_is_noticed_by_the_next_plan(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    assert at.run("plan", profile, DETAILED).code == 0
+    at.emulator.preempt(next(iter(at.slices)))
+    at.clock.sleep(60)
+    assert at.run("plan", profile, DETAILED).code == 2
+
+
+@pytest.mark.parametrize("command", ["apply", "destroy"])
+def test_without_a_terminal_and_without_auto_approve_nothing_happens(desk: Open, command: str) -> None:
+    at = desk()
+    profile = at.write() if command == "apply" else _deployed(at)
+    before, asked = dict(at.slices), at.asked()
+    stopped = at.run(command, profile)
+    assert stopped.code == 1
+    assert "There is no terminal to ask for approval" in stopped.err
+    assert "-auto-approve" in stopped.err
+    assert (dict(at.slices), at.asked()) == (before, asked)
+
+
+def test_auto_approve_has_a_twin_in_the_environment(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    monkeypatch.setenv("TPUDEPLOY_AUTO_APPROVE", "1")
+    assert at.run("apply", at.write()).code == 0
+
+
+PROTECTED = PROFILE + "lifecycle:\n  prevent_destroy: true\n"
+
+
+def test_prevent_destroy_refuses_the_removal_and_still_shows_the_plan(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at, PROTECTED)
+    refused = at.run("destroy", "-auto-approve", profile)
+    assert refused.code == 13
+    assert "Plan: 0 to add, 0 to change, 1 to destroy." in refused.out
+    assert "gemma[0] may not be destroyed" in refused.err
+    assert "gemma.yaml:16" in refused.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_prevent_destroy_refuses_a_replacement_and_allows_a_restart(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at, PROTECTED)
+    at.write(PROTECTED.replace("v6e-1", "v6e-4"))
+    planned = at.run("plan", profile)
+    assert planned.code == 13
+    assert "forces replacement" in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 13
+    assert len(at.asked()) == 1
+    at.write(PROTECTED.replace("16384", "8192"))
+    assert at.run("apply", "-auto-approve", profile).code == 0
+
+
+def test_ignored_changes_are_no_changes(desk: Open) -> None:
+    at = desk()
+    ignoring = PROFILE + "lifecycle:\n  ignore_changes: [serving.image]\n"
+    profile = _deployed(at, ignoring)
+    at.write(ignoring.replace("v0.32.0", "v0.33.0"))
+    planned = at.run("plan", profile, DETAILED)
+    assert planned.code == 0, planned.all
+    assert "No changes" in planned.out
+
+
+def test_destroy_before_create_removes_the_old_slice_before_it_asks_for_the_new(desk: Open) -> None:
+    at = desk(quota=[{"class": "preemptible", "region": "us-east5", "limit": 4}])
+    text = PROFILE.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a") + (
+        "lifecycle:\n  replace: destroy-before-create\n"
+    )
+    profile = _deployed(at, text)
+    at.write(text.replace("v6e-1", "v6e-4"))
+    planned = at.run("plan", profile)
+    assert "-/+ destroy and then create replacement" in planned.words
+    replaced = at.run("apply", "-auto-approve", profile)
+    assert replaced.code == 0, replaced.all
+    assert replaced.err.index("is gone") < replaced.err.index("Asking for v6e-4")
+    assert "Refused" not in replaced.err  # both at once would not fit the quota
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_replicas_grow_and_shrink_and_each_plan_says_which(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at, PROFILE + "replicas: 2\n")
+    assert len(at.slices) == 2
+    first = at.run("status", profile).words
+    assert "gemma[0] serving" in first
+    assert "gemma[1] serving" in first
+
+    at.write()
+    fewer = at.run("plan", profile)
+    assert "gemma[1] will be destroyed" in fewer.out
+    assert "the profile asks for fewer replicas" in fewer.out
+    assert "Plan: 0 to add, 0 to change, 1 to destroy." in fewer.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert len(at.slices) == 1
+
+    at.write(PROFILE + "replicas: 3\n")
+    assert "Plan: 2 to add, 0 to change, 0 to destroy." in at.run("plan", profile).out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert list(at.slices.values()) == ["ACTIVE"] * 3
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_a_slice_in_a_zone_that_is_no_longer_allowed_is_replaced(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.write(PROFILE.replace("us-east5-a, ", ""))
+    planned = at.run("plan", profile)
+    assert "placement.zones" in planned.out
+    assert "forces replacement" in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.asked() == ["us-east5-a", "us-east5-b"]
+    assert len(at.slices) == 1
+
+
+def test_a_slice_in_a_zone_that_is_still_allowed_is_kept(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    before = dict(at.slices)
+    at.write(PROFILE.replace(", europe-west4-a", ""))
+    planned = at.run("plan", profile)
+    assert "will be updated in place" in planned.out
+    assert "forces replacement" not in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert dict(at.slices) == before
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_several_profiles_are_planned_and_applied_together_and_one_failure_stops_no_other(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "quota-zero", "type": "v6e-8"}])
+    small = at.write()
+    large = at.write(PROFILE.replace("name: gemma", "name: large").replace("v6e-1", "v6e-8"), "large.yaml")
+    planned = at.run("plan", small, large)
+    assert "Plan: 2 to add, 0 to change, 0 to destroy." in planned.out
+    applied = at.run("apply", "-auto-approve", small, large)
+    assert applied.code == 1
+    assert "large[0]: Failed" in applied.err
+    assert "gemma[0]: Creation complete" in applied.err
+    assert "gemma[0] serving" in at.run("status", small).words
+    assert at.run("destroy", "-auto-approve", small, large).code == 0
+    assert not at.slices
+
+
+def test_destroying_what_is_not_there_is_no_error(desk: Open) -> None:
+    at = desk()
+    destroyed = at.run("destroy", "-auto-approve", at.write())
+    assert destroyed.code == 0, destroyed.all
+    assert "No changes" in destroyed.out
+    assert at.run("plan", "-destroy", "gemma.yaml", DETAILED).code == 0
+
+
+def test_a_stopped_removal_is_taken_up_again_without_asking(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.emulator.script({"fault": "unavailable", "method": "queuedResources.get", "attempt": "30-60"})
+    codes = [at.run("destroy", "-auto-approve", profile).code]
+    while codes[-1] == 1:
+        at.clock.sleep(60)
+        codes.append(at.run("destroy", profile).code)
+    assert codes[0] == 1
+    assert codes[-1] == 0
+    assert not at.slices
+
+
+def test_an_open_endpoint_without_a_key_is_warned_about_before_and_at_the_apply(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    for command in (("plan",), ("apply", "-auto-approve"), ("validate",)):
+        told = at.run(*command, profile)
+        assert told.code == 0
+        assert "Warning: gemma has an external address and asks for no API key. [TPU2001]" in told.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROFILE.replace("  HF_TOKEN: hf-token\n", "  VLLM_API_KEY: vllm-key\n"),
+        PROFILE + "  network: {external_ip: false}\n",
+    ],
+    ids=["a key", "no external address"],
+)
+def test_an_endpoint_that_is_not_open_is_not_warned_about(desk: Open, text: str) -> None:
+    at = desk()
+    assert "TPU2001" not in at.run("plan", at.write(text)).all
+
+
+def test_a_lock_that_another_process_holds_ends_the_run_with_its_holder(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
+        locked = at.run("apply", "-auto-approve", profile)
+        assert locked.code == 10
+        assert f"alice@laptop (process {process.pid}, `apply`)" in locked.err
+        assert at.asked() == []
+        assert at.run("plan", profile).code == 0  # looking needs no lock
+    assert at.run("apply", "-auto-approve", profile).code == 0
+
+
+def test_a_holder_that_was_killed_holds_nothing(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
+        process.kill()
+        process.wait()
+    assert at.run("apply", "-auto-approve", profile).code == 0

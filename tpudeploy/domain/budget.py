@@ -1,0 +1,142 @@
+"""Engine and HbmBudget: the settings that decide what a chip holds, and what it then holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.compilation import CompilePlan, Start
+from tpudeploy.domain.model import LanguageModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """`tokens` are proposed each step."""
+
+    method: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What of a profile the sizing depends on, every default decided as vLLM decides it.
+
+    `tensor_parallel` x `data_parallel` chips are used; each data-parallel rank is an engine of its own.
+    `utilization` is a share of HBM. `block_size` None: the platform derives it. `is_multimodal`: the model is, and not
+    every modality is limited to zero. `kv_dtype` and `dtype` are vLLM's names.
+    """
+
+    tensor_parallel: int
+    max_model_len: int
+    data_parallel: int = 1
+    dtype: str = "bfloat16"
+    kv_dtype: str = "auto"
+    utilization: float = 0.92
+    block_size: int | None = None
+    blocks_override: int | None = None
+    max_num_seqs: int = 256
+    max_num_batched_tokens: int = 2048
+    padding_gap: int = 0
+    extra_token_buckets: tuple[int, ...] = ()
+    min_token_bucket: int = 16
+    attention_buckets: tuple[int, ...] | None = None
+    speculation: Speculation | None = None
+    is_multimodal: bool = False
+    is_async: bool = True
+    is_expert_parallel: bool = False
+    is_vision_replicated: bool = False
+    is_precompiled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsized:
+    """Why there is no budget: the clause after "cannot size this, because". Never an error by itself."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HbmBudget:
+    """What one chip holds, in bytes, and what that serves.
+
+    weights + kv + program + free = hbm. `program` is what compiled programs are known to need; `free` is negative
+    where the engine would run out of memory while it compiles. `num_blocks` is of one data-parallel rank,
+    `kv_cache_tokens` and `max_concurrency` (requests of `max_model_len` at once) of the whole deployment.
+    `fits`: the weights and one request of `max_model_len` go in, the null block set aside; room for programs is not
+    part of it.
+    """
+
+    model: LanguageModel
+    accelerator: AcceleratorType
+    engine: Engine
+    hbm_bytes_per_chip: int
+    weights: Mapping[str, int]
+    bytes_per_block: int
+    blocks_per_request: int
+    block_size: int
+    num_blocks: int
+    kv_cache_tokens: int
+    program_bytes_per_chip: int
+    compilation: CompilePlan
+    start: Start
+    estimates: tuple[str, ...]
+
+    @property
+    def weights_bytes_per_chip(self) -> int:
+        return sum(self.weights.values())
+
+    @property
+    def kv_bytes_per_chip(self) -> int:
+        return self.num_blocks * self.bytes_per_block
+
+    @property
+    def kv_bytes_per_token_per_chip(self) -> int:
+        """Of a request of full length: layers with a window hold less than its every token."""
+        tokens = -(-self.engine.max_model_len // self.block_size) * self.block_size
+        return self.bytes_per_block * self.blocks_per_request // tokens
+
+    @property
+    def free_bytes_per_chip(self) -> int:
+        used = self.weights_bytes_per_chip + self.kv_bytes_per_chip + self.program_bytes_per_chip
+        return self.hbm_bytes_per_chip - used
+
+    @property
+    def max_concurrency(self) -> float:
+        return self.num_blocks / self.blocks_per_request * self.engine.data_parallel
+
+    @property
+    def fits(self) -> bool:
+        """vLLM sets the null block aside before it checks (v1/core/kv_cache_utils.py, get_kv_cache_configs)."""
+        return self.num_blocks >= self.blocks_per_request + 1
+
+    def to_dict(self) -> dict[str, object]:
+        """What `tpudeploy size --json` prints, but for its diagnostics."""
+        engine = self.engine
+        return {
+            "model": self.model.name,
+            "accelerator_type": self.accelerator.name,
+            "tensor_parallel_size": engine.tensor_parallel,
+            "data_parallel_size": engine.data_parallel,
+            "max_model_len": engine.max_model_len,
+            "hbm_bytes_per_chip": self.hbm_bytes_per_chip,
+            "weights_bytes_per_chip": self.weights_bytes_per_chip,
+            "weights": dict(self.weights),
+            "kv_bytes_per_chip": self.kv_bytes_per_chip,
+            "kv_bytes_per_token_per_chip": self.kv_bytes_per_token_per_chip,
+            "program_bytes_per_chip": self.program_bytes_per_chip,
+            "free_bytes_per_chip": self.free_bytes_per_chip,
+            "block_size": self.block_size,
+            "num_blocks": self.num_blocks,
+            "kv_cache_tokens": self.kv_cache_tokens,
+            "max_concurrency": self.max_concurrency,
+            "fits": self.fits,
+            "precision": {"weights": engine.dtype, "kv": engine.kv_dtype, "compute": engine.dtype},
+            "token_buckets": list(self.compilation.token_buckets),
+            "request_buckets": list(self.compilation.request_buckets),
+            "graphs": {"total": self.compilation.total, "by_category": dict(self.compilation.graphs)},
+            "cold_start_seconds": round(self.start.cold_seconds),
+            "warm_start_seconds": round(self.start.warm_seconds),
+            "start_basis": self.start.basis,
+            "estimates": list(self.estimates),
+        }
