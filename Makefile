@@ -1,0 +1,51 @@
+# make demo        the whole way on an emulator: apply, ask, look, destroy
+# make test        the test suite; long searches are sampled
+# make exhaustive  the long searches, whole
+# make lint        format, lint, types, floors, shell
+# make bench       how long commands take to start
+# make clean       removes .venv and every cache
+
+# The first Python that is new enough; PYTHON=... chooses another.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+SCRIPTS := .ci/run $(wildcard examples/*.sh examples/*/*.sh)
+
+.PHONY: demo test exhaustive lint bench clean
+
+demo: .venv/installed
+	@examples/demo.sh
+
+test: .venv/installed-dev
+	pytest -n 2 -m 'not live' --hypothesis-seed=0
+
+exhaustive: .venv/installed-dev
+	pytest -n 2 -m exhaustive
+
+lint: .venv/installed-dev
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+	shellcheck $(SCRIPTS)
+
+bench: .venv/installed-dev
+	python tests/bench/startup.py
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	find tpudeploy tests examples -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; PYTHON=/path/to/python make ... names one." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable .
+	@touch $@
+
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable '.[dev]'
+	@touch .venv/installed $@

@@ -1,0 +1,120 @@
+"""How long a command takes to start: whole processes, medians, with Python's own start and Terraform's beside them.
+
+A benchmark, not a test: `make bench`, or `python tests/bench/startup.py [RUNS]`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tpudeploy.emulator import running
+
+ROOT = Path(__file__).parents[2]
+PROFILE = "gemma4-e2b-v6e1.yaml"
+TPUDEPLOY = str(Path(sys.executable).with_name("tpudeploy"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """`once` is one run, in seconds; `budget` is what we promise for it."""
+
+    name: str
+    once: Callable[[], float]
+    budget: float | None = None
+
+
+def main(runs: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        shutil.copy(ROOT / "profiles" / PROFILE, work)
+        cases = tuple(_cases(work))
+        width = max(len(case.name) for case in cases)
+        for case in cases:
+            case.once()  # the first run writes bytecode and warms the disk
+        for case in cases:
+            seconds = median(case.once() for _ in range(runs))
+            promised = f"   budget {case.budget:.2f} s" if case.budget is not None else ""
+            over = "   OVER" if case.budget is not None and seconds > case.budget else ""
+            print(f"{case.name.ljust(width)}  {seconds:.3f} s{promised}{over}")
+
+
+def _cases(work: Path) -> Iterator[Case]:
+    yield Case(name="python -c pass", once=_whole([sys.executable, "-c", "pass"], work))
+    yield Case(name="tpudeploy --help", once=_whole([TPUDEPLOY, "--help"], work), budget=0.08)
+    yield Case(name="tpudeploy validate", once=_whole([TPUDEPLOY, "validate", PROFILE], work), budget=0.20)
+    _ask_for_one(work)
+    yield Case(name="tpudeploy plan, to its first byte", once=_first_byte(work), budget=0.45)
+    terraform = shutil.which("terraform")
+    if terraform:
+        plain = work / "terraform"
+        plain.mkdir()
+        (plain / "main.tf").write_text('resource "terraform_data" "one" {\n  input = 1\n}\n')
+        subprocess.run([terraform, "init"], cwd=plain, env=_environment(), capture_output=True, check=True)
+        for command in ("-help", "validate", "plan"):
+            yield Case(name=f"terraform {command}", once=_whole([terraform, command], plain))
+
+
+def _whole(argv: Sequence[str], folder: Path) -> Callable[[], float]:
+    def once() -> float:
+        began = time.perf_counter()
+        subprocess.run(argv, cwd=folder, env=_environment(), capture_output=True, check=True)
+        return time.perf_counter() - began
+
+    return once
+
+
+def _ask_for_one(work: Path) -> None:
+    """With nothing asked for, a plan has nothing to look at, and sends nothing."""
+    with running(scenario={"nodes": "simulated"}) as emulator:
+        subprocess.run(
+            [TPUDEPLOY, "apply", PROFILE, "-auto-approve", "--wait", "accepted"],
+            cwd=work,
+            env=_environment(emulator.environment),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+
+
+def _first_byte(work: Path) -> Callable[[], float]:
+    """From the start of `plan` to the first byte that a cloud would get. The answer never comes."""
+
+    def once() -> float:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            host = f"127.0.0.1:{listener.getsockname()[1]}"
+            began = time.perf_counter()
+            with subprocess.Popen(
+                [TPUDEPLOY, "plan", PROFILE],
+                cwd=work,
+                env=_environment({"TPU_EMULATOR_HOST": host}),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            ) as child:
+                listener.settimeout(30)
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1)
+                    elapsed = time.perf_counter() - began
+                    child.kill()
+            return elapsed
+
+    return once
+
+
+def _environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Bytecode is kept, as it is where people install."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | dict(more or {})
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 11)

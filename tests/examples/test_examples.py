@@ -1,0 +1,82 @@
+"""Every example, as its header says to run it, on an emulator of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+RUNNABLE = {
+    "01-command-line": "run.sh",
+    "02-library": "pipeline.py",
+    "03-own-zones": "run.sh",
+    "04-failure-drill": "run.sh",
+}
+
+
+def run(*argv: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """As a person would: real processes, real time, the tools of this environment first on PATH."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TPU", "GOOGLE_CLOUD"))} | {"PATH": path}
+    return subprocess.run(argv, cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, check=False)
+
+
+def header_command(script: Path) -> list[str]:
+    """The line of the header that starts the example."""
+    lines = (line.strip("# \n") for line in script.read_text(encoding="utf-8").splitlines())
+    return shlex.split(next(line for line in lines if line.startswith("tpudeploy emulator run")))
+
+
+def test_no_example_is_left_out() -> None:
+    assert sorted(RUNNABLE) == EXAMPLES
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "01-command-line"])
+def test_an_example_runs_as_its_header_says(name: str) -> None:
+    done = run(*header_command(ROOT / "examples" / name / RUNNABLE[name]))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_demo_shows_every_step_and_leaves_nothing_running() -> None:
+    done = run("examples/demo.sh")
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told
+    assert "Serving at http://" in done.stderr
+    assert "This is the tpudeploy emulator" in done.stdout
+    assert "completion tokens" in done.stderr
+    assert "On the emulator: no chip is held" in done.stdout
+    assert "gemma4-e2b[0]  not deployed" in done.stdout
+    assert told.rstrip().endswith("Each step worked, and nothing is left running.")
+
+
+@pytest.mark.parametrize("step", ["query", "status", "destroy"])
+def test_the_demo_fails_where_a_step_does(step: str, tmp_path: Path) -> None:
+    """A `tpudeploy` that answers everything with success and silence, but for one step."""
+    pretender = tmp_path / "tpudeploy"
+    pretender.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        '  emulator) shift 3; TPU_EMULATOR_HOST=nowhere exec "$@";;\n'
+        f"  {step}) exit 1;;\n"
+        "  query) echo an answer;;\n"
+        '  status) test -e destroyed && echo "not deployed" || echo serving;;\n'
+        "  destroy) touch destroyed;;\n"
+        "esac\n"
+    )
+    pretender.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["examples/demo.sh"], cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert done.returncode != 0
+
+
+def test_an_example_refuses_to_run_against_a_real_cloud() -> None:
+    for script in (ROOT / "examples").glob("*/run.sh"):
+        done = run(str(script))
+        assert done.returncode != 0
+        assert "emulator run" in done.stderr or "how to run it" in done.stderr

@@ -1,0 +1,66 @@
+"""The floors would be noticed: each contract catches the violation it was written against."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GROUND = "The ground, the tables, the core and the views never touch the world"
+# What is planted where, and which contract must name it.
+VIOLATIONS = [
+    ("adapters/files.py", "import tpudeploy.engine.plan", "Each floor imports only the floors below it"),
+    ("domain/names.py", "import tpudeploy.core.decide", "Each floor imports only the floors below it"),
+    ("core/decide.py", "import time", GROUND),
+    ("views/words.py", "import logging", GROUND),
+    ("domain/plan.py", "import pydantic", "The ground floor is the standard library alone"),
+    ("emulator/nodes.py", "import tpudeploy.core.decide", "The emulator knows the catalogue, not us"),
+    ("engine/plan.py", "import google.auth", "Google's libraries come in by one door"),
+    ("adapters/http_probe.py", "import tenacity", "Retrying lives in one file"),
+]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("floors")
+    shutil.copytree(ROOT / "tpudeploy", folder / "tpudeploy", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def lint(folder: Path) -> tuple[int, str]:
+    linted = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return linted.returncode, linted.stdout + linted.stderr
+
+
+@pytest.mark.parametrize(("file", "line", "contract"), VIOLATIONS)
+def test_a_planted_violation_is_named(copy: Path, file: str, line: str, contract: str) -> None:
+    planted = copy / "tpudeploy" / file
+    before = planted.read_text(encoding="utf-8")
+    planted.write_text(f"{before}\n{line}\n", encoding="utf-8")
+    code, told = lint(copy)
+    planted.write_text(before, encoding="utf-8")
+    module = file.removesuffix(".py").replace("/", ".")
+    assert code != 0, told
+    assert f"{contract} BROKEN" in told
+    assert f"tpudeploy.{module}" in told
+
+
+def test_a_module_outside_every_floor_is_named(copy: Path) -> None:
+    planted = copy / "tpudeploy" / "elsewhere.py"
+    planted.touch()
+    code, told = lint(copy)
+    planted.unlink()
+    assert code != 0, told
+    assert "elsewhere" in told

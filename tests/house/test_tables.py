@@ -1,0 +1,75 @@
+"""Every table is whole: nothing beside it that it does not name, nothing in it that is not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tpudeploy.adapters import assets
+from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.explanations import explanations
+from tpudeploy.cli.main import main
+from tpudeploy.config.rules.table import RULES
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_command_file_is_in_the_table_and_the_other_way_round() -> None:
+    files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "commands").glob("*.py")} - {"__init__"}
+    assert files == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = import_module(f"tpudeploy.cli.commands.{name}")
+    assert command.__doc__
+    assert main([name, "--help"]) == 0
+    assert command.__doc__.split(".")[0].split()[0] in capsys.readouterr().out
+
+
+def test_every_file_of_rules_is_in_their_table() -> None:
+    files = {path.stem for path in (ROOT / "tpudeploy" / "config" / "rules").glob("*.py")}
+    assert files - {"__init__", "table", "look"} == {rule.__module__.rpartition(".")[2] for rule in RULES}
+
+
+def test_every_code_is_explained_and_every_explanation_says_something() -> None:
+    for code, text in explanations().items():
+        assert len(text.splitlines()) >= 2, code
+
+
+def test_every_shipped_profile_is_in_the_list_of_profiles() -> None:
+    told = (ROOT / "profiles" / "README.md").read_text(encoding="utf-8")
+    for name in assets.profiles():
+        assert f"| `{name}` |" in told
+
+
+@pytest.mark.parametrize("name", sorted(assets.profiles()))
+def test_every_shipped_profile_is_valid(name: str) -> None:
+    assert main(["validate", str(ROOT / "profiles" / f"{name}.yaml")]) == 0
+
+
+def test_every_runtime_dependency_has_its_reason_in_architecture() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    told = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for requirement in project["dependencies"]:
+        assert f"| {requirement.partition('>=')[0]} |" in told
+
+
+@pytest.mark.parametrize(
+    ("what", "file"), [("config", ".pre-commit-config.yaml"), ("manifest", ".pre-commit-hooks.yaml")]
+)
+def test_pre_commit_understands_its_files(what: str, file: str) -> None:
+    subprocess.run([sys.executable, "-m", "pre_commit", f"validate-{what}", ROOT / file], check=True)
+
+
+def test_the_hook_for_profiles_is_a_command_of_ours() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    program, command = hook["entry"].split()
+    assert program == "tpudeploy"
+    assert command in COMMANDS

@@ -1,0 +1,101 @@
+"""What is installed: the wheel holds every template and profile, by either way of building it, and works from them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = "tpudeploy/_data/"
+
+
+def build(what: str, source: Path, folder: Path) -> Path:
+    """By the backend itself: nothing is fetched."""
+    code = f"import sys; from hatchling.build import build_{what}; print(build_{what}(sys.argv[1]))"
+    built = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=source, capture_output=True, text=True, check=True
+    )
+    return folder / built.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel_of_sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    with tarfile.open(build("sdist", ROOT, folder)) as packed:
+        packed.extractall(folder, filter="data")
+    (source,) = (path for path in folder.iterdir() if path.is_dir())
+    return build("wheel", source, folder)
+
+
+def tracked() -> Mapping[str, bytes]:
+    """Templates and profiles as git has them listed, with what they hold."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "templates", "profiles"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        pytest.skip("this is no git checkout")
+    return {name: (ROOT / name).read_bytes() for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+
+
+def data_of(wheel: Path) -> Mapping[str, bytes]:
+    with zipfile.ZipFile(wheel) as packed:
+        return {n.removeprefix(DATA): packed.read(n) for n in packed.namelist() if n.startswith(DATA)}
+
+
+def test_the_wheel_holds_every_template_and_profile_and_nothing_else(wheel: Path) -> None:
+    assert data_of(wheel) == tracked()
+
+
+def test_a_wheel_of_the_sdist_holds_the_same(wheel: Path, wheel_of_sdist: Path) -> None:
+    assert data_of(wheel_of_sdist) == data_of(wheel)
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(wheel_of_sdist) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+
+
+def test_the_wheel_is_typed_licensed_and_has_the_command(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+        (entry_points,) = (n for n in names if n.endswith("entry_points.txt"))
+        assert "tpudeploy = tpudeploy.cli.main:run" in packed.read(entry_points).decode()
+    assert "tpudeploy/py.typed" in names
+    assert any(n.endswith("licenses/LICENSE") for n in names)
+
+
+@pytest.mark.parametrize("zipped", [False, True], ids=["installed", "zipped"])
+def test_init_and_validate_work_from_the_wheel(wheel: Path, tmp_path: Path, zipped: bool) -> None:  # noqa: FBT001 - a parameter of the table
+    place = wheel
+    if not zipped:
+        place = tmp_path / "site"
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(place)
+    work = tmp_path / "work"
+    work.mkdir()
+    for arguments in (["init"], ["validate", "gemma4-e2b-v6e1.yaml"]):
+        code = f"import sys; sys.path.insert(0, {str(place)!r}); from tpudeploy.cli.main import run; run()"
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=work,
+            env=os.environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert (work / "gemma4-e2b-v6e1.yaml").read_bytes() == (ROOT / "profiles" / "gemma4-e2b-v6e1.yaml").read_bytes()
+    assert "gemma4-e2b: valid" in done.stdout

@@ -1,0 +1,65 @@
+"""How a family reads a Hugging Face config.json: fields of a known type, or the reason why it cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tpudeploy.domain.model import NotCovered
+
+Config = Mapping[str, Any]
+
+_ABSENT: Any = object()
+
+# Fields that say the cache or the weights are of a kind that the arithmetic does not know.
+_FOREIGN = {
+    "kv_lora_rank": "it caches latent attention (MLA)",
+    "quantization_config": "the checkpoint is quantised",
+    "compression_config": "the checkpoint is quantised",
+    "mamba_d_state": "it mixes attention with state-space layers",
+    "linear_num_key_heads": "it mixes attention with linear attention",
+    "num_nextn_predict_layers": "it carries layers for multi-token prediction",
+}
+
+
+def refuse_foreign(config: Config) -> None:
+    """Raise NotCovered for what no family here covers, in the config or its text part."""
+    for tree in (config, text(config)):
+        for name, why in _FOREIGN.items():
+            if tree.get(name):
+                raise NotCovered(f"{why} (`{name}`)")
+
+
+def text(config: Config) -> Config:
+    """The part that describes the language model: multimodal configs nest it."""
+    nested = config.get("text_config")
+    return nested if isinstance(nested, Mapping) else config
+
+
+def whole(config: Config, name: str, default: int = _ABSENT) -> int:
+    """A whole number above zero, or `default` where it is absent or null."""
+    value = config.get(name)
+    if value is None and default is not _ABSENT:
+        return default
+    if type(value) is not int or not 0 < value <= 2**40:
+        found = "is absent" if value is None else f"is {value!r}"
+        raise NotCovered(f"its config needs `{name}` as a whole number above zero; it {found}")
+    return value
+
+
+def counted(config: Config, name: str) -> int:
+    """A whole number that may be zero, which is what absence means."""
+    return 0 if config.get(name) in (None, 0) else whole(config, name)
+
+
+def layer_kinds(config: Config, known: Iterable[str], *, layers: int) -> tuple[str, ...] | None:
+    """`layer_types`, one a layer, or None where the config has none."""
+    kinds = config.get("layer_types")
+    if kinds is None:
+        return None
+    if not isinstance(kinds, list | tuple) or len(kinds) != layers:
+        raise NotCovered(f"its `layer_types` should name {layers} layers")
+    foreign = sorted({str(kind) for kind in kinds} - set(known))
+    if foreign:
+        raise NotCovered(f"it has layers of the kind `{foreign[0]}`")
+    return tuple(kinds)

@@ -1,0 +1,8 @@
+"""Sizing: what a chip holds, what that serves, and how long it takes to start. Pure arithmetic, sources at each line."""
+
+from __future__ import annotations
+
+from tpudeploy.core.sizing.budget import budget
+from tpudeploy.core.sizing.profile import size
+
+__all__ = ["budget", "size"]
