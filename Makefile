@@ -40,7 +40,7 @@ clean:
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; PYTHON=/path/to/python make ... names one." >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 
 .venv/installed: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable .

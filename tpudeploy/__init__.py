@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.wait import Wait
-    from tpudeploy.workspace import Profile, Workspace
+    from tpudeploy.workspace import Profile, Workspace, size
 
-__all__ = ["Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events"]
+__all__ = ["Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events", "size"]
 
 # Where each is kept: a module, and a name in it; None is the module itself.
 _HOMES = {
@@ -23,6 +23,7 @@ _HOMES = {
     "Workspace": ("tpudeploy.workspace", "Workspace"),
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),
+    "size": ("tpudeploy.workspace", "size"),
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.domain import events
+    from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
@@ -57,6 +58,20 @@ class Profile(config.Profile):
             environment=os.environ if environment is None else environment,
         )
         return cls(spec=parsed.spec, origins=parsed.origins, warnings=parsed.warnings)
+
+
+def size(profile: config.Profile) -> HbmBudget | Unsized:
+    """What the profile's chips would hold, or why nobody can say. Raise `errors.ConfigError` for `model.config`."""
+    from tpudeploy.core import sizing
+
+    return sizing.size(profile.spec, config_json=_config_json(profile))
+
+
+def sized(profile: config.Profile) -> Deployment:
+    """The deployment without its startup script and its project: for `size`, which is asked often."""
+    from tpudeploy.core.resolve import without_script
+
+    return without_script(profile, project=None, config_json=_config_json(profile))
 
 
 class Workspace:
@@ -114,7 +129,7 @@ class Workspace:
 
         known = profile.spec.placement.project or self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
         project = known if known or offline else self.connection.project()
-        return resolve(profile, assets.templates(), project=project)
+        return resolve(profile, assets.templates(), project=project, config_json=_config_json(profile))
 
     def plan(
         self,
@@ -239,6 +254,26 @@ class Workspace:
 
 def _silent(_: events.Event) -> None:
     """Nobody listens."""
+
+
+def _config_json(profile: config.Profile) -> str | None:
+    """The text of `model.config`, which is relative to the file that names it."""
+    from tpudeploy.adapters.files import FileReader
+    from tpudeploy.config import codes
+    from tpudeploy.config.reader import Unreadable
+    from tpudeploy.domain.diagnostics import Diagnostic
+
+    written = profile.spec.model.config
+    if written is None:
+        return None
+    reader, at = FileReader(), profile.origins["model.config"]
+    path = reader.resolve(at.file, written)
+    try:
+        return reader.read(path).decode("utf-8", "replace")
+    except Unreadable as cause:
+        message = f"{path} {cause}"
+        found = Diagnostic(code=codes.UNREADABLE, message=message, path="model.config", location=at, hint=cause.hint)
+        raise ConfigError(message, hint=cause.hint, diagnostics=[found]) from cause
 
 
 def _settings(given: Mapping[str, object] | Sequence[str]) -> list[str]:

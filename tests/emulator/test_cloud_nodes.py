@@ -8,7 +8,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from emulator.cloud_world import ZONE, World, finished, refused, world
+from emulator.cloud_world import ZONE, World, finished, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -107,13 +107,17 @@ def test_a_simulated_node_says_how_far_its_boot_has_come() -> None:
         assert "emulator" in report(w)["answer"]
 
 
-def test_a_new_spec_in_the_metadata_restarts_the_server_alone() -> None:
-    with world(boot={"boot_seconds": 100}) as w:
+def test_a_new_spec_in_the_metadata_waits_for_the_next_boot() -> None:
+    with world(boot={"boot_seconds": 100}, timings={"reset": 200}) as w:
         grown(w, node={"metadata": {"tpudeploy-spec": "old"}})
         w.clock.sleep(100)
         assert report(w) == {"phase": "serving", "detail": "", "spec": "old", "answer": report(w)["answer"]}
         patch(w, "metadata", {"metadata": {"tpudeploy-spec": "new"}})
-        assert (report(w)["phase"], report(w)["spec"]) == ("starting", "new")
+        w.clock.sleep(100)
+        assert (report(w)["phase"], report(w)["spec"]) == ("serving", "old")
+        w.alpha.projects().locations().queuedResources().reset(name=qr(), body={}).execute()
+        w.clock.sleep(200)
+        assert (report(w)["phase"], report(w)["spec"]) == ("booted", "new")
         w.clock.sleep(100)
         assert report(w)["phase"] == "serving"
 

@@ -16,6 +16,7 @@ from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.explanations import explanations
 from tpudeploy.cli.main import main
 from tpudeploy.config.rules.table import RULES
+from tpudeploy.core.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +36,8 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 
 def test_every_file_of_rules_is_in_their_table() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "config" / "rules").glob("*.py")}
-    assert files - {"__init__", "table", "look"} == {rule.__module__.rpartition(".")[2] for rule in RULES}
+    modules = {rule.__module__ for rule in RULES}
+    assert {f"tpudeploy.config.rules.{name}" for name in files - {"__init__", "table", "look"}} <= modules
 
 
 def test_every_code_is_explained_and_every_explanation_says_something() -> None:
@@ -73,3 +75,8 @@ def test_the_hook_for_profiles_is_a_command_of_ours() -> None:
     program, command = hook["entry"].split()
     assert program == "tpudeploy"
     assert command in COMMANDS
+
+
+def test_every_file_of_checks_is_in_their_table() -> None:
+    files = {path.stem for path in (ROOT / "tpudeploy" / "core" / "checks").glob("*.py")} - {"__init__"}
+    assert files == {check.find.__module__.rpartition(".")[2] for check in CHECKS}

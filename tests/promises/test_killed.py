@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from trial import Fuse, Trial, trial
+from promises.trial import Fuse, Trial, trial
 
 HOUR = 3600.0
 SAMPLES = 4
@@ -35,7 +35,7 @@ STORIES: Mapping[str, Story] = {
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", STORIES)
-def test_killed_before_any_effect_a_rerun_converges_and_destroy_leaves_nothing(name: str, whole: bool):
+def test_killed_before_any_effect_a_rerun_converges_and_destroy_leaves_nothing(name: str, whole: bool) -> None:
     story = STORIES[name]
     instants = list(_instants(story))
     chosen = instants if whole else Random(name).sample(instants, SAMPLES)

@@ -111,11 +111,29 @@ class MortalWorkspace(Workspace):
 
 
 @dataclass
+class Watch:
+    """The tool's clock: the world's time, by as much `ahead` as it is wrong."""
+
+    world: VirtualClock
+    ahead: float = 0.0
+
+    def now(self) -> float:
+        return self.world.now() + self.ahead
+
+    def sleep(self, seconds: float) -> None:
+        self.world.sleep(seconds)
+
+    def stop(self) -> None:
+        self.world.stop()
+
+
+@dataclass
 class Trial:
     """One folder, one cloud, one clock. Every act ends with its report, an error of ours, or a kill."""
 
     folder: Path
     clock: VirtualClock
+    watch: Watch
     emulator: Emulator
     wanted: dict[str, Any] = field(default_factory=lambda: dict(DEFAULTS))
     history: list[str] = field(default_factory=list)
@@ -132,7 +150,7 @@ class Trial:
 
     def plan(self) -> Plan:
         with self._workspace(Fuse()) as workspace:
-            return workspace.plan([self._profile()])
+            return workspace.plan([self.profile()])
 
     def until_done(self, act: Callable[[], Report | None]) -> None:
         """Run again, as a person would, until it says that it is done."""
@@ -172,7 +190,7 @@ class Trial:
         began = len(self.emulator.requests)
         try:
             with self._workspace(fuse) as workspace:
-                self._plan = workspace.plan([self._profile()], destroy=destroy)
+                self._plan = workspace.plan([self.profile()], destroy=destroy)
                 attempts = () if self.state is None else self.state.attempts
                 self._leaving = {a.name for a in attempts if a.releasing_at is not None}
                 self.history.append(f"plan {[(c.address, c.action.value) for c in self._plan.changes]}")
@@ -189,14 +207,14 @@ class Trial:
         self.history.append(f"report {report.error!r}")
         return report
 
-    def _profile(self) -> Any:
+    def profile(self) -> Any:
         path = self.folder / "gemma.yaml"
         path.write_text(PROFILE.format(**self.wanted), encoding="utf-8")
         return Profile.load(path)
 
     @contextmanager
     def _workspace(self, fuse: Fuse) -> Iterator[MortalWorkspace]:
-        with MortalWorkspace(self.folder, clock=self.clock) as workspace:
+        with MortalWorkspace(self.folder, clock=self.watch) as workspace:
             workspace.fuse, workspace.before, workspace.after = fuse, self._before, self._check
             yield workspace
 
@@ -233,7 +251,9 @@ class Trial:
         live = {name: cloud for zone in self.emulator.live().values() for name, cloud in zone.items()}
         assert live.keys() <= known.keys(), ("asked for and forgotten", live, known, self.history)
         kept = [known[n] for n in live if live[n] not in _ENDING and known[n][1].releasing_at is None]
-        per = Counter((replica, attempt.spec["tpu.type"], attempt.spec["placement.zones"][0]) for replica, attempt in kept)  # type: ignore[index]  # a list of zones
+        per = Counter(
+            (replica, attempt.spec["tpu.type"], attempt.spec["placement.zones"][0]) for replica, attempt in kept
+        )  # type: ignore[index]  # a list of zones
         assert all(count == 1 for count in per.values()), ("two slices for one replica", kept, self.history)
 
     def _check_shown(self, began: int) -> None:
@@ -252,7 +272,7 @@ def trial(trouble: Iterable[Mapping[str, Any]] = (), **scenario: Any) -> Iterato
     settings = {"nodes": "simulated", "boot": {"boot_seconds": 60}, "trouble": list(trouble), **scenario}
     with TemporaryDirectory() as folder, running(clock=clock, scenario=settings) as emulator:
         with patch.dict("os.environ", {"TPU_EMULATOR_HOST": emulator.host, "GOOGLE_CLOUD_PROJECT": "emulated"}):
-            yield Trial(folder=Path(folder), clock=clock, emulator=emulator)
+            yield Trial(folder=Path(folder), clock=clock, watch=Watch(clock), emulator=emulator)
 
 
 def _parsed(name: str) -> SliceName:

@@ -1,4 +1,4 @@
-"""The yes of a person at a terminal: real processes, real time, an emulated cloud in a hurry."""
+"""A person at a terminal, who says yes or stops it: real processes, real time, an emulated cloud in a hurry."""
 
 from __future__ import annotations
 
@@ -72,3 +72,19 @@ def test_a_world_that_changes_while_the_question_stands_makes_the_plan_stale(clo
         cloud.preempt(name)
         assert somebody.types("yes\n").stays_to_the_end() == 11
         assert "The plan for gemma no longer holds" in somebody.read
+
+
+def test_ctrl_c_in_the_middle_is_saved_and_the_next_run_goes_on_without_asking(cloud: Emulator, folder: Path) -> None:
+    cloud.script({"fault": "timings", "waiting": 3.0})
+    hasty = {**cloud.environment, **HASTE}
+    with person("apply", "-auto-approve", "gemma.yaml", folder=folder, environment=hasty) as somebody:
+        somebody.waits_for("In the queue of us-east5-a")
+        assert somebody.types(INTERRUPT).stays_to_the_end() == 130
+        assert "What was begun is saved." in somebody.read
+        assert "Traceback" not in somebody.read
+    before = {name for zone in cloud.live().values() for name in zone}
+    assert len(before) == 1
+    with person("apply", "gemma.yaml", folder=folder, environment=hasty) as somebody:
+        assert somebody.stays_to_the_end() == 0
+        assert PROMPT not in somebody.read
+    assert {name for zone in cloud.live().values() for name in zone} == before

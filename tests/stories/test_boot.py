@@ -233,3 +233,16 @@ def _delete_behind_our_back(at: Desk, name: str) -> None:
         connection.close()
     at.clock.sleep(120)
     assert not at.slices
+
+
+def test_a_second_failure_after_a_correction_is_told_at_once(desk: Open) -> None:
+    at = desk(nodes="real", boot={"crash": "ValueError: still wrong"}, timings={"reset": 5})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 1
+    at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 8192"))
+    began = at.clock.now()
+    again = at.run("apply", "-auto-approve", profile)
+    assert again.code == 1
+    assert "ValueError: still wrong" in again.err
+    assert at.clock.now() - began < 60
+    assert len(at.slices) == 1

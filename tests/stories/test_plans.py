@@ -37,10 +37,33 @@ def test_without_a_terminal_and_without_auto_approve_nothing_happens(desk: Open,
     assert (dict(at.slices), at.asked()) == (before, asked)
 
 
-def test_auto_approve_has_a_twin_in_the_environment(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = desk()
+def test_options_have_twins_in_the_environment(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever"}])
     monkeypatch.setenv("TPUDEPLOY_AUTO_APPROVE", "1")
-    assert at.run("apply", at.write()).code == 0
+    monkeypatch.setenv("TPUDEPLOY_TIMEOUT", "10m")
+    began = at.clock.now()
+    assert at.run("apply", at.write()).code == 12
+    assert 600 <= at.clock.now() - began < 700
+    assert at.run("apply", "gemma.yaml", "-timeout", "20m").code == 12
+    assert 1800 <= at.clock.now() - began < 1900  # the option wins
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("TPUDEPLOY_TIMEOUT", "soon", "`soon` is no duration"),
+        ("TPUDEPLOY_WAIT", "forever", "`forever` is none of accepted, granted, serving"),
+    ],
+)
+def test_a_twin_that_makes_no_sense_is_told_like_the_option(
+    desk: Open, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
+) -> None:
+    at = desk()
+    monkeypatch.setenv(variable, value)
+    told = at.run("apply", "-auto-approve", at.write())
+    assert told.code == 1
+    assert words in told.err
+    assert "Traceback" not in told.all
 
 
 PROTECTED = PROFILE + "lifecycle:\n  prevent_destroy: true\n"
@@ -221,3 +244,35 @@ def test_a_holder_that_was_killed_holds_nothing(desk: Open) -> None:
         process.kill()
         process.wait()
     assert at.run("apply", "-auto-approve", profile).code == 0
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("status",)])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("{", "is not a state that we can read"), ('{"format": "tpudeploy.state/9"}', "this tpudeploy reads")],
+)
+def test_a_state_that_cannot_be_read_stops_everything_and_is_left_alone(
+    desk: Open, command: tuple[str, ...], content: str, words: str
+) -> None:
+    at = desk()
+    profile = _deployed(at)
+    path = at.folder / ".tpudeploy" / "state" / "gemma.json"
+    path.write_text(content, encoding="utf-8")
+    before = dict(at.slices)
+    told = at.run(*command, profile)
+    assert told.code == 1
+    assert words in told.err
+    assert "Traceback" not in told.all
+    assert path.read_text(encoding="utf-8") == content
+    assert dict(at.slices) == before
+
+
+def test_a_cloud_that_is_silent_ends_a_plan_soon_and_clearly(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.emulator.script({"fault": "unavailable", "method": "queuedResources.get"})
+    began = at.clock.now()
+    told = at.run("plan", profile)
+    assert told.code == 1
+    assert "The service is currently unavailable" in told.err
+    assert at.clock.now() - began < 60

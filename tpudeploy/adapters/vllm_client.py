@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -55,10 +56,15 @@ class VllmClient:
 
     def models(self) -> tuple[str, ...]:
         """Raise `NoAnswer` or `BadAnswer` (401: a key is wanted)."""
-        return tuple(str(m["id"]) for m in self._json("GET", "/v1/models")["data"])
+        with _expected():
+            return tuple(str(m["id"]) for m in self._json("GET", "/v1/models")["data"])
 
     def complete(self, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion:
         """A chat completion; a plain one where the model has no chat template. `now` gives seconds."""
+        with _expected():
+            return self._complete(model, prompt, max_tokens, now)
+
+    def _complete(self, model: str, prompt: str, max_tokens: int, now: Any) -> Completion:
         chat = {"model": model, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens}
         try:
             return self._stream("/v1/chat/completions", chat, now)
@@ -139,6 +145,15 @@ class VllmClient:
             headers["Authorization"] = f"Bearer {self._api_key}"
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         return connection.getresponse()
+
+
+@contextmanager
+def _expected() -> Iterator[None]:
+    """Whoever answers there may be no vLLM: what is not in the form of its API is an answer too."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as cause:
+        raise BadAnswer(HTTPStatus.OK, "not what vLLM would say") from cause
 
 
 def _bad(response: http.client.HTTPResponse) -> BadAnswer:

@@ -33,7 +33,7 @@ def carry_out(
     if not given.json:
         terminal.data(view.plan(plan, terminal.paint))
     if plan.diagnostics:
-        terminal.talk("\n" + excerpt.diagnostics(plan.diagnostics, terminal.paint))
+        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
     if errors_in(plan.diagnostics):
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and not given.auto_approve:
@@ -41,6 +41,7 @@ def carry_out(
     emit = teller(terminal, as_json=given.json)
     report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout)
     if report.error is not None:
+        terminal.talk("")
         for error in _distinct(report):
             tell_error(terminal, error)
         return report.error.exit_code
@@ -64,9 +65,10 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
         return exits.SUCCESS
     terminal = context.terminal
     added = report.count(Action.CREATE, Action.REPLACE)
-    changed = report.count(Action.UPDATE, Action.RESTART)
     gone = report.count(Action.DESTROY, Action.REPLACE)
-    done = f"\nDone! Resources: {added} added, {changed} changed, {gone} destroyed."
+    restarted = report.count(Action.RESTART)
+    also = f", {restarted} restarted" if restarted else ""
+    done = f"\nDone! Resources: {added} added, {report.count(Action.UPDATE)} changed{also}, {gone} destroyed."
     terminal.data(terminal.paint.green(done))
     if report.endpoints:
         terminal.data("\nOutputs:\n")

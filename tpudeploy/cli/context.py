@@ -51,19 +51,24 @@ class Context:
             file = b""
         return settings({}, os.environ, file)
 
-    def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
-        """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""
+    def read(self, path: str, options: argparse.Namespace) -> Profile:
+        """One profile, overlays and settings laid over it. Raise `errors.ConfigError` with every problem."""
         # No plugin has business in our parser, and the search for one reads the metadata of every installed package.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        from tpudeploy.workspace import Profile
+
+        return Profile.load(self.folder / path, overlays=options.overlays, set=options.sets)
+
+    def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
+        """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""
         from tpudeploy.domain.errors import ProfileInvalid
         from tpudeploy.views.excerpt import diagnostics
-        from tpudeploy.workspace import Profile
 
         good: list[Profile] = []
         bad: list[Diagnostic] = []
         for path in paths:
             try:
-                good.append(Profile.load(self.folder / path, overlays=options.overlays, set=options.sets))
+                good.append(self.read(path, options))
             except ProfileInvalid as invalid:
                 bad.extend(invalid.diagnostics)
         if bad:

@@ -18,7 +18,9 @@ def option(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) 
     """An option with a value: `--timeout 2h`, or TPUDEPLOY_TIMEOUT=2h."""
     written = _environment(name)
     if written:
-        more["default"] = more["type"](written) if "type" in more else written
+        more["default"] = written  # as text: argparse reads it as it reads the option
+        if written not in more.get("choices", (written,)):
+            parser.error(f"{_twin(name)}: `{written}` is none of {', '.join(more['choices'])}")
     parser.add_argument(f"--{name}", help=help_, **more)
 
 
@@ -61,4 +63,8 @@ def duration(text: str) -> float:
 
 
 def _environment(name: str) -> str:
-    return os.environ.get(f"TPUDEPLOY_{name.replace('-', '_').upper()}", "")
+    return os.environ.get(_twin(name), "")
+
+
+def _twin(name: str) -> str:
+    return f"TPUDEPLOY_{name.replace('-', '_').upper()}"

@@ -10,8 +10,6 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping
 
-from jinja2 import DictLoader, Environment, StrictUndefined
-
 from tpudeploy.core import serving
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Container, Deployment, SecretRef
@@ -27,6 +25,8 @@ def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: s
 
     Raise `errors.ConfigError` where Google or Linux would refuse its size.
     """
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
     environment = Environment(
         loader=DictLoader(templates),
         undefined=StrictUndefined,

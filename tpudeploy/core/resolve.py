@@ -9,10 +9,12 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.config.profile import Profile
+from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.core import arguments
 from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.render import startup_script
+from tpudeploy.core.sizing import size
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import (
     Candidate,
@@ -31,18 +33,26 @@ from tpudeploy.domain.names import Zone
 _GIB = 1024**3
 # Room for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
 _BOOT_DISK_GIB = 200
-_VALID_UNTIL = 2 * 3600.0
+_VALID_UNTIL = Duration.parse("2h")
 _PORT = 8000
 # Where the hub's cache and the compiled graphs are kept, on the machine and (vLLM's own places) in the container.
 _HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
 _GRAPHS = ("/var/lib/tpudeploy/xla", "/root/.cache/vllm/xla_cache")
 
 
-def resolve(profile: Profile, templates: Mapping[str, str], *, project: str | None) -> Deployment:
-    """What must be true. `project` is the fallback where the profile names none.
+def resolve(
+    profile: Profile, templates: Mapping[str, str], *, project: str | None, config_json: str | None = None
+) -> Deployment:
+    """What must be true. `project` is the fallback where the profile names none; `config_json` is model.config's text.
 
     Raise `errors.ConfigError` where the startup script would be larger than Google takes.
     """
+    known = without_script(profile, project=project, config_json=config_json)
+    return replace(known, startup_script=startup_script(known, templates, server_print(known.attributes)))
+
+
+def without_script(profile: Profile, *, project: str | None, config_json: str | None) -> Deployment:
+    """The same but for its startup script: enough to be sized and checked, and sooner."""
     spec = profile.spec
     kind = catalog.accelerator_type(spec.tpu.type)
     if kind is None:
@@ -60,7 +70,7 @@ def resolve(profile: Profile, templates: Mapping[str, str], *, project: str | No
         candidates=tuple(_candidates(spec.placement, generation)),
         reservation=spec.placement.reservation,
         max_run_seconds=_seconds(spec.placement.max_run_duration),
-        valid_until_seconds=_seconds(spec.placement.valid_until) or _VALID_UNTIL,
+        valid_until_seconds=float(spec.placement.valid_until or _VALID_UNTIL),
         network=Network(
             network=spec.placement.network.network,
             subnetwork=spec.placement.network.subnetwork,
@@ -81,9 +91,9 @@ def resolve(profile: Profile, templates: Mapping[str, str], *, project: str | No
         startup_script="",
         attributes={},
         origins=profile.origins,
+        budget=size(spec, config_json=config_json),
     )
-    known = replace(deployment, attributes=dict(_attributes(spec, deployment)))
-    return replace(known, startup_script=startup_script(known, templates, server_print(known.attributes)))
+    return replace(deployment, attributes=dict(_attributes(spec, deployment)))
 
 
 def _container(spec: ProfileSpec, kind: AcceleratorType) -> Container:
@@ -136,7 +146,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment) -> Iterator[tuple[str
     """The resolved profile, flat. `replicas` is counted beside it; `version`, `name`, `extends` say nothing of one."""
     decided: dict[str, Any] = {
         "placement.project": deployment.project,
-        "placement.valid_until": f"{deployment.valid_until_seconds:.0f}s",
+        "placement.valid_until": (spec.placement.valid_until or _VALID_UNTIL).text,
         "serving.container_name": deployment.container.name,
         "serving.tensor_parallel_size": _tensor_parallel(spec.serving, deployment.accelerator),
         "serving.volumes": dict(deployment.container.volumes),

@@ -51,6 +51,12 @@ class Standing:
         return found.metadata.get(SPEC_KEY) == self.wanted
 
     @property
+    def is_updating(self) -> bool:
+        """Whether the node was told a moment ago: a patch takes seconds to show."""
+        told, at = self.attempt.update_asked, self.attempt.update_asked_at
+        return told == self.wanted and self.moment.now - at < self.moment.patience.update_again
+
+    @property
     def is_current(self) -> bool:
         """Whether what runs now is the server we want, and not the one before a restart.
 
@@ -84,8 +90,9 @@ class Standing:
             return ""
         attempt, now, patience = self.attempt, self.moment.now, self.moment.patience
         current = self.report if self.report is not None and self.report.spec in {"", self.wanted} else None
-        # Right after a restart, a failure may still be the word of the boot before.
-        is_fresh = attempt.booted_at is None or now - attempt.booted_at >= patience.restart
+        # Right after a restart into the same server, a failure may still be the word of the boot before.
+        is_other = attempt.booted_before != self.wanted
+        is_fresh = is_other or attempt.booted_at is None or now - attempt.booted_at >= patience.restart
         if current is not None and current.phase is BootPhase.FAILED and is_fresh:
             return current.detail
         if self.seconds_left > 0:
@@ -106,6 +113,8 @@ def serve(standing: Standing) -> Step:
     """The next step for a slice that fits."""
     attempt, replica, name = standing.attempt, standing.replica, standing.attempt.name
     if live_attributes(attempt.spec) != live_attributes(standing.attributes) or not standing.has_current_metadata:
+        if standing.is_updating:
+            return Wait(replica=replica, why="the node takes its metadata")
         return Update(replica=replica, name=name, boot=standing.wanted)
     if standing.must_restart:
         return Restart(replica=replica, name=name, boot=standing.wanted)

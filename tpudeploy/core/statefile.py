@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
@@ -14,6 +15,7 @@ from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State
 
 FORMAT = "tpudeploy.state/1"
+T = TypeVar("T")
 
 
 def dumps(state: State) -> str:
@@ -25,7 +27,7 @@ def loads(text: str, *, source: str) -> State:
     try:
         tree = json.loads(text)
         written = tree.pop("format")
-    except (ValueError, KeyError, AttributeError, TypeError) as cause:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
         raise _unreadable(source, cause) from cause
     if written != FORMAT:
         raise StateTooNew(
@@ -48,15 +50,28 @@ def _unreadable(source: str, cause: Exception) -> StateUnreadable:
 def _state(tree: dict[str, Any]) -> State:
     goal = tree.pop("goal")
     records = tuple(_record(r) for r in tree.pop("records"))
-    return State(goal=Goal(**goal) if goal is not None else None, records=records, **tree)
+    return _checked(State(goal=_checked(Goal(**goal)) if goal is not None else None, records=records, **tree))
 
 
 def _record(tree: Mapping[str, Any]) -> Record:
-    return Record(
-        index=tree["index"],
-        attempts=tuple(Attempt(**_placed(a)) for a in tree["attempts"]),
-        refusals=tuple(Refused(**_placed(r) | {"scope": Scope(r["scope"])}) for r in tree["refusals"]),
+    return _checked(
+        Record(
+            index=tree["index"],
+            attempts=tuple(_checked(Attempt(**_placed(a))) for a in tree["attempts"]),
+            refusals=tuple(_checked(Refused(**_placed(r) | {"scope": Scope(r["scope"])})) for r in tree["refusals"]),
+        )
     )
+
+
+def _checked(thing: T) -> T:
+    """Itself. Raise TypeError where a field is not what its annotation says: JSON would let anything in."""
+    for name, kind in get_type_hints(type(thing)).items():
+        kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+        allowed = tuple(get_origin(k) or k for k in kinds)
+        value = getattr(thing, name)
+        if not isinstance(value, (*allowed, int) if float in allowed else allowed):
+            raise TypeError(f"{name} is {value!r}")
+    return thing
 
 
 def _placed(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,9 +51,17 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsized:
-    """Why there is no budget: the clause after "cannot size this, because". Never an error by itself."""
+    """Why there is no budget: the clause after "cannot size this, because". Never an error by itself.
+
+    `is_impossible`: not for want of knowledge, but because no engine would start like this.
+    """
 
     because: str
+    is_impossible: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """What `tpudeploy size --json` prints where there is no budget; `fits` is null where nobody can tell."""
+        return {"cannot_size_because": self.because, "fits": False if self.is_impossible else None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +115,7 @@ class HbmBudget:
 
     @property
     def fits(self) -> bool:
-        """vLLM sets the null block aside before it checks (v1/core/kv_cache_utils.py, get_kv_cache_configs)."""
+        """The null block is set aside before vLLM checks (v1/core/kv_cache_utils.py, get_kv_cache_configs)."""
         return self.num_blocks >= self.blocks_per_request + 1
 
     def to_dict(self) -> dict[str, object]:

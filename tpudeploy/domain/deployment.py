@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.names import Zone
 
@@ -94,7 +95,8 @@ class Deployment:
     """Everything that must be true. Durations in seconds, sizes in bytes unless a name says otherwise.
 
     `attributes` is the resolved profile, flat: dotted path to JSON value, defaults included. Plans, state and
-    fingerprints speak of these paths. `origins` says where each written path came from; display only.
+    fingerprints speak of these paths. `origins` says where each written path came from; display only. `budget` is what
+    its chips will hold, or why that is not known.
     """
 
     name: str
@@ -117,3 +119,4 @@ class Deployment:
     startup_script: str = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
+    budget: HbmBudget | Unsized = field(default=Unsized(because="nobody asked"), compare=False, repr=False)

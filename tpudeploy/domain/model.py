@@ -46,12 +46,11 @@ class FeedForward:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
-    """Layers with a mixture of experts, each gated and `width` wide. `router_bytes` is the size of a router's weight."""
+    """Layers with a mixture of experts, each gated and `width` wide."""
 
     layers: int
     count: int
     width: int
-    router_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

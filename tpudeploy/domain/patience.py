@@ -17,6 +17,7 @@ class Patience:
     * `provisioning`: v6e takes 2-5 minutes; a spot slice can loop for ever in PROVISIONING (HUNT: 2400-5400 s).
     * `release_again`: a delete during PROVISIONING is accepted and fails later (SPRAY).
     * `faults_at_plan`: the same while a person waits for a plan.
+    * `update_again`: a node that does not show its new metadata for so long is told once more.
     * `refused`: a verdict that stands longer (no quota, no such zone) is not waited for.
     * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
     * `restart_again`: a reboot that shows no effect for so long was lost.
@@ -34,6 +35,7 @@ class Patience:
     fault_first: float = 1.0
     fault_most: float = 30.0
     call_timeout: float = 60.0
+    update_again: float = 60.0
     refused: float = 7200.0
     restart: float = 240.0
     restart_again: float = 600.0

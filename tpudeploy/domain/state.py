@@ -17,8 +17,8 @@ class Attempt:
 
     `spec` is what it was asked to be (see Deployment.attributes). `seen` says that the cloud has shown it once: from
     then on a 404 means gone, before that it may only be late. `booted` is the fingerprint of the server that its
-    last boot was told to run; `boot_asked` is False between writing that down and asking for the reboot.
-    Times are seconds since the epoch.
+    last boot was told to run, `booted_before` the one that a restart ended; `boot_asked` is False between writing
+    that down and asking for the reboot. Times are seconds since the epoch.
     """
 
     name: str
@@ -35,7 +35,10 @@ class Attempt:
     releasing_at: float | None = None
     release_reason: str = ""
     booted_at: float | None = None
+    booted_before: str = ""
     boot_asked: bool = True
+    update_asked: str = ""
+    update_asked_at: float = 0.0
     served: bool = False
 
     @property

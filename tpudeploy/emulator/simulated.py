@@ -26,7 +26,6 @@ class Simulated:
         self._behaviour = behaviour
         self._booted_at: float | None = None
         self._spec = ""
-        self._spec_since = 0.0
         self._server: Server | None = None
 
     @property
@@ -47,14 +46,15 @@ class Simulated:
         return {f"tpudeploy/{key}": value for key, value in report.items()}
 
     def boot(self) -> None:
-        self._booted_at = self._facts.clock.now()
+        self.reboot()
         if self._behaviour.reachable:
             port = 0 if self.address == "127.0.0.1" else _PORT
             self._server = Server(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
 
     def reboot(self) -> None:
+        """Metadata is read at boot alone: a new spec waits there until then."""
         self._booted_at = self._facts.clock.now()
-        self._spec = ""
+        self._spec = self._facts.metadata().get("tpudeploy-spec", "")
 
     def stop(self) -> None:
         self._booted_at = None
@@ -73,19 +73,11 @@ class Simulated:
         return answer(method, target, body, serves=serves)
 
     def _phase(self) -> tuple[str, str]:
-        """A new spec in the metadata restarts the server, not the machine."""
         assert self._booted_at is not None
-        now = self._facts.clock.now()
-        spec = self._facts.metadata().get("tpudeploy-spec", "")
-        if spec != self._spec:
-            self._spec_since = now if self._spec else self._booted_at
-            self._spec = spec
-        restarted = self._spec_since > self._booted_at
         share = 1.0
         if self._behaviour.boot_seconds:
-            share = (now - max(self._booted_at, self._spec_since)) / self._behaviour.boot_seconds
-        reached = [name for name, begins in _PHASES if begins <= share or (restarted and begins < 1.0)]
-        return self._outcome(reached[-1])
+            share = (self._facts.clock.now() - self._booted_at) / self._behaviour.boot_seconds
+        return self._outcome([name for name, begins in _PHASES if begins <= share][-1])
 
     def _outcome(self, phase: str) -> tuple[str, str]:
         if phase != "serving":

@@ -114,9 +114,10 @@ class Hands:
         )
         live = live_attributes(wanted(deployment, attempt))
         spec = {p: v for p, v in attempt.spec.items() if p not in live_attributes(attempt.spec)} | live
-        self._put(what.replica, replace(attempt, spec=spec))
+        now = self._world.clock.now()
+        self._put(what.replica, replace(attempt, spec=spec, update_asked=what.boot, update_asked_at=now))
         where = address(deployment.name, what.replica)
-        self._tell(events.Updated(at=self._world.clock.now(), address=where, name=what.name, what="node"))
+        self._tell(events.Updated(at=now, address=where, name=what.name, what="node"))
 
     def _restart(self, what: step.Restart) -> None:
         attempt = replace(

@@ -155,8 +155,9 @@ def _restarting(goal: Goal, state: State) -> State:
     names = {c.slice_name for c in goal.changes if c.action is Action.RESTART}
     for record in state.records:
         for attempt in record.attempts:
-            if attempt.name in names:
-                state = state.with_record(state.record(record.index).with_attempt(replace(attempt, boot_asked=False)))
+            if goal.deployment and attempt.name in names and attempt.booted == server_wanted(goal.deployment, attempt):
+                anew = replace(attempt, boot_asked=False, booted_before=attempt.booted)
+                state = state.with_record(state.record(record.index).with_attempt(anew))
     return state
 
 

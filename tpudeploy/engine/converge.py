@@ -101,7 +101,7 @@ def _check(goal: Goal, steps: tuple[Step, ...]) -> None:
 
 
 def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
-    """Whether each replica has come so far with a slice as it is wanted now; one that is to be replaced says nothing."""
+    """Whether each replica has come so far with a slice as it is wanted now: one to be replaced says nothing."""
     deployment = goal.deployment
     if deployment is None or until is wait.Wait.SERVING:
         return False

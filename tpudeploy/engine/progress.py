@@ -46,7 +46,10 @@ class Progress:
         phase, detail = _phase(attempt, observed)
         if not phase or self._said.get(attempt.name) == (phase, detail):
             return
+        is_news = attempt.name in self._said or not attempt.served
         self._said[attempt.name] = (phase, detail)
+        if not is_news:
+            return  # it served before this run began
         self.quiet = 0
         self._silences = _silences()
         self._next_line = observed.at + next(self._silences)
@@ -65,8 +68,8 @@ class Progress:
 
 def _phase(attempt: Attempt, observed: Observed) -> tuple[str, str]:
     found = observed.slices.get(attempt.name)
-    if found is None:
-        return "", ""
+    if found is None or found.phase is Phase.REFUSED:
+        return "", ""  # of a refusal more is known than a phase: events.NotGranted
     report = observed.reports.get(attempt.name)
     if found.phase is Phase.UP and report is not None:
         return report.phase, report.detail

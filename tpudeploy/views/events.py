@@ -35,7 +35,6 @@ _PLACES: Mapping[str, str] = {
     Phase.LEAVING: "Leaving",
     Phase.HUSK: "Dead in",
     Phase.LOST: "Lost in",
-    Phase.REFUSED: "Refused in",
 }
 
 
@@ -53,7 +52,7 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             seconds = event.blocked_seconds
             again = f"; not asked there again for {words.duration(seconds)}" if seconds else ""
             where = f"{event.zone}, {event.provisioning} ({event.kind})"
-            return f"{paint.yellow('Refused')} in {where}: {event.message}{again}"
+            return f"{paint.yellow('Refused')} in {where}{again}\n  {event.message}"
         case events.PhaseChanged():
             return f"{_phase(event)} [{words.duration(event.elapsed)} elapsed]"
         case events.Waiting():

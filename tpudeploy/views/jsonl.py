@@ -1,4 +1,4 @@
-"""An event as one JSON line: `{"v": 1, "type": …, "message": the human line, …facts}`."""
+"""An event as one JSON line: `{"v": 1, "type": …, "line": what a person reads, …facts}`."""
 
 from __future__ import annotations
 
@@ -15,5 +15,6 @@ VERSION = 1
 
 def line(event: Event) -> str:
     kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-    message = events.line(event, Paint())
-    return json.dumps({"v": VERSION, "type": kind, "message": message, **asdict(event)}, ensure_ascii=False)
+    return json.dumps(
+        {"v": VERSION, "type": kind, "line": events.line(event, Paint()), **asdict(event)}, ensure_ascii=False
+    )

@@ -104,8 +104,13 @@ def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
         return f"      {paint.green('+')} {name} = {words.value(field.after)}{place}"
     if change.action is Action.DESTROY:
         return f"      {paint.red('-')} {name} = {words.value(field.before)}"
-    why = _why(field, change, paint)
-    return f"      {paint.yellow('~')} {name} = {words.value(field.before)} -> {words.value(field.after)}{why}{place}"
+    after = words.value(field.after)
+    if field.before is None:
+        mark, values = paint.green("+"), after
+    else:
+        mark = paint.yellow("~") if field.after is not None else paint.red("-")
+        values = f"{words.value(field.before)} -> {after}"
+    return f"      {mark} {name} = {values}{_why(field, change, paint)}{place}"
 
 
 def _why(field: FieldChange, change: Change, paint: Paint) -> str:
@@ -125,7 +130,7 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
     elif change.action is Action.REPLACE and before is not None and after is not None:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)} at list price")
     elif change.action is Action.DESTROY and before is not None:
-        yield paint.dim(f"        # about {words.hourly(before)} at list price ends")
+        yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
 
 
 def _coloured(mark: str, paint: Paint) -> str:

@@ -10,7 +10,10 @@ from tpudeploy.domain import errors
 
 
 def read(connection: Connection, project: str, secret: str) -> str:
-    """The secret's value. Raise `errors.Denied` where it is absent or not ours to read, `errors.Fault` on a fault."""
+    """The secret's value, as the machine's shell reads it: without line ends after it.
+
+    Raise `errors.Denied` where it is absent, not ours to read, or cannot be sent; `errors.Fault` on a fault.
+    """
     name = secret if secret.startswith("projects/") else f"projects/{project}/secrets/{secret}"
     if "/versions/" not in name:
         name = f"{name}/versions/latest"
@@ -23,4 +26,11 @@ def read(connection: Connection, project: str, secret: str) -> str:
             f"Could not read the secret {secret}: {cause}",
             hint="Create it, or grant yourself roles/secretmanager.secretAccessor.",
         ) from cause
-    return base64.b64decode(answer["payload"]["data"]).decode()
+    value = base64.b64decode(answer["payload"]["data"]).decode(errors="replace").rstrip("\n")
+    if not (value.isascii() and value.isprintable()):
+        # Said here, without the value: whoever builds the header would quote it in an error.
+        raise errors.Denied(
+            f"The secret {secret} holds a character that no HTTP header takes.",
+            hint="Add a version that is one line of printable ASCII.",
+        )
+    return value

@@ -6,8 +6,9 @@ import fcntl
 import json
 import os
 import socket
-import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,11 @@ class LocalState:
         except (OSError, UnicodeDecodeError) as cause:
             raise errors.StateUnreadable(f"{path} cannot be read: {cause}.") from cause
         state = statefile.loads(text, source=str(path))
+        if state.deployment != name:
+            raise errors.StateUnreadable(
+                f"{path} is the state of {state.deployment}, not of {name}.",
+                hint="Each deployment has a state of its own: move this one back to its name.",
+            )
         return Snapshot(state=state, version=_version(state))
 
     def write(self, name: str, state: State, *, over: str) -> str:
@@ -53,8 +59,9 @@ class LocalState:
 
     def lock(self, name: str, operation: str) -> Lease:
         path = self._path(name).with_suffix(".lock")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with _writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as cause:
@@ -69,8 +76,9 @@ class LocalState:
             version=VERSION,
             run_url=os.environ.get("TPUDEPLOY_RUN_URL", ""),
         )
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps(asdict(info)).encode(), 0)
+        with _writing(path):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(asdict(info)).encode(), 0)
         self._held[info.id] = handle
         return Lease(info=info, token=info.id)
 
@@ -105,17 +113,30 @@ def _version(state: State) -> str:
 
 def _replace(path: Path, text: str) -> None:
     """Atomic: a reader sees the old text or the new, and so does whoever looks after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_beside(path, text)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+        yield
+    except OSError as cause:
+        raise errors.StateError(
+            f"{path} cannot be written: {cause.strerror or cause}.",
+            hint="What it held before is unharmed, and nothing was asked for that it does not name.",
+        ) from cause
+
+
+def _write_beside(path: Path, text: str) -> None:
+    """One name beside it, for who writes holds the lock: what a killed run leaves there, the next one overwrites."""
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

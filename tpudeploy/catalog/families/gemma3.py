@@ -86,22 +86,39 @@ _1B: Config = {
 }
 
 
-def _multimodal(hidden: int, width: int, layers: int, heads: int, kv_heads: int, head_dim: int) -> Config:
-    part = {
-        "hidden_size": hidden,
-        "intermediate_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads,
-        "head_dim": head_dim,
-        "sliding_window": 1_024,
-    }
+def _multimodal(shape: Config) -> Config:
+    part = {"sliding_window": 1_024, "head_dim": 256, **shape}
     return {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": part, "vision_config": {}}
 
 
-_4B = _multimodal(2_560, 10_240, 34, 8, 4, 256)
-_12B = _multimodal(3_840, 15_360, 48, 16, 8, 256)
-_27B = _multimodal(5_376, 21_504, 62, 32, 16, 128)
+_4B = _multimodal(
+    {
+        "hidden_size": 2_560,
+        "intermediate_size": 10_240,
+        "num_hidden_layers": 34,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+    }
+)
+_12B = _multimodal(
+    {
+        "hidden_size": 3_840,
+        "intermediate_size": 15_360,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+    }
+)
+_27B = _multimodal(
+    {
+        "hidden_size": 5_376,
+        "intermediate_size": 21_504,
+        "num_hidden_layers": 62,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 16,
+        "head_dim": 128,
+    }
+)
 
 MODELS: Mapping[str, Config] = {
     "google/gemma-3-1b-pt": _1B,

@@ -2,7 +2,8 @@
 
 Sources: transformers' convert_gemma4_weights.py (`_VARIANTS`, commit 0f3f0632) and, for 12B,
 convert_gemma4_unified_weights.py (commit 05babaa3); what lies where on a chip: tpu_inference 0.32.0
-models/jax/gemma4.py and gemma4_mm.py. Their sum equals `nnx.eval_shape` of the real classes to the byte.
+models/jax/gemma4.py and gemma4_mm.py. Their sum equals `nnx.eval_shape` of the real classes to the byte, but for 26B's
+routers: declared in float32, they become what the checkpoint holds (weight_utils.py:786, assign_and_shard_param).
 """
 
 from __future__ import annotations
@@ -106,9 +107,8 @@ def _feed_forward(part: Config, layers: int, shared: int) -> tuple[FeedForward, 
 def _experts(part: Config, layers: int) -> Experts | None:
     if not part.get("enable_moe_block"):
         return None
-    # The router names no type and is float32 (gemma4.py:121, JaxLinear's default).
     count, width = whole(part, "num_experts"), whole(part, "moe_intermediate_size")
-    return Experts(layers=layers, count=count, width=width, router_bytes=4)
+    return Experts(layers=layers, count=count, width=width)
 
 
 def _norms(layers: int, hidden: int, attention: tuple[Attention, ...], ple: int, experts: Experts | None) -> int:
@@ -185,8 +185,8 @@ _E4B: Config = {
 }
 _12B: Config = {
     "architectures": ["Gemma4UnifiedForConditionalGeneration"],
-    "text_config": _LARGE
-    | {
+    "text_config": {
+        **_LARGE,
         "hidden_size": 3_840,
         "intermediate_size": 15_360,
         "num_hidden_layers": 48,
@@ -197,8 +197,8 @@ _12B: Config = {
 }
 _26B: Config = {
     "architectures": ["Gemma4ForConditionalGeneration"],
-    "text_config": _LARGE
-    | {
+    "text_config": {
+        **_LARGE,
         "hidden_size": 2_816,
         "intermediate_size": 2_112,
         "num_hidden_layers": 30,
@@ -213,8 +213,8 @@ _26B: Config = {
 }
 _31B: Config = {
     "architectures": ["Gemma4ForConditionalGeneration"],
-    "text_config": _LARGE
-    | {
+    "text_config": {
+        **_LARGE,
         "hidden_size": 5_376,
         "intermediate_size": 21_504,
         "num_hidden_layers": 60,

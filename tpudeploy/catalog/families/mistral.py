@@ -19,7 +19,7 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
     window = config.get("sliding_window")
     experts = None
     if architecture == _MIXTRAL:
-        experts = Experts(layers=layers, count=whole(config, "num_local_experts"), width=width, router_bytes=2)
+        experts = Experts(layers=layers, count=whole(config, "num_local_experts"), width=width)
     return LanguageModel(
         name=name,
         architecture=architecture,

@@ -57,7 +57,7 @@ def _experts(config: Config, layers: int) -> Experts:
     if config.get("mlp_only_layers") or config.get("decoder_sparse_step") not in (None, 1):
         raise NotCovered("some of its layers have no experts (`mlp_only_layers`, `decoder_sparse_step`)")
     width = whole(config, "moe_intermediate_size")
-    return Experts(layers=layers, count=whole(config, "num_experts"), width=width, router_bytes=2)
+    return Experts(layers=layers, count=whole(config, "num_experts"), width=width)
 
 
 def _row(layers: int, hidden: int, heads: int, width: int, *, is_tied: bool) -> Config:

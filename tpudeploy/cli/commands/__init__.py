@@ -8,6 +8,7 @@ from collections.abc import Mapping
 COMMANDS: Mapping[str, str] = {
     "init": "write a commented profile from a shipped one",
     "validate": "check everything that can be known offline",
+    "size": "what fits, how many tokens, how long to compile, what else would do",
     "render": "show what would be sent and run",
     "plan": "show what would change, why, from which line",
     "apply": "make it so; resumes what an earlier run began",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
+from pathlib import Path
 
 from tpudeploy.catalog import closest
 from tpudeploy.cli import exits, options
+from tpudeploy.cli.commands import schema
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
+SCHEMA = "profile.schema.json"
 _FIRST = "gemma4-e2b-v6e1"
 
 
@@ -34,11 +38,18 @@ def run(given: argparse.Namespace, context: Context) -> int:
         )
     path = context.folder / (given.path or f"{given.source}.yaml")
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(shipped[given.source])
+        _write_new(path, shipped[given.source])
     except FileExistsError as cause:
         raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.") from cause
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
-    context.terminal.data(f"Wrote {path}. Next: tpudeploy plan {path}")
+    # The profile's first line sends an editor there; a person's own file of that name stays.
+    with suppress(FileExistsError):
+        _write_new(path.with_name(SCHEMA), f"{schema.text()}\n")
+    context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
     return exits.SUCCESS
+
+
+def _write_new(path: Path, text: str) -> None:
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)

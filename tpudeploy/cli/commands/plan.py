@@ -10,6 +10,7 @@ from tpudeploy.cli.progress import teller
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.views import excerpt
 from tpudeploy.views import plan as view
+from tpudeploy.views.size import summary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,11 @@ def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
     plan = context.workspace().plan(profiles, destroy=given.destroy, on_event=teller(terminal, as_json=False))
     terminal.data(view.plan(plan, terminal.paint))
+    for goal in plan.goals:
+        if goal.deployment is not None:
+            terminal.data(terminal.paint.dim(summary(goal.name, goal.deployment.budget)))
     if plan.diagnostics:
-        terminal.talk("\n" + excerpt.diagnostics(plan.diagnostics, terminal.paint))
+        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")
     if errors_in(plan.diagnostics):
         return exits.REFUSED
     return exits.CHANGES if given.detailed_exitcode and not plan.is_empty else exits.SUCCESS

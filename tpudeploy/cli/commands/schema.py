@@ -14,8 +14,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
+    del given
+    context.terminal.data(text())
+    return exits.SUCCESS
+
+
+def text() -> str:
+    """What stands in profiles/profile.schema.json, where the profiles' first lines send an editor."""
     from tpudeploy.config.jsonschema import json_schema
 
-    del given
-    context.terminal.data(json.dumps(json_schema(), indent=2, ensure_ascii=False))
-    return exits.SUCCESS
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False)

@@ -32,7 +32,7 @@ class ModelSpec(Section):
     config: Text | None = Field(
         None,
         description="A Hugging Face config.json, relative to this file, for a model that the catalogue does not "
-        "know. Default: none. Not supported yet.",
+        "know: it is sized by it. Default: none.",
         examples=["./config.json"],
     )
     mirror: Bucket | None = Field(

@@ -1,4 +1,4 @@
-"""Sizing: what a chip holds, what that serves, and how long it takes to start. Pure arithmetic, sources at each line."""
+"""Sizing: what a chip holds, what that serves, how long it takes to start. Pure arithmetic, a source at each line."""
 
 from __future__ import annotations
 

@@ -20,14 +20,12 @@ def budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -
     """Unsized where the heads do not divide, or the slice has fewer chips than are asked for."""
     because = impossible(model, accelerator, engine)
     if because:
-        return Unsized(because=because)
+        return Unsized(because=because, is_impossible=True)
     hbm = catalog.generation(accelerator.generation).bytes_limit
     weights = weights_bytes_per_chip(model, engine)
     block = block_size(engine)
     kv = layout(model, engine, block)
-    blocks = num_blocks(
-        engine, hbm_bytes=hbm, weights_bytes=sum(weights.values()), bytes_per_block=kv.bytes_per_block
-    )
+    blocks = num_blocks(engine, hbm_bytes=hbm, weights_bytes=sum(weights.values()), bytes_per_block=kv.bytes_per_block)
     each = blocks_per_request(kv, engine, block, engine.max_model_len)
     plan = compile_plan(engine)
     return HbmBudget(

@@ -39,12 +39,14 @@ class ProgramRoom:
 
 
 def program_room(model: LanguageModel, engine: Engine) -> ProgramRoom:
-    """needed = what is loaded by then + the largest program's arrays; they are replicated, so no chip is spared."""
+    """`needed` = what is loaded by then + the largest program's arrays; they are replicated, so no chip is spared."""
     vocabulary = align(model.vocabulary, engine.tensor_parallel)
     largest = max(structured_decode_bytes(engine, vocabulary), speculation_bytes(engine, vocabulary))
     if model.implementation is Implementation.TORCHAX:
         return ProgramRoom(_TORCHAX, _TORCHAX, is_measured=False)
-    return ProgramRoom(_LOADED + largest, _PROVEN + largest, is_measured=engine.speculation is None)
+    if engine.speculation is not None:
+        return ProgramRoom(_LOADED + largest, _LOADED + largest, is_measured=False)
+    return ProgramRoom(_LOADED + largest, _PROVEN + largest, is_measured=True)
 
 
 def structured_decode_bytes(engine: Engine, vocabulary: int) -> int:

@@ -6,6 +6,7 @@ Measured: the boot log of Gemma 4 E2B on one v6e chip (667 s from container to f
 
 from __future__ import annotations
 
+from tpudeploy.core.sizing.weights import parameters
 from tpudeploy.domain.compilation import CompilePlan, Start
 from tpudeploy.domain.model import LanguageModel
 
@@ -41,4 +42,4 @@ def start(model: LanguageModel, plan: CompilePlan) -> Start:
 
 def checkpoint_bytes(model: LanguageModel) -> int:
     """The files as they are downloaded: two bytes a parameter, with what no chip loads. E2B: 9.54 GiB, as logged."""
-    return 2 * (model.parameters + model.unloaded)
+    return 2 * parameters(model)

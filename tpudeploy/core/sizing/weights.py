@@ -26,15 +26,31 @@ def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str,
         # gate, up and down: 3 x hidden x width, split by width.
         "feed_forward": sum(3 * model.hidden * part.width // chips * part.layers for part in model.feed_forward),
         "experts": 0 if experts is None else _experts(model, experts, engine),
+        # hidden x experts a layer, whole on each chip, so that all route alike.
+        "routers": 0 if experts is None else experts.layers * model.hidden * experts.count,
         "per_layer_inputs": _per_layer_inputs(model),
         "norms": model.norms,
         "vision": _vision(model, engine),
     }
-    per_chip = {group: count * size for group, count in elements.items() if count}
-    if experts is not None:
-        # A router is whole on each chip, and may be wider than the model: hidden x experts a layer.
-        per_chip["router"] = experts.layers * model.hidden * experts.count * experts.router_bytes
-    return per_chip
+    return {group: count * size for group, count in elements.items() if count}
+
+
+def parameters(model: LanguageModel) -> int:
+    """Elements of the checkpoint, without the padding of a chip and with what no chip loads."""
+    experts = model.experts
+    each = 0 if experts is None else experts.count * model.hidden * (3 * experts.width + 1)
+    return sum(
+        (
+            _embeddings(model, 1),
+            sum(_attention(model, kind, 1) for kind in model.attention),
+            sum(3 * model.hidden * part.width * part.layers for part in model.feed_forward),
+            0 if experts is None else experts.layers * each,
+            _per_layer_inputs(model),
+            model.norms,
+            0 if model.vision is None else model.vision.split + model.vision.replicated,
+            model.unloaded,
+        )
+    )
 
 
 def _embeddings(model: LanguageModel, chips: int) -> int:

@@ -1,0 +1,92 @@
+"""Asking an endpoint: what vLLM says is understood, and what anybody else says is an answer too, never a crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from answering import answering, http
+
+from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+
+CHAT, PLAIN, MODELS, HEALTH = "/v1/chat/completions", "/v1/completions", "/v1/models", "/health"
+
+
+def _stream(*chunks: object) -> bytes:
+    return http("".join(f"data: {json.dumps(c)}\n\n" for c in chunks) + "data: [DONE]\n\n")
+
+
+def _piece(text: str) -> Mapping[str, object]:
+    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+def test_a_streamed_answer_is_put_together_with_its_usage() -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    with answering({CHAT: _stream(_piece("Hel"), _piece("lo"), usage)}) as url:
+        answer = VllmClient(url).complete("m", "Hi", max_tokens=2, now=lambda: 0.0)
+    assert (answer.text, answer.prompt_tokens, answer.completion_tokens) == ("Hello", 3, 2)
+    assert answer.endpoint == CHAT
+
+
+def test_a_model_without_a_chat_template_is_asked_for_a_plain_completion() -> None:
+    refusal = json.dumps({"error": {"message": "the model has no chat template", "code": 400}})
+    plain = {"choices": [{"index": 0, "text": "upon a time"}]}
+    with answering({CHAT: http(refusal, status="400 Bad Request"), PLAIN: _stream(plain)}) as url:
+        assert VllmClient(url).complete("m", "Once", max_tokens=4, now=lambda: 0.0).text == "upon a time"
+
+
+def test_thinking_counts_as_an_answer() -> None:
+    with answering({CHAT: _stream({"choices": [{"delta": {"reasoning": "Hm."}}]})}) as url:
+        assert VllmClient(url).complete("m", "Hi", max_tokens=1, now=lambda: 0.0).text == "Hm."
+
+
+def test_a_missing_key_is_told_by_its_status() -> None:
+    with answering({MODELS: http('{"error": "Unauthorized"}', status="401 Unauthorized")}) as url:
+        with pytest.raises(BadAnswer, match="Unauthorized") as caught:
+            VllmClient(url).models()
+        assert caught.value.status == 401
+
+
+def test_an_error_in_the_middle_of_a_stream_is_an_error() -> None:
+    broken = {"error": {"message": "the engine died", "code": 500}}
+    with answering({CHAT: _stream(_piece("Hel"), broken)}) as url, pytest.raises(BadAnswer, match="the engine died"):
+        VllmClient(url).complete("m", "Hi", max_tokens=2, now=lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        http(""),
+        http("<html>a router's page</html>"),
+        http("[]"),
+        http("data: 7\n\n"),
+        http("data: {broken\n\n"),
+        http('data: {"choices": null}\n\n'),
+        http('data: {"choices": [null]}\n\n'),
+        http('data: {"choices": [{"delta": null}]}\n\n'),
+        http('data: {"choices": [{"text": "x"}], "usage": {"prompt_tokens": null}}\n\n'),
+        http('data: {"error": null}\n\n'),
+        http("nobody home", status="503 Service Unavailable"),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\ncut",
+    ],
+    ids=lambda reply: repr(reply[-24:]),
+)
+def test_what_is_no_answer_of_vllms_is_said_to_be_none(reply: bytes) -> None:
+    with answering({CHAT: reply, MODELS: reply, PLAIN: reply}) as url:
+        client = VllmClient(url, timeout=5.0)
+        with pytest.raises((NoAnswer, BadAnswer)):
+            client.complete("m", "Hi", max_tokens=1, now=lambda: 0.0)
+        with pytest.raises((NoAnswer, BadAnswer)):
+            client.models()
+
+
+def test_health_is_the_status_alone() -> None:
+    with answering({HEALTH: http("")}) as url:
+        assert VllmClient(url).is_healthy()
+    with answering({HEALTH: http("", status="503 Service Unavailable")}) as url:
+        assert not VllmClient(url).is_healthy()
+    with pytest.raises(NoAnswer, match="Connection refused"):
+        VllmClient(url, timeout=5.0).is_healthy()

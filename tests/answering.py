@@ -1,0 +1,38 @@
+"""A server on loopback that says what it is told to, to whoever asks: no vLLM, and not always HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+
+@contextmanager
+def answering(replies: Mapping[str, bytes]) -> Iterator[str]:
+    """The server's URL. `replies` by path, raw; an unknown path is closed without a word."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                asked = connection.recv(65536)
+                path = asked.split(b" ")[1].decode() if b" " in asked else ""
+                connection.sendall(replies.get(path, b""))
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+def http(body: str, *, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body.encode())}\r\nConnection: close\r\n\r\n{body}".encode()

@@ -1,0 +1,226 @@
+"""What cannot boot is an error that names what would; what merely wastes is a warning with figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sizing.profiles import budget, deployment, found
+
+from tpudeploy.core.checks import CHECKS
+from tpudeploy.domain.budget import Unsized
+from tpudeploy.domain.diagnostics import Diagnostic, Severity
+
+E2B_ON_FOUR = {"tpu.type": "v6e-4"}
+ARGS = "serving.args"
+
+# Settings, the code, whether it is an error, and words that the message or hint must hold.
+CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
+    (
+        "weights too large",
+        {"model.id": "google/gemma-4-31B-it"},
+        "TPU2101",
+        True,
+        ("58.3 GiB", "v6e-4"),
+    ),
+    (
+        "nothing left for the cache",
+        {"serving.hbm_utilization": 0.2871},
+        "TPU2102",
+        True,
+        ("no KV cache",),
+    ),
+    (
+        "length beyond the cache",
+        {"model.id": "google/gemma-4-12B-it", "serving.hbm_utilization": 0.8, "serving.max_model_len": 65536},
+        "TPU2103",
+        True,
+        ("65,536", "max_model_len: "),
+    ),
+    ("length beyond the model", {"serving.max_model_len": 262144}, "TPU2104", True, ("131,072",)),
+    (
+        "no room for programs",
+        {"tpu.type": "v5litepod-1", "serving.hbm_utilization": 0.95},
+        "TPU2105",
+        True,
+        ("0.8 GiB", "hbm_utilization: 0.92"),
+    ),
+    (
+        "heads that do not divide",
+        {"model.id": "meta-llama/Llama-3.1-8B", "tpu.type": "v6e-4", "serving.tensor_parallel_size": 4},
+        "",
+        False,
+        (),
+    ),
+    ("a copied cache", E2B_ON_FOUR, "TPU2107", False, ("18,432", "data_parallel_size 4", "4,5")),
+    (
+        "fp8 that buys nothing",
+        {"serving.kv_cache_dtype": "fp8"},
+        "TPU2108",
+        False,
+        ("18,432 bytes a token and chip, and 18,432",),
+    ),
+    ("a video beyond a step", {"serving.max_num_batched_tokens": 2048}, "TPU2109", True, ("2,496", "video")),
+    ("a step below its requests", {"serving.max_num_batched_tokens": 128}, "TPU2110", True, ("256",)),
+    (
+        "a whole prompt beyond a step",
+        {f"{ARGS}.enable_chunked_prefill": False},
+        "TPU2110",
+        True,
+        ("16,384", "4,096"),
+    ),
+    ("a block below the guard", {"serving.block_size": 16}, "TPU2111", False, ("32",)),
+    ("a gap that makes graphs", {"serving.padding_gap": 512}, "TPU2112", False, ("267", "199")),
+    ("fast prefill", {f"{ARGS}.kv_sharing_fast_prefill": True}, "TPU2113", False, ("no effect",)),
+    ("fp8 weights of bfloat16", {f"{ARGS}.quantization": "fp8"}, "TPU2114", True, ("bfloat16 checkpoint",)),
+    ("a cache in the container", {"serving.volumes": {}}, "TPU2115", False, ("dies with the container",)),
+    (
+        "a cache in memory",
+        {"serving.volumes": {"/dev/shm": "/dev/shm"}, "serving.xla_cache_path": "/dev/shm/xla"},
+        "TPU2115",
+        False,
+        ("reboots",),
+    ),
+    (
+        "weights in memory",
+        {"serving.volumes": {"/dev/shm": "/dev/shm"}, "serving.env": {"HF_HOME": "/dev/shm"}},
+        "TPU2116",
+        False,
+        ("9.5 GiB", "164.0 GiB"),
+    ),
+    (
+        "weights beyond memory",
+        {
+            "model.id": "google/gemma-4-31B-it",
+            "tpu.type": "v5litepod-8",
+            "serving.volumes": {"/dev/shm": "/dev/shm"},
+            "serving.env": {"HF_HOME": "/dev/shm"},
+        },
+        "",
+        False,
+        (),
+    ),
+    ("a disk below the weights", {"tpu.boot_disk_size": "9GiB"}, "TPU2117", True, ("9 GiB", "9.5 GiB")),
+    ("a disk that is short", {"tpu.boot_disk_size": "40GiB"}, "TPU2117", False, ("40.5 GiB", "41GiB")),
+    (
+        "torchax",
+        {"model.id": "google/gemma-4-12B-it", "tpu.type": "v6e-4", "serving.hbm_utilization": 0.8},
+        "TPU2118",
+        False,
+        ("torchax",),
+    ),
+    (
+        "no way to the hub",
+        {"placement.network.external_ip": False},
+        "TPU2119",
+        False,
+        ("vllm/vllm-tpu", "Cloud NAT"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "is_error", "words"), [case[1:] for case in CASES if case[2]], ids=[c[0] for c in CASES if c[2]]
+)
+def test_a_problem_is_told_with_its_figures(
+    settings: dict[str, Any], code: str, is_error: bool, words: tuple[str, ...]
+) -> None:
+    told = next(d for d in found(settings) if d.code == code)
+    assert (told.severity is Severity.ERROR) is is_error
+    for word in words:
+        assert word in f"{told.message} {told.hint}"
+
+
+def test_the_measured_start_has_nothing_to_be_told() -> None:
+    assert found() == []
+
+
+def test_a_problem_points_at_the_line_that_wrote_it() -> None:
+    (told,) = found({"serving.kv_cache_dtype": "fp8"})
+    assert told.path == "serving.kv_cache_dtype"
+    assert told.location is not None
+    assert "fp8" in told.location.text
+
+
+@pytest.mark.parametrize("code", ["TPU2101", "TPU2102", "TPU2103"])
+def test_only_one_of_the_reasons_not_to_fit_is_told(code: str) -> None:
+    settings = next(case[1] for case in CASES if case[2] == code)
+    fits = [d for d in found(settings) if d.code in {"TPU2101", "TPU2102", "TPU2103"}]
+    assert [d.code for d in fits] == [code]
+
+
+def test_the_largest_length_that_is_named_is_the_largest_that_fits() -> None:
+    settings = next(case[1] for case in CASES if case[2] == "TPU2103")
+    told = next(d for d in found(settings) if d.code == "TPU2103")
+    named = int(told.hint.split("max_model_len: ")[1].split()[0])
+    assert budget({**settings, "serving.max_model_len": named}).fits
+    assert not budget({**settings, "serving.max_model_len": named + 16}).fits
+
+
+def test_the_utilization_that_is_named_is_not_warned_about() -> None:
+    settings = {"tpu.type": "v5litepod-1", "serving.hbm_utilization": 0.92}
+    assert "TPU2105" not in _codes(found(settings))
+
+
+def test_heads_that_do_not_divide_are_an_error() -> None:
+    settings = {"model.id": "Qwen/Qwen3-14B", "tpu.type": "v6e-16", "serving.tensor_parallel_size": 16}
+    config = {"architectures": ["LlamaForCausalLM"], **_llama(heads=12, kv_heads=3)}
+    told = next(d for d in found({"tpu.type": "v6e-8"}, config) if d.code == "TPU2106")
+    assert told.severity is Severity.ERROR
+    assert "12 attention heads" in told.message
+    del settings
+
+
+def test_weights_in_memory_that_are_larger_than_it_are_an_error() -> None:
+    settings = next(case[1] for case in CASES if case[0] == "weights beyond memory")
+    small = {**settings, "tpu.type": "v5litepod-4", "serving.hbm_utilization": 0.95}
+    told = [d for d in found({**small, "tpu.type": "v6e-1"}) if d.code == "TPU2116"]
+    assert [d.severity for d in told] == [Severity.WARNING]
+    told = [d for d in found({**small, "tpu.type": "v5litepod-1"}) if d.code == "TPU2116"]
+    assert [d.severity for d in told] == [Severity.ERROR]
+
+
+def test_no_videos_need_no_step_for_one() -> None:
+    settings = {"serving.max_num_batched_tokens": 2048, f"{ARGS}.limit_mm_per_prompt": {"image": 4, "video": 0}}
+    assert "TPU2109" not in _codes(found(settings))
+
+
+def test_more_chips_for_the_weights_alone_are_not_warned_about() -> None:
+    settings = {"model.id": "google/gemma-4-26B-A4B-it", **E2B_ON_FOUR}
+    assert "TPU2107" not in _codes(found(settings))
+
+
+def test_a_model_that_nobody_knows_is_no_problem() -> None:
+    settings = {"model.id": "somebody/something", "tpu.boot_disk_size": "10GiB"}
+    assert isinstance(deployment(settings).budget, Unsized)
+    assert found(settings) == []
+
+
+def test_an_image_and_weights_of_googles_own_need_no_way_out() -> None:
+    settings = {
+        "placement.network.external_ip": False,
+        "serving.image": "us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0",
+        "model.id": "gs://bucket/weights",
+    }
+    assert "TPU2119" not in _codes(found(settings))
+
+
+def test_codes_stand_once() -> None:
+    codes = [row.code for row in CHECKS]
+    assert len(codes) == len(set(codes))
+
+
+def _codes(diagnostics: list[Diagnostic]) -> list[str]:
+    return [d.code for d in diagnostics]
+
+
+def _llama(*, heads: int, kv_heads: int) -> dict[str, int]:
+    return {
+        "num_hidden_layers": 4,
+        "hidden_size": 768,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "intermediate_size": 2_048,
+        "vocab_size": 32_000,
+        "max_position_embeddings": 32_768,
+    }

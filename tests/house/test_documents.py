@@ -1,0 +1,97 @@
+"""What the documents tell people to type works as it stands there; what needs a project at least is well-formed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.main import main, parse, two_dashes
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "profiles/README.md")
+_BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
+KINDS = ("", "console", "python", "sh", "sh needs-a-project", "text", "yaml")
+
+
+def blocks(*kinds: str) -> Iterator[tuple[str, str]]:
+    for name in DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        yield from ((name, m["text"]) for m in _BLOCK.finditer(text) if m["language"] in kinds)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_block_says_what_it_is(name: str) -> None:
+    for found in _BLOCK.finditer((ROOT / name).read_text(encoding="utf-8")):
+        assert found["language"] in KINDS, found[0]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_inside_leads_somewhere(name: str) -> None:
+    for target in _LINK.findall((ROOT / name).read_text(encoding="utf-8")):
+        assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+@pytest.mark.parametrize("script", [text for _, text in blocks("sh")])
+def test_commands_run_as_written(script: str, tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "TPUDEPLOY_SPEED": "4"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("script", [text for _, text in blocks("sh needs-a-project")])
+def test_commands_for_a_real_project_are_ones_that_we_understand(script: str) -> None:
+    subprocess.run(["bash", "-n", "-c", script], check=True)
+    for line in script.replace("\\\n", " ").splitlines():
+        words = shlex.split(line)
+        if words[:1] == ["tpudeploy"]:
+            assert parse(two_dashes(words[1:])) is not None
+
+
+@pytest.mark.parametrize("profile", [text for _, text in blocks("yaml") if text.startswith("version:")])
+def test_profiles_in_the_documents_are_valid(profile: str, tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_text(profile, encoding="utf-8")
+    assert main(["validate", "--chdir", str(tmp_path), "it.yaml"]) == 0
+
+
+def test_every_make_target_that_the_documents_name_is_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    for name in DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert set(re.findall(r"(?:`|\$ )make ([a-z]+)", text)) <= targets
+
+
+def test_every_command_that_the_documents_name_is_there() -> None:
+    for name in DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert set(re.findall(r"`tpudeploy ([a-z]+)", text)) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_path_that_the_documents_name_is_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:tpudeploy|tests|examples|profiles|templates)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_tree_in_architecture_names_every_folder_of_the_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for init in (ROOT / "tpudeploy").glob("*/__init__.py"):
+        assert re.search(rf"^  {init.parent.name}/ ", text, re.MULTILINE), init.parent.name

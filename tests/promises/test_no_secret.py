@@ -1,0 +1,105 @@
+"""No secret in profile, plan, state, events, script, logs: a canary is looked for in every byte that was written."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+from tpudeploy.emulator.machine.machine import Machine
+
+CANARY = "canary-4f1e9c"
+HUB, KEY = f"{CANARY}-hub", f"{CANARY}-key"
+KEYED = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n").replace(
+    "secrets:", '  setup: ["pip install transformers"]\nhealth: {timeout: 5m}\nsecrets:'
+)
+COMMANDS = (
+    ("validate", "gemma.yaml"),
+    ("plan", "gemma.yaml"),
+    ("apply", "-auto-approve", "gemma.yaml"),
+    ("apply", "-auto-approve", "--json", "gemma.yaml"),
+    ("status", "gemma.yaml"),
+    ("status", "--json", "gemma.yaml"),
+    ("query", "gemma.yaml", "Say hello."),
+    *(("render", "gemma.yaml", what) for what in ("argv", "docker", "serve", "startup-script", "request", "profile")),
+)
+# How a boot can end, and the exit code of the apply that meets it.
+BOOTS = {
+    "it serves": ({}, HUB, KEY, 0),
+    "the secrets end in a newline": ({}, f"{HUB}\n", f"{KEY}\n", 0),
+    "the engine dies": ({"crash": "RESOURCE_EXHAUSTED: out of memory"}, HUB, KEY, 1),
+    "a setup step fails": ({"setup_fails": True}, HUB, KEY, 1),
+    "it never gets healthy": ({"hang": True}, HUB, KEY, 1),
+    "nobody can reach it": ({"reachable": False}, HUB, KEY, 0),
+}
+
+
+@pytest.mark.parametrize("name", BOOTS)
+def test_no_secret_is_written_anywhere_however_the_boot_ends(desk: Open, name: str) -> None:
+    boot, hub, key, code = BOOTS[name]
+    at = desk(nodes="real", boot=boot, secrets={"hf-token": hub, "vllm-key": key})
+    at.write(KEYED)
+    heard = []
+    for command in COMMANDS:
+        said = at.run(*command)
+        heard.append(said.all)
+        if command[0] == "apply":
+            assert said.code == code, said.all
+    written = list(_written(at, heard))
+    assert sum(b"hf-token" in text for _, text in written) > 5, "the search must reach where secrets are named"
+    assert not [(where, text) for where, text in written if any(spelling in text for spelling in _spellings())]
+    if not boot:
+        assert _environment(at)["HF_TOKEN"] == HUB
+        assert _environment(at)["VLLM_API_KEY"] == KEY
+    destroyed = at.run("destroy", "-auto-approve", "gemma.yaml")
+    assert destroyed.code == 0
+    assert CANARY not in destroyed.all
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\nX-Other: 1", f"{KEY}-ключ"])
+def test_a_key_that_no_header_takes_is_refused_without_being_shown(desk: Open, key: str) -> None:
+    at = desk(secrets={"hf-token": HUB, "vllm-key": key}, boot={"guest_attributes": False})
+    at.write(KEYED)
+    applied = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert applied.code == 1
+    assert "vllm-key holds a character that no HTTP header takes" in applied.words
+    assert CANARY not in applied.all
+
+
+def _written(at: Desk, heard: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Everything that any part of it wrote, said or sent, but the container's environment."""
+    yield "the terminal", "\n".join(heard).encode()
+    for folder in (at.folder, at.emulator._folder):
+        yield from ((str(path), path.read_bytes()) for path in _files(folder))
+    yield "the requests", repr(at.emulator.requests).encode()
+    for slice_ in at.emulator._cloud.slices.values():
+        yield "the queued resource", json.dumps(slice_.body).encode()
+    for node in at.emulator._cloud.nodes.values():
+        yield "the node's metadata", json.dumps(node.spec).encode()
+        for host in node.hosts:
+            yield "the guest attributes", repr(host.guest_attributes).encode()
+            yield "the console", host.log().encode()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _spellings() -> Iterator[bytes]:
+    """The canary, and each way it can stand inside base64."""
+    yield CANARY.encode()
+    for shift in range(3):
+        whole = base64.b64encode(b" " * shift + CANARY.encode())
+        yield whole[4:-4]
+
+
+def _environment(at: Desk) -> dict[str, str]:
+    (node,) = at.emulator._cloud.nodes.values()
+    (machine,) = node.hosts
+    assert isinstance(machine, Machine)
+    (container,) = machine._node.daemon.containers()
+    return dict(container.environment)

@@ -1,0 +1,101 @@
+"""The state file: never half-written, never guessed at; what cannot be read is left as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import Open
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tpudeploy.core import statefile
+from tpudeploy.domain.errors import StateTooNew, StateUnreadable
+from tpudeploy.domain.state import State
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@pytest.fixture
+def served(desk: Open) -> tuple[Any, Path]:
+    at = desk()
+    at.write()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    return at, at.folder / ".tpudeploy" / "state" / "gemma.json"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("status",)])
+def test_a_truncated_state_stops_every_command_and_nothing_is_touched(
+    served: tuple[Any, Path], share: float, command: tuple[str, ...]
+) -> None:
+    at, path = served
+    whole = path.read_text(encoding="utf-8")
+    rest = whole[: int(len(whole) * share)]
+    path.write_text(rest, encoding="utf-8")
+    asked, live = len(at.emulator.requests), dict(at.slices)
+    said = at.run(*command, "gemma.yaml")
+    assert said.code == 1
+    assert f"{path} is not a state that we can read" in said.words
+    assert "Do not delete it" in said.words
+    assert path.read_text(encoding="utf-8") == rest
+    assert (len(at.emulator.requests), dict(at.slices)) == (asked, live)
+    path.write_text(whole, encoding="utf-8")
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def test_a_state_of_a_later_version_is_refused_and_kept(served: tuple[Any, Path]) -> None:
+    at, path = served
+    later = path.read_text(encoding="utf-8").replace("tpudeploy.state/1", "tpudeploy.state/2")
+    path.write_text(later, encoding="utf-8")
+    said = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert said.code == 1
+    assert "`tpudeploy.state/2`; this tpudeploy reads `tpudeploy.state/1`" in said.words
+    assert path.read_text(encoding="utf-8") == later
+
+
+@settings(database=None, deadline=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
+@given(text=st.text() | _json.map(json.dumps), key=st.sampled_from(("", "lineage", "records", "goal", "serial")))
+@example(text="[" * 100_000, key="")
+@example(text='"x"', key="records")
+@example(text='[{"index": 0, "attempts": [{"name": 5}], "refusals": []}]', key="records")
+@example(text="5", key="lineage")
+@example(text='"four"', key="serial")
+def test_whatever_stands_there_is_a_state_or_an_error_of_ours(text: str, key: str) -> None:
+    whole = text if not key else _with(key, text)
+    try:
+        state = statefile.loads(whole, source="gemma.json")
+    except (StateUnreadable, StateTooNew):
+        return
+    assert statefile.loads(statefile.dumps(state), source="gemma.json") == state
+    assert isinstance(state.lineage, str)
+    assert isinstance(state.serial, int)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(desk: Open) -> None:
+    at = desk()
+    at.write()
+    (at.folder / ".tpudeploy" / "state" / "gemma.lock").mkdir(parents=True)
+    said = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert said.code == 1, said.all
+    assert "cannot be written" in said.words
+    assert not at.asked()
+
+
+def test_what_a_killed_write_left_beside_is_overwritten(served: tuple[Any, Path]) -> None:
+    at, path = served
+    path.with_name(".gemma.json.new").write_text('{"half": ', encoding="utf-8")
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert sorted(p.name for p in path.parent.iterdir()) == ["gemma.json", "gemma.lock"]
+
+
+def _with(key: str, text: str) -> str:
+    tree: Mapping[str, Any] = json.loads(statefile.dumps(State(deployment="gemma", lineage="0" * 32)))
+    return json.dumps(tree).replace(json.dumps({key: tree[key]})[1:-1], f'"{key}": {text}')

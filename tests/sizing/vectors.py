@@ -1,0 +1,43 @@
+"""How the sizing tests ask: a model, a slice and settings in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpudeploy import catalog
+from tpudeploy.catalog import families
+from tpudeploy.core.sizing import budget
+from tpudeploy.domain.budget import Engine, HbmBudget, Speculation, Unsized
+from tpudeploy.domain.model import LanguageModel
+
+GIB = 1024**3
+
+
+def model(name: str) -> LanguageModel:
+    """`E2B` is google/gemma-4-E2B-it; anything else is a hub id."""
+    found = families.known(f"google/gemma-4-{name}-it") or families.known(name)
+    assert found is not None, name
+    return found
+
+
+def asked(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsized:
+    """The settings of the reference runs, unless others are given: 16,384 tokens, 4,096 a step, every chip in one."""
+    kind = catalog.accelerator_type(slice_type)
+    assert kind is not None, slice_type
+    defaults: dict[str, Any] = {
+        "tensor_parallel": kind.chips,
+        "max_model_len": 16_384,
+        "max_num_batched_tokens": 4_096,
+        "is_multimodal": model(name).is_multimodal,
+    }
+    return budget(model(name), kind, Engine(**{**defaults, **settings}))
+
+
+def sized(name: str, slice_type: str, **settings: Any) -> HbmBudget:
+    found = asked(name, slice_type, **settings)
+    assert isinstance(found, HbmBudget), found
+    return found
+
+
+def ngram(tokens: int) -> Speculation:
+    return Speculation(method="ngram", tokens=tokens)

@@ -1,0 +1,206 @@
+"""The commands beside plan, apply and destroy, as a person uses them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from desk import PROFILE, Open
+from goldens import assert_golden, hold
+
+from tpudeploy.adapters import assets
+from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.explanations import explanations
+
+SHIPPED = Path(__file__).parents[2] / "profiles"
+
+
+def test_init_lists_writes_and_never_overwrites(desk: Open) -> None:
+    at = desk()
+    listed = at.run("init", "-from", "list")
+    assert listed.out.split() == sorted(assets.profiles())
+    assert at.run("init").code == 0
+    written = at.folder / "gemma4-e2b-v6e1.yaml"
+    written.write_text("mine", encoding="utf-8")
+    again = at.run("init")
+    assert again.code == 1
+    assert "is not overwritten" in again.err
+    assert written.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", sorted(assets.profiles()))
+def test_every_shipped_profile_is_valid_once_written_here(desk: Open, name: str) -> None:
+    at = desk()
+    assert at.run("init", "-from", name, "mine.yaml").code == 0
+    validated = at.run("validate", "mine.yaml")
+    assert validated.code == 0, validated.all
+    assert "mine.yaml: valid" in validated.out
+    first, _, _ = (at.folder / "mine.yaml").read_text(encoding="utf-8").partition("\n")
+    assert (at.folder / first.rpartition("$schema=")[2]).is_file()
+
+
+def test_the_schema_that_editors_use_is_the_one_that_is_printed(desk: Open) -> None:
+    hold(SHIPPED / "profile.schema.json", desk().run("schema").out)
+
+
+@pytest.mark.parametrize("what", ["startup-script", "docker", "serve", "argv", "profile"])
+def test_render_shows_what_would_be_sent_and_run(desk: Open, what: str) -> None:
+    at = desk()
+    profile = at.write()
+    rendered = at.run("render", profile, what)
+    assert rendered.code == 0, rendered.all
+    assert_golden(f"render/{what}", rendered.out, folder=at.folder)
+
+
+def test_render_request_is_the_body_with_the_script_in_it(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    body = json.loads(at.run("render", profile, "request").out)
+    metadata = body["tpu"]["nodeSpec"][0]["node"]["metadata"]
+    assert metadata.pop("startup-script").strip() == at.run("render", profile, "startup-script").out.strip()
+    assert_golden("render/request", json.dumps(body, indent=2) + "\n")
+
+
+def test_a_rendered_profile_is_a_profile_for_the_same_deployment(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    at.write(at.run("render", profile, "profile").out, "resolved.yaml")
+    for what in ("argv", "request", "startup-script"):
+        assert at.run("render", "resolved.yaml", what).out == at.run("render", profile, what).out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("plan", "resolved.yaml", "-detailed-exitcode").code == 0
+
+
+BAD = PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7")
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "github", "sarif", "junit"])
+def test_validate_tells_other_programs_what_it_found(desk: Open, format_: str) -> None:
+    at = desk()
+    told = at.run("validate", at.write(BAD), at.write(PROFILE, "open.yaml"), "missing.yaml", "-format", format_)
+    assert told.code == 1
+    assert_golden(f"validate/{format_}", told.out + told.err, folder=at.folder)
+
+
+def test_explain_knows_every_code_there_is(desk: Open) -> None:
+    at = desk()
+    for code, text in explanations().items():
+        told = at.run("explain", code)
+        assert told.code == 0
+        assert told.out == f"{code}  {text}\n"
+        assert len(text) > 20
+
+
+def test_a_code_may_be_written_in_small_letters(desk: Open) -> None:
+    assert desk().run("explain", "tpu1201").code == 0
+
+
+def test_bash_completes_commands_and_files(desk: Open) -> None:
+    at = desk()
+    script = at.run("completion", "bash").out
+    at.write()
+
+    def completed(*words: str) -> list[str]:
+        line = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _tpudeploy; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        done = subprocess.run(
+            ["bash", "-c", f"{script}\n{line}"], cwd=at.folder, capture_output=True, text=True, check=True
+        )
+        assert not done.stderr
+        return done.stdout.split()
+
+    assert completed("tpudeploy", "de") == ["destroy"]
+    assert completed("tpudeploy", "''") == list(COMMANDS)
+    assert completed("tpudeploy", "plan", "gem") == ["gemma.yaml"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_every_command(desk: Open, shell: str) -> None:
+    script = desk().run("completion", shell).out
+    assert all(name in script for name in COMMANDS)
+
+
+def test_output_and_query_speak_to_the_endpoint(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    published = json.loads(at.run("output", "gemma", "-json").out)
+    assert published["url"].startswith("http://")
+    assert at.run("output", "gemma").out == f'endpoint = "{published["url"]}"\n'
+
+    answered = at.run("query", profile, "Say hello.")
+    assert answered.code == 0, answered.all
+    assert answered.out == "This is the tpudeploy emulator; no model is loaded.\n"
+    assert "1 prompt + 9 completion tokens" in answered.err
+    tree = json.loads(at.run("query", profile, "Say hello.", "-json").out)
+    assert tree["answer"] == answered.out.strip()
+    assert tree["completion_tokens"] == 9
+
+
+def test_status_as_json_says_what_the_text_says(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    before = json.loads(at.run("status", profile, "-json").out)
+    assert before["deployments"][0]["replicas"][0]["state"] == "nothing"
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    tree = json.loads(at.run("status", profile, "-json").out)
+    assert tree["format"] == "tpudeploy.status/1"
+    (replica,) = tree["deployments"][0]["replicas"]
+    assert (replica["state"], replica["cloud"], replica["boot"]) == ("serving", "ACTIVE", "serving")
+    assert replica["serving"] is True
+
+
+def test_status_without_profiles_tells_of_everything_that_has_a_state_here(desk: Open) -> None:
+    at = desk()
+    assert at.run("status").out == "Nothing is deployed from here.\n"
+    other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("apply", "-auto-approve", at.write(), other).code == 0
+    told = at.run("status").words
+    assert "gemma[0] up" in told
+    assert "other[0] up" in told
+
+
+@pytest.mark.parametrize("command", [("apply",), ("destroy",)])
+def test_events_as_json_are_one_object_a_line(desk: Open, command: tuple[str, ...]) -> None:
+    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+    profile = at.write()
+    if command == ("destroy",):
+        assert at.run("apply", "-auto-approve", profile).code == 0
+    told = at.run(*command, "-auto-approve", "-json", profile)
+    assert told.code == 0, told.all
+    events = [json.loads(line) for line in told.out.splitlines()]
+    assert {event["v"] for event in events} == {1}
+    kinds = [event["type"] for event in events]
+    assert kinds[0] == "change_started"
+    assert kinds[-1] == "change_done"
+    assert all(event["line"] for event in events)
+    if command == ("apply",):
+        (refused,) = (event for event in events if event["type"] == "not_granted")
+        assert refused["kind"] == "stockout"
+
+
+def test_a_failure_as_json_names_its_code_and_what_to_do(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "api-off"}])
+    told = at.run("apply", "-auto-approve", "-json", at.write())
+    assert told.code == 1
+    last = json.loads(told.out.splitlines()[-1])
+    assert (last["type"], last["code"]) == ("change_failed", "TPU5003")
+    assert "gcloud services enable" in last["hint"]
+
+
+def test_version_names_the_flags_it_knows(desk: Open) -> None:
+    at = desk()
+    assert at.run("version").out.startswith("tpudeploy ")
+    assert "vLLM" in at.run("version").out
+    assert at.run("--version").out == at.run("version").out
+
+
+def test_help_shows_every_command_and_every_command_has_help(desk: Open) -> None:
+    at = desk()
+    assert_golden("help", at.run("help").out)
+    for name in COMMANDS:
+        told = at.run(name, "-h")
+        assert told.code == 0
+        assert told.out.startswith(f"usage: tpudeploy {name}")
+        assert at.run("help", name).out == told.out

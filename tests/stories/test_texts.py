@@ -1,0 +1,79 @@
+"""Whole screens, as a person reads them from the first line to the last: tests/golden holds the texts."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stderr
+
+from desk import PROFILE, Desk, Open
+from goldens import assert_golden
+
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.2G of 31.2G hbm."
+FULL = {"fault": "stockout", "zone": "us-east5-a"}
+
+
+def _screen(at: Desk, *words: str) -> str:
+    """Both streams, in the order of time."""
+    with redirect_stderr(sys.stdout):
+        said = at.run(*words)
+    return f"$ tpudeploy {' '.join(words)}\n{said.out}[exit {said.code}]\n"
+
+
+def _holds(at: Desk, name: str, *words: str) -> None:
+    assert_golden(f"screens/{name}", _screen(at, *words), folder=at.folder)
+
+
+def test_the_life_of_a_deployment_reads_well(desk: Open) -> None:
+    at = desk(trouble=[FULL])
+    profile = at.write()
+    _holds(at, "status-nothing", "status", profile)
+    _holds(at, "plan-create", "plan", profile)
+    _holds(at, "apply-create", "apply", "-auto-approve", profile)
+    _holds(at, "status-serving", "status", profile)
+    _holds(at, "plan-no-changes", "plan", profile)
+    at.write(PROFILE.replace("16384", "8192").replace("v0.32.0", "v0.33.0"))
+    _holds(at, "plan-restart", "plan", profile)
+    at.write(PROFILE + "  labels: {team: search}\n")
+    _holds(at, "plan-update", "plan", profile)
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    _holds(at, "plan-replace", "plan", profile)
+    at.write(PROFILE.replace("v6e-1", "v6e-4") + "lifecycle: {replace: destroy-before-create, prevent_destroy: true}\n")
+    _holds(at, "plan-replace-prevented", "plan", profile)
+    at.write()
+    _holds(at, "plan-destroy", "plan", "-destroy", profile)
+    _holds(at, "destroy", "destroy", "-auto-approve", profile)
+
+
+def test_a_restart_in_place_reads_well(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.write(PROFILE.replace("16384", "8192"))
+    _holds(at, "apply-restart", "apply", "-auto-approve", profile)
+
+
+def test_a_failed_boot_reads_well(desk: Open) -> None:
+    at = desk(boot={"crash": OUT_OF_MEMORY})
+    profile = at.write()
+    _holds(at, "apply-crash", "apply", "-auto-approve", profile)
+    _holds(at, "status-crash", "status", profile)
+    _holds(at, "plan-after-crash", "plan", profile)
+
+
+def test_a_wait_that_ends_reads_well(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever"}])
+    profile = at.write()
+    _holds(at, "apply-timeout", "apply", "-auto-approve", "-timeout", "30m", profile)
+    _holds(at, "status-waiting", "status", profile)
+    _holds(at, "plan-in-progress", "plan", profile)
+
+
+def test_an_unreachable_endpoint_reads_well(desk: Open) -> None:
+    at = desk(boot={"reachable": False})
+    _holds(at, "apply-unreachable", "apply", "-auto-approve", at.write())
+    _holds(at, "status-unreachable", "status", "gemma.yaml")
+
+
+def test_a_cloud_without_quota_reads_well(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "quota-zero"}])
+    _holds(at, "apply-no-quota", "apply", "-auto-approve", at.write())

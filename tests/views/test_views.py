@@ -1,0 +1,129 @@
+"""The views beyond what whole screens show: every event has its words, and no text can break a line or a format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
+
+import pytest
+
+from tpudeploy.domain import events
+from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.domain.plan import Action
+from tpudeploy.domain.slices import BootPhase, Phase
+from tpudeploy.views import jsonl, words
+from tpudeploy.views.events import line
+from tpudeploy.views.excerpt import diagnostics
+from tpudeploy.views.paint import Paint
+from tpudeploy.views.reports import REPORTS, Checked
+
+PLAIN, COLOUR = Paint(), Paint(colour=True)
+NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a"}
+
+
+def _made(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
+    return cls(at=0.0, address="gemma[0]", **facts)
+
+
+EVENTS: tuple[events.Event, ...] = (
+    _made(events.ChangeStarted, action=Action.CREATE),
+    _made(events.Requested, **NAMED, provisioning="spot", accelerator_type="v6e-1"),
+    _made(events.NotGranted, **NAMED, provisioning="spot", kind="stockout", message="no capacity", blocked_seconds=300),
+    _made(events.NotGranted, **NAMED, provisioning="spot", kind="preempted", message="taken", blocked_seconds=0),
+    _made(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
+    _made(events.Waiting, why="ACCEPTED", elapsed=3600),
+    _made(events.Retrying, message="the service is unavailable", seconds=4),
+    _made(events.Released, **NAMED, reason="no longer wanted"),
+    _made(events.Gone, **NAMED, reason="gone"),
+    _made(events.Gone, **NAMED, reason="never appeared"),
+    _made(events.Updated, name="gemma-aaaaaaaa-0-0", what="node"),
+    _made(events.Updated, name="gemma-aaaaaaaa-0-0", what="restart"),
+    _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
+    _made(events.Warned, message="cannot be reached from here", hint="open the port"),
+    _made(events.ChangeDone, action=Action.CREATE, elapsed=200),
+    _made(events.ChangeFailed, action=Action.CREATE, code="TPU6000", message="does not serve", hint="see the log"),
+)
+
+
+def test_every_kind_of_event_is_here() -> None:
+    assert {type(event) for event in EVENTS} == set(get_args(events.Event))
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_has_its_words_for_people_and_its_facts_for_programs(event: events.Event) -> None:
+    text = line(event, PLAIN)
+    assert text.startswith("gemma[0]: ")
+    assert "\033" not in text
+    assert line(event, COLOUR) != text
+    tree = json.loads(jsonl.line(event))
+    assert "\n" not in jsonl.line(event)
+    assert (tree["v"], tree["line"], tree["address"]) == (1, text, "gemma[0]")
+
+
+@pytest.mark.parametrize("phase", [*Phase, *BootPhase])
+def test_every_phase_can_be_told(phase: Phase | BootPhase) -> None:
+    told = line(_made(events.PhaseChanged, **NAMED, phase=phase, detail="", elapsed=5), PLAIN)
+    assert told.endswith("[5s elapsed]")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59.4, "59s"), (60, "1m 0s"), (3599, "59m 59s"), (7320, "2h 2m"), (86400, "1d 0h"), (273600, "3d 4h")],
+)
+def test_a_duration_is_its_two_largest_units(seconds: float, text: str) -> None:
+    assert words.duration(seconds) == text
+
+
+def test_a_value_stays_on_one_line_of_a_screen() -> None:
+    assert words.value("two\nlines") == '"two\\nlines"'
+    assert len(words.value("x" * 1000)) < 100
+
+
+def _pointed(text: str, column: int, width: int) -> str:
+    """What stands over the carets."""
+    at = Location(file="a.yaml", line=3, column=column, width=width, text=text)
+    *_, above, below = diagnostics([Diagnostic(code="TPU1", message="m", location=at)], PLAIN).splitlines()
+    start = below.index("^")
+    return above[start : start + below.count("^")]
+
+
+@pytest.mark.parametrize("before", ["", "  key: ", "\tkey: ", "k" * 500 + ": ", "schlüssel: "])
+@pytest.mark.parametrize("after", ["", "  # comment", "x" * 500])
+def test_the_caret_stands_under_the_fault(before: str, after: str) -> None:
+    assert _pointed(f"{before}fault{after}", len(before) + 1, 5) == "fault"
+
+
+def test_a_place_beyond_the_end_of_its_line_still_has_a_caret() -> None:
+    at = Location(file="a.yaml", line=1, column=9, width=4, text="short")
+    assert "^" in diagnostics([Diagnostic(code="TPU1", message="m", location=at)], PLAIN)
+
+
+NASTY = "a::b,c%d\r\n<e> & \"f\" 'g' \u2028 模"
+
+
+def _nasty() -> Iterator[Diagnostic]:
+    at = Location(file="a,b:c.yaml", line=1, column=1, width=3, text=NASTY)
+    yield Diagnostic(code="TPU1201", message=NASTY, hint=NASTY, location=at)
+    yield Diagnostic(code="TPU2001", message=NASTY, severity=Severity.WARNING)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_no_text_of_a_person_breaks_a_report(name: str) -> None:
+    from xml.etree import ElementTree as ET
+
+    report = REPORTS[name]([Checked(file="p.yaml", found=tuple(_nasty())), Checked(file="ok.yaml", found=())])
+    match name:
+        case "json":
+            assert json.loads(report)["profiles"][0]["diagnostics"][0]["message"] == NASTY
+        case "sarif":
+            (run,) = json.loads(report)["runs"]
+            assert [r["level"] for r in run["results"]] == ["error", "warning"]
+        case "junit":
+            assert ET.fromstring(report).get("failures") == "1"
+        case "github":
+            first, second = report.split("\n")
+            assert first.startswith("::error file=a%2Cb%3Ac.yaml,line=1,col=1,endColumn=4,title=TPU1201::a::b,c%25d")
+            assert second.startswith("::warning file=p.yaml,line=1")
+        case _:
+            pytest.fail(f"no test reads {name}")

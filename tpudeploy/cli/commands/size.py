@@ -1,0 +1,65 @@
+"""The HBM plan: what fits, how many tokens, how long to compile; --sweep tells what else would."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+
+if TYPE_CHECKING:
+    from tpudeploy.core.sizing.sweep import Sweep
+    from tpudeploy.domain.deployment import Deployment
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profile(parser)
+    options.json(parser)
+    options.flag(parser, "sweep", "try other slices, splits, KV types, utilizations and lengths")
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    (profile,) = context.load([given.profile], given)
+
+    from tpudeploy.core.checks import check
+    from tpudeploy.views import size as view
+    from tpudeploy.views.excerpt import diagnostics
+    from tpudeploy.workspace import sized
+
+    deployment = sized(profile)
+    found, swept = check([deployment]), _swept(deployment) if given.sweep else None
+    terminal = context.terminal
+    if given.json:
+        tree = {"format": "tpudeploy.size/1", "name": deployment.name, **deployment.budget.to_dict()}
+        tree["diagnostics"] = [asdict(d) for d in found]
+        if swept is not None:
+            tree["sweep"] = _tree(swept)
+        terminal.data(json.dumps(tree, indent=2, ensure_ascii=False))
+        return exits.SUCCESS
+    terminal.data(view.size(deployment.name, deployment.budget, terminal.paint))
+    if swept is not None:
+        terminal.data("\n" + view.sweep(swept, terminal.paint))
+    if found:
+        terminal.talk("\n" + diagnostics(found, terminal.paint))
+    return exits.SUCCESS
+
+
+def _swept(deployment: Deployment) -> Sweep | None:
+    from tpudeploy.core.sizing.sweep import sweep
+    from tpudeploy.domain.budget import Unsized
+
+    if isinstance(deployment.budget, Unsized):
+        return None
+    prices = [c.usd_per_chip_hour for c in deployment.candidates if c.usd_per_chip_hour is not None]
+    return sweep(deployment.budget, usd_per_chip_hour=min(prices, default=None))
+
+
+def _tree(of: Sweep) -> dict[str, object]:
+    return {
+        "best": [option.to_dict() for option in of.best],
+        "failures": [asdict(failure) for failure in of.failures],
+        "tried": of.tried,
+    }

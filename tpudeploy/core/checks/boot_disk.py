@@ -1,0 +1,41 @@
+"""A boot disk that is too small for image, weights and caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import error, gib, sized, warning
+from tpudeploy.core.mounts import host_path, hub_home, is_memory
+from tpudeploy.core.sizing.starts import checkpoint_bytes
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2117"
+MEANING = """The boot disk is too small
+
+It holds the system, the container image (about 20 GiB unpacked), the weights and both caches. A disk that fills up
+while weights are downloaded stops the boot after many minutes. Leave the size out for one with room:
+
+  tpu: {boot_disk_size: 200GiB}"""
+
+_GIB = 1024**3
+# The system and its docker, a vllm-tpu image unpacked, compiled graphs (170 to 200 MB measured). Estimates, rounded up.
+_BESIDE_BYTES = (10 + 20 + 1) * _GIB
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if budget is None:
+        return
+    host = host_path(deployment.container, hub_home(deployment.container))
+    weights = 0 if host is not None and is_memory(host) else checkpoint_bytes(budget.model)
+    disk = deployment.boot_disk_gib * _GIB
+    needs = weights + _BESIDE_BYTES
+    says = f"A boot disk of {deployment.boot_disk_gib} GiB"
+    hint = f"boot_disk_size: {-(-needs // _GIB)}GiB is enough for one version of each."
+    if disk < weights:
+        message = f"{says} cannot hold the {gib(weights)} of weights."
+        yield error(deployment, CODE, message, path="tpu.boot_disk_size", hint=hint)
+    elif disk < needs:
+        message = f"{says} is short: image, weights and caches take about {gib(needs)}."
+        yield warning(deployment, CODE, message, path="tpu.boot_disk_size", hint=hint)

@@ -1,0 +1,42 @@
+"""More chips than KV heads: the cache is copied instead of shared out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import sized, warning
+from tpudeploy.core.sizing.advice import best_copies
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2107"
+MEANING = """Tensor parallelism beyond the KV heads copies the cache
+
+A chip holds whole KV heads. With more chips than heads, chips hold copies: more of them add no room for tokens, only
+what their share of the weights frees. Copies of the model (data_parallel_size) do add room, where one fits.
+
+  serving: {tensor_parallel_size: 1, data_parallel_size: 4}"""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if budget is None or not budget.fits or min(budget.model.kv_heads) >= budget.engine.tensor_parallel:
+        return
+    chips, heads = budget.engine.tensor_parallel, min(budget.model.kv_heads)
+    message = (
+        f"Layers with {heads} KV head{'s' if heads > 1 else ''} are cached {chips // heads} times over {chips} chips: "
+        f"{budget.kv_bytes_per_token_per_chip:,} bytes a token on each, {budget.kv_cache_tokens:,} tokens in all."
+    )
+    yield warning(deployment, CODE, message, path="serving.tensor_parallel_size", hint=_hint(budget))
+
+
+def _hint(budget: HbmBudget) -> str:
+    other = best_copies(budget)
+    if other is None:
+        return "No split into copies holds more: the weights need these chips."
+    engine = other.engine
+    return (
+        f"tensor_parallel_size {engine.tensor_parallel} x data_parallel_size {engine.data_parallel} would hold "
+        f"{other.kv_cache_tokens:,}."
+    )

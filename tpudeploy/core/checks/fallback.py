@@ -1,0 +1,26 @@
+"""A model that runs through the slower implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import sized, warning
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.model import Implementation
+
+CODE = "TPU2118"
+MEANING = """The model runs through torchax
+
+tpu_inference has code of its own for some models; others, and mixtures of experts of Qwen's, run through vLLM's PyTorch
+code by way of torchax. They work, but their compiled programs take 6 GiB a chip and more: leave them room.
+
+  serving: {hbm_utilization: 0.80}"""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if budget is not None and budget.model.implementation is Implementation.TORCHAX:
+        message = f"{budget.model.architecture} has no implementation for TPU of its own: it runs through torchax."
+        hint = "Its compiled programs are larger; what is said of its memory is an estimate."
+        yield warning(deployment, CODE, message, path="model.id", hint=hint)

@@ -1,0 +1,33 @@
+"""A compile cache that is gone when the container, or the machine, is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import warning
+from tpudeploy.core.mounts import host_path, is_memory
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2115"
+MEANING = """The compile cache does not outlive the server
+
+A warm start needs the graphs of an earlier one. Inside the container they die with it, at every change of the profile;
+in memory (/dev/shm) they die with the machine's next boot. The default volume keeps both caches on its disk:
+
+  leave out serving.volumes and serving.xla_cache_path"""
+
+_DEFAULT = "/root/.cache/vllm/xla_cache"
+_PATH = "serving.xla_cache_path"
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    cache = deployment.container.environment.get("VLLM_XLA_CACHE_PATH", _DEFAULT)
+    host = host_path(deployment.container, cache)
+    path = _PATH if _PATH in deployment.origins else "serving.volumes"
+    if host is None:
+        message = f"The compile cache {cache} is in no volume: it dies with the container."
+        yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")
+    elif is_memory(host):
+        message = f"The compile cache {cache} is in memory ({host}): it dies when the machine reboots."
+        yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")

@@ -1,0 +1,26 @@
+"""A tensor parallelism that does not divide the model's heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import error
+from tpudeploy.domain.budget import Unsized
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2106"
+MEANING = """tensor_parallel_size does not fit the model's heads
+
+Attention heads are shared out whole, and so are KV heads: their number must be divisible by tensor_parallel_size, or,
+for KV heads, the other way round. vLLM would stop with "Total number of attention heads … must be divisible".
+
+  serving: {tensor_parallel_size: 4}"""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = deployment.budget
+    if isinstance(budget, Unsized) and budget.is_impossible:
+        message = f"{budget.because[:1].upper()}{budget.because[1:]}: the server would not start."
+        hint = "Take a power of two that divides both, or copies: data_parallel_size."
+        yield error(deployment, CODE, message, path="serving.tensor_parallel_size", hint=hint)

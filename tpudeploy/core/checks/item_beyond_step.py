@@ -1,0 +1,47 @@
+"""A multimodal item that does not go into one step, with chunking off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tpudeploy.core.finding import argument, error, sized
+from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2109"
+MEANING = """max_num_batched_tokens is smaller than one image or video
+
+With disable_chunked_mm_input an item must go into one step, and vLLM refuses to start where the largest does not:
+"Chunked MM input disabled but max_tokens_per_mm_item (2496) is larger than max_num_batched_tokens". A video of Gemma 4
+is 32 frames of 78 tokens, 2,496, even if only images are limited.
+
+  serving: {max_num_batched_tokens: 4096}
+
+or no videos: args: {limit_mm_per_prompt: {video: 0}}"""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if (
+        budget is None
+        or not budget.engine.is_multimodal
+        or argument(deployment, "disable-chunked-mm-input")[1] is not True
+    ):
+        return
+    _, limits = argument(deployment, "limit-mm-per-prompt")
+    allowed = {kind: size for kind, size in budget.model.item_tokens.items() if not _is_zero(limits, kind)}
+    largest = max(allowed.values(), default=0)
+    if budget.engine.max_num_batched_tokens < largest:
+        kind = next(kind for kind, size in allowed.items() if size == largest)
+        message = (
+            f"A step of {budget.engine.max_num_batched_tokens:,} tokens cannot hold one {kind} of {largest:,}, "
+            "and chunking is off: the server would not start."
+        )
+        hint = f"max_num_batched_tokens: {largest} or more, or limit_mm_per_prompt: {{{kind}: 0}}."
+        yield error(deployment, CODE, message, path="serving.max_num_batched_tokens", hint=hint)
+
+
+def _is_zero(limits: Json, kind: str) -> bool:
+    limit = limits.get(kind) if isinstance(limits, Mapping) else None
+    count = limit.get("count") if isinstance(limit, Mapping) else limit
+    return count == 0 and count is not None

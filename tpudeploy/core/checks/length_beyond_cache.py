@@ -1,0 +1,29 @@
+"""A `max_model_len` of which not one request fits in the KV cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import error, sized
+from tpudeploy.core.sizing.advice import longest
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2103"
+MEANING = """max_model_len is larger than the KV cache
+
+One request of full length must fit, with one block set aside, or vLLM stops: "To serve at least one request with the
+model's max seq len …". The message here names the largest length that fits:
+
+  serving: {max_model_len: 16384}"""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    most = 0 if budget is None or budget.fits else longest(budget)
+    if budget is None or not most:
+        return
+    length, tokens = budget.engine.max_model_len, budget.num_blocks * budget.block_size
+    message = f"One request of max_model_len {length:,} does not fit in the KV cache of {tokens:,} tokens."
+    hint = f"max_model_len: {most} is the largest that fits."
+    yield error(deployment, CODE, message, path="serving.max_model_len", hint=hint)

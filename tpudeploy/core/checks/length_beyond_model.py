@@ -1,0 +1,27 @@
+"""A `max_model_len` beyond what the model was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import error, sized
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2104"
+MEANING = """max_model_len is larger than the model's own limit
+
+vLLM refuses it: "User-specified max_model_len is greater than the derived max_model_len". Leave the key out for the
+model's limit, or write a smaller one:
+
+  serving: {max_model_len: 32768}"""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if budget is not None and budget.engine.max_model_len > budget.model.max_position:
+        most = budget.model.max_position
+        message = f"max_model_len {budget.engine.max_model_len:,} exceeds the {most:,} of {budget.model.name}."
+        yield error(
+            deployment, CODE, message, path="serving.max_model_len", hint=f"max_model_len: {most} is its limit."
+        )

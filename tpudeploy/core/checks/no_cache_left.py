@@ -1,0 +1,30 @@
+"""Weights that fit, and leave nothing to answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import error, gib, sized
+from tpudeploy.core.sizing.advice import longest
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2102"
+MEANING = """No memory is left for the KV cache
+
+The weights fit, but not even the shortest request does beside them: vLLM would stop with "No available memory for the
+cache blocks". Give it more of HBM, or more chips:
+
+  serving: {hbm_utilization: 0.92}"""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if budget is None or budget.fits:
+        return
+    cap = int(budget.hbm_bytes_per_chip * budget.engine.utilization)
+    left = cap - budget.weights_bytes_per_chip
+    if left > 0 and longest(budget) == 0:
+        message = f"Beside {gib(budget.weights_bytes_per_chip)} of weights a chip, {gib(left)} is left: no KV cache."
+        hint = "Raise hbm_utilization, or take a larger slice."
+        yield error(deployment, CODE, message, path="serving.hbm_utilization", hint=hint)

@@ -1,0 +1,42 @@
+"""Too little memory beside weights and cache for the programs that are compiled at boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import error, gib, sized, warning
+from tpudeploy.core.sizing.programs import program_room
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2105"
+MEANING = """Too little room for compiled programs
+
+vLLM fills hbm_utilization of HBM with weights and KV cache, and reserves nothing for what it compiles: that lives in
+the rest, and a boot that lacks it dies after minutes with "RuntimeProgramAllocationFailure". Measured on one v5e chip:
+0.95 failed where 0.92 booted. The largest program, structured decoding, takes max_num_seqs x vocabulary x 6 bytes.
+
+  serving: {hbm_utilization: 0.92}"""
+
+_PATH = "serving.hbm_utilization"
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if budget is None or not budget.fits:
+        return
+    room = program_room(budget.model, budget.engine)
+    left = budget.free_bytes_per_chip + budget.program_bytes_per_chip
+    works = room.utilization(budget.hbm_bytes_per_chip)
+    says = f"hbm_utilization {budget.engine.utilization:g} leaves {gib(left)} a chip for compiled programs"
+    hint = f"hbm_utilization: {works:g} leaves enough; fewer max_num_seqs need less."
+    if left < room.needed and room.is_measured:
+        message = f"{says}, which need {gib(room.needed)}: the boot would die of it."
+        yield error(deployment, CODE, message, path=_PATH, hint=hint)
+    elif left < room.needed:
+        message = f"{says}, which are thought to need {gib(room.needed)}; nobody has measured that."
+        yield warning(deployment, CODE, message, path=_PATH, hint=hint)
+    elif left < room.proven:
+        yield warning(
+            deployment, CODE, f"{says}; boots are known to succeed with {gib(room.proven)}.", path=_PATH, hint=hint
+        )

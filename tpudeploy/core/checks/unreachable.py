@@ -1,0 +1,34 @@
+"""No external address, and something to fetch that Google's own network does not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import warning
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2119"
+MEANING = """Nothing leads to the image or the weights
+
+Without an external address a machine reaches Google's services alone (Private Google Access): Artifact Registry and
+Cloud Storage, not Docker Hub and not the Hugging Face hub. Copy the image to Artifact Registry and the weights to a
+bucket, or give the subnetwork Cloud NAT; with Cloud NAT this warning can be passed over.
+
+  serving: {image: us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0}
+  model: {id: "gs://my-bucket/weights"}"""
+
+_GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    if deployment.network.external_ip:
+        return
+    hint = "It needs Cloud NAT, or a copy in Google's own services."
+    if not _GOOGLE.match(deployment.container.image):
+        message = f"Without an external address the machine cannot reach the registry of {deployment.container.image}."
+        yield warning(deployment, CODE, message, path="serving.image", hint=hint)
+    if not deployment.model_id.startswith(("gs://", "/")):
+        message = f"Without an external address the machine cannot reach the hub for {deployment.model_id}."
+        yield warning(deployment, CODE, message, path="model.id", hint=hint)

@@ -1,0 +1,39 @@
+"""Weights that do not go into the share of HBM they may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.finding import error, gib, sized
+from tpudeploy.core.sizing.advice import smallest_slice
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+
+CODE = "TPU2101"
+MEANING = """The weights do not fit
+
+vLLM would stop with "total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…": a chip's part of the weights is larger
+than hbm_utilization x its HBM. More chips share them:
+
+  tpu: {type: v6e-4}
+
+`tpudeploy size` shows what lies where; `tpudeploy size --sweep` tries the other slices."""
+
+
+def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = sized(deployment)
+    if budget is None or weights_fit(budget):
+        return
+    cap = int(budget.hbm_bytes_per_chip * budget.engine.utilization)
+    message = (
+        f"{budget.model.name} does not fit: {gib(budget.weights_bytes_per_chip)} of weights a chip, and "
+        f"{gib(cap)} for them and the KV cache."
+    )
+    larger = smallest_slice(budget)
+    hint = f"{larger.name} is the smallest slice that holds it." if larger else "No slice of one host holds it."
+    yield error(deployment, CODE, message, path="tpu.type", hint=hint)
+
+
+def weights_fit(budget: HbmBudget) -> bool:
+    return budget.weights_bytes_per_chip < budget.hbm_bytes_per_chip * budget.engine.utilization

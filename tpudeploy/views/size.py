@@ -1,0 +1,179 @@
+"""What a chip holds, as a bar and the numbers beside it; a sweep, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.views import words
+from tpudeploy.views.paint import Paint
+
+if TYPE_CHECKING:  # it costs a start, and a sweep is rarely asked for
+    from tpudeploy.core.sizing.sweep import Failure, Option, Sweep
+
+_BAR = 64
+_GIB = 1024**3
+_SHADES = {"weights": "█", "KV cache": "▓", "programs": "▒", "free": "·"}
+_MOST_FAILURES = 12
+
+
+def size(name: str, of: HbmBudget | Unsized, paint: Paint) -> str:
+    """One deployment. Every chip holds the same, so that one bar stands for all."""
+    if isinstance(of, Unsized):
+        return f"{paint.bold(name)}  {paint.yellow(unsized(of))}"
+    lines = [_head(name, of, paint), "", *_chip(of, paint), "", *_facts(of, paint), *_estimates(of, paint)]
+    return "\n".join(lines)
+
+
+def summary(name: str, of: HbmBudget | Unsized) -> str:
+    """The one line that a plan shows."""
+    if isinstance(of, Unsized):
+        return f"{name}: {unsized(of)}"
+    if not of.fits:
+        return f"{name}: {_verdict(of)}"
+    return (
+        f"{name}: a chip holds {_gib(of.weights_bytes_per_chip)} of weights and {_gib(of.kv_bytes_per_chip)} of KV "
+        f"cache: {of.kv_cache_tokens:,} tokens, {of.max_concurrency:.1f} requests of {of.engine.max_model_len:,} at "
+        f"once. Cold start about {_minutes(of.start.cold_seconds)}."
+    )
+
+
+def unsized(of: Unsized) -> str:
+    return f"Cannot size this, because {of.because}."
+
+
+def sweep(of: Sweep, paint: Paint) -> str:
+    """The options that nothing beats, at the lowest list price of the profile's zones, and why the others fail."""
+    rows: list[tuple[str, ...]] = [
+        ("slice", "TP x DP", "KV", "util", "length", "KV tokens", "at once", "from", "cold start")
+    ]
+    rows += [_option(o) for o in of.best]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    table = [_row(row, widths) for row in rows]
+    head = f"{len(of.best)} of {of.tried} settings that nothing else beats in tokens, length, price and start:"
+    return "\n".join([head, "", paint.bold(table[0]), *table[1:], *_failures(of.failures, paint)])
+
+
+def _head(name: str, of: HbmBudget, paint: Paint) -> str:
+    engine = of.engine
+    chips = engine.tensor_parallel * engine.data_parallel
+    split = f"TP {engine.tensor_parallel}" + (f" x DP {engine.data_parallel}" if engine.data_parallel > 1 else "")
+    where = f"{of.accelerator.name}, {chips} chip{'s' if chips > 1 else ''}, {split}"
+    verdict = paint.green("fits") if of.fits else paint.red(_verdict(of))
+    return f"{paint.bold(name)}  {of.model.name} on {where}  {verdict}"
+
+
+def _verdict(of: HbmBudget) -> str:
+    if of.num_blocks == 0:
+        return f"does not fit: {_gib(of.weights_bytes_per_chip)} of weights a chip"
+    return f"does not fit: not one request of {of.engine.max_model_len:,} tokens"
+
+
+def _chip(of: HbmBudget, paint: Paint) -> Iterator[str]:
+    parts = {
+        "weights": of.weights_bytes_per_chip,
+        "KV cache": of.kv_bytes_per_chip,
+        "programs": of.program_bytes_per_chip,
+        "free": of.free_bytes_per_chip,
+    }
+    colours = {"weights": paint.bold, "KV cache": paint.green, "programs": paint.yellow, "free": paint.dim}
+    bar = "".join(colours[part](_SHADES[part] * width) for part, width in _widths(parts, of.hbm_bytes_per_chip).items())
+    yield f"  {bar}  {_gib(of.hbm_bytes_per_chip)} a chip, {of.engine.utilization:g} for weights and KV cache"
+    notes = {
+        "weights": of.engine.dtype,
+        "KV cache": f"{_kv_dtype(of)}, {of.kv_bytes_per_token_per_chip:,} bytes a token",
+        "programs": f"for {of.engine.max_num_seqs} requests; nothing reserves it",
+        "free": "" if of.free_bytes_per_chip >= 0 else _short(of),
+    }
+    for part, taken in parts.items():
+        line = f"  {_SHADES[part]} {part.ljust(8)}  {_gib(taken).rjust(9)}  {notes[part]}".rstrip()
+        yield paint.red(line) if taken < 0 else line
+
+
+def _short(of: HbmBudget) -> str:
+    return "short: compiling would run out of memory" if of.fits else "short"
+
+
+def _widths(parts: dict[str, int], whole: int) -> dict[str, int]:
+    """Columns of each part. What overflows a chip is cut at its end; rounding goes to the last part."""
+    widths: dict[str, int] = {}
+    for part, taken in parts.items():
+        left = _BAR - sum(widths.values())
+        widths[part] = min(max(round(taken / whole * _BAR), 0), left)
+    last = next(reversed(widths))
+    widths[last] += max(_BAR - sum(widths.values()), 0)
+    return widths
+
+
+def _facts(of: HbmBudget, paint: Paint) -> Iterator[str]:
+    engine, plan = of.engine, of.compilation
+    ranks = f" on each of {engine.data_parallel} ranks" if engine.data_parallel > 1 else ""
+    facts = {
+        "KV cache": (f"{of.kv_cache_tokens:,} tokens", f"{of.num_blocks:,} blocks of {of.block_size}{ranks}"),
+        "requests": (
+            f"{of.max_concurrency:.1f} at once",
+            f"of {engine.max_model_len:,} tokens; shorter ones up to {engine.max_num_seqs * engine.data_parallel}",
+        ),
+        "compiles": (
+            f"{plan.total} graphs",
+            f"token buckets to {plan.token_buckets[-1]:,}, request buckets to {plan.request_buckets[-1]}",
+        ),
+        "starts": (
+            f"in about {_minutes(of.start.cold_seconds)}",
+            f"about {_minutes(of.start.warm_seconds)} with a warm compile cache",
+        ),
+    }
+    width = max(len(value) for value, _ in facts.values())
+    for name, (value, note) in facts.items():
+        yield f"  {name.ljust(8)}  {paint.bold(value.ljust(width))}  {note}"
+
+
+def _estimates(of: HbmBudget, paint: Paint) -> Iterator[str]:
+    if of.estimates:
+        yield ""
+        yield from (paint.dim(f"  ~ {text}") for text in of.estimates)
+
+
+def _option(of: Option) -> tuple[str, ...]:
+    found, engine = of.budget, of.budget.engine
+    return (
+        found.accelerator.name,
+        f"{engine.tensor_parallel} x {engine.data_parallel}",
+        engine.kv_dtype,
+        f"{engine.utilization:g}",
+        f"{engine.max_model_len:,}",
+        f"{found.kv_cache_tokens:,}",
+        f"{found.max_concurrency:.1f}",
+        "" if of.usd_per_hour is None else words.hourly(of.usd_per_hour),
+        _minutes(found.start.cold_seconds),
+    )
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Words to the left, numbers to the right."""
+    aligned = [c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))]  # noqa: PLR2004 - the first three columns are words
+    return "  " + "  ".join(aligned)
+
+
+def _failures(of: Iterable[Failure], paint: Paint) -> Iterator[str]:
+    failures = list(of)
+    if failures:
+        yield ""
+        yield "What fails, and why:"
+    for each in failures[:_MOST_FAILURES]:
+        yield f"  {each.accelerator_type.ljust(8)}  {each.settings}: {each.because}"
+    if len(failures) > _MOST_FAILURES:
+        yield paint.dim(f"  … and {len(failures) - _MOST_FAILURES} more; --json has them all")
+
+
+def _kv_dtype(of: HbmBudget) -> str:
+    return of.engine.dtype if of.engine.kv_dtype == "auto" else of.engine.kv_dtype
+
+
+def _gib(taken: int) -> str:
+    return f"{taken / _GIB:.2f} GiB"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{max(round(seconds / 60), 1)} min"
