@@ -95,3 +95,12 @@ def test_the_tree_in_architecture_names_every_folder_of_the_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for init in (ROOT / "tpudeploy").glob("*/__init__.py"):
         assert re.search(rf"^  {init.parent.name}/ ", text, re.MULTILINE), init.parent.name
+
+
+def test_the_plan_that_readme_shows_names_lines_that_say_so() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\+ [a-z._]+\.([a-z_]+) += (\S+)  \((\S+):(\d+)\)", text)
+    assert shown
+    for key, value, file, line in shown:
+        written = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+        assert written.split("#")[0].split() == [f"{key}:", value.strip('"')]

@@ -14,7 +14,7 @@ PROFILE = Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"
 
 
 def test_the_public_names_are_these_in_order() -> None:
-    assert td.__all__ == ["Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events"]
+    assert td.__all__ == ["Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events", "size"]
     assert sorted(td.__all__) == td.__all__
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from promises.trial import Fuse, Trial, trial
 
-SCRIPTS, SAMPLED = 500, 30
+SCRIPTS, SAMPLED = 500, 20
 ZONES = ("us-east5-a", "us-east5-b", "europe-west4-a")
 CALLS = ("create", "delete", "get", "reset")
 

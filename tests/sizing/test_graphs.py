@@ -25,19 +25,19 @@ def test_buckets_of_a_real_boot_are_the_predicted_ones() -> None:
     assert f"Prepared request paddings: {list(plan.request_buckets)}" in LOG
 
 
-@pytest.mark.parametrize(
-    ("batched", "seqs", "gap", "proposed", "buckets", "graphs", "backbones"),
-    [
-        (4_096, 256, 0, 0, 9, 199, 18),
-        (4_096, 256, 512, 0, 13, 267, 26),
-        (4_096, 256, 0, 3, 9, 599, 18),
-        (8_192, 256, 512, 0, 21, 403, 42),
-        (1_024, 64, 0, 0, 7, 128, 14),
-    ],
-)
-def test_graphs_are_those_of_the_reference(
-    batched: int, seqs: int, gap: int, proposed: int, buckets: int, graphs: int, backbones: int
-) -> None:
+# Tokens a step, requests, gap, proposed tokens: token buckets, graphs, backbones.
+REFERENCE: list[tuple[tuple[int, int, int, int], tuple[int, int, int]]] = [
+    ((4_096, 256, 0, 0), (9, 199, 18)),
+    ((4_096, 256, 512, 0), (13, 267, 26)),
+    ((4_096, 256, 0, 3), (9, 599, 18)),
+    ((8_192, 256, 512, 0), (21, 403, 42)),
+    ((1_024, 64, 0, 0), (7, 128, 14)),
+]
+
+
+@pytest.mark.parametrize(("asked", "counts"), REFERENCE)
+def test_graphs_are_those_of_the_reference(asked: tuple[int, int, int, int], counts: tuple[int, int, int]) -> None:
+    batched, seqs, gap, proposed = asked
     plan = sized(
         "E2B",
         "v6e-1",
@@ -47,9 +47,8 @@ def test_graphs_are_those_of_the_reference(
         speculation=ngram(proposed) if proposed else None,
         is_async=not proposed,
     ).compilation
-    assert len(plan.token_buckets) == buckets
-    assert plan.total == graphs
-    assert plan.graphs["backbone"] + plan.graphs["backbone with embeds"] == backbones
+    backbones = plan.graphs["backbone"] + plan.graphs["backbone with embeds"]
+    assert (len(plan.token_buckets), plan.total, backbones) == counts
 
 
 def test_text_alone_needs_no_graphs_of_embeddings() -> None:

@@ -129,7 +129,7 @@ def test_a_request_that_lapses_is_cleared_away_and_the_next_zone_is_asked(desk: 
 
 
 def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 20000}])
+    at = desk(trouble=[{"fault": "provisioning-loop", "zone": A, "for": 3000}])
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A, B]

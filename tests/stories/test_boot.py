@@ -125,6 +125,28 @@ def test_an_endpoint_that_cannot_be_reached_from_here_is_a_success_with_the_fire
     assert at.run("plan", profile, "-detailed-exitcode").code == 0
 
 
+def test_an_endpoint_that_must_be_reached_from_outside_and_is_not_is_a_failure(desk: Open) -> None:
+    at = desk(boot={"reachable": False})
+    stopped = at.run("apply", "-auto-approve", at.write(PROFILE + "health: {via: external, timeout: 20m}\n"))
+    assert stopped.code == 1
+    assert "the endpoint: external: " in stopped.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_machine_that_may_not_tell_of_itself_is_believed_by_its_completion(desk: Open) -> None:
+    at = desk(boot={"guest_attributes": False, "boot_seconds": 300})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert "a completion came back" in at.run("status", profile).out
+    before = dict(at.slices)
+    at.write(PROFILE.replace("16384", "8192"))
+    began = at.clock.now()
+    restarted = at.run("apply", "-auto-approve", profile)
+    assert restarted.code == 0, restarted.all
+    assert at.clock.now() - began > 240  # the old server answers until then: only time tells them apart
+    assert dict(at.slices) == before
+
+
 def test_a_machine_without_an_external_address_is_reached_inside(desk: Open) -> None:
     at = desk(nodes="real")
     profile = at.write(PROFILE + "  network: {external_ip: false}\n")

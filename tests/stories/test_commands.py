@@ -151,6 +151,24 @@ def test_status_as_json_says_what_the_text_says(desk: Open) -> None:
     assert replica["serving"] is True
 
 
+def test_status_tells_each_phase_as_it_comes(desk: Open) -> None:
+    at = desk(boot={"boot_seconds": 600}, trouble=[{"fault": "hidden", "seconds": 70}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-timeout", "1s", profile).code == 12
+    seen: dict[tuple[str, str, str], None] = {}
+    for _ in range(60):
+        tree = json.loads(at.run("status", profile, "-json").out)
+        (replica,) = tree["deployments"][0]["replicas"]
+        seen[replica["state"], replica["cloud"], replica["boot"]] = None
+        at.clock.sleep(15)
+    assert list(seen) == [
+        ("hidden", "not found", ""),
+        ("waiting", "PROVISIONING", ""),
+        *(("up", "ACTIVE", phase) for phase in ("booted", "docker", "image", "secrets", "starting")),
+        ("serving", "ACTIVE", "serving"),
+    ]
+
+
 def test_status_without_profiles_tells_of_everything_that_has_a_state_here(desk: Open) -> None:
     at = desk()
     assert at.run("status").out == "Nothing is deployed from here.\n"

@@ -182,6 +182,15 @@ def test_several_profiles_are_planned_and_applied_together_and_one_failure_stops
     assert not at.slices
 
 
+@pytest.mark.parametrize("command", ["plan", "apply", "destroy"])
+def test_two_profiles_of_one_name_are_refused(desk: Open, command: str) -> None:
+    at = desk()
+    told = at.run(command, at.write(), at.write(PROFILE.replace("v6e-1", "v6e-4"), "larger.yaml"))
+    assert told.code == 1
+    assert "Several profiles are called gemma." in told.err
+    assert not at.emulator.requests
+
+
 def test_destroying_what_is_not_there_is_no_error(desk: Open) -> None:
     at = desk()
     destroyed = at.run("destroy", "-auto-approve", at.write())

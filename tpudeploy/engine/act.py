@@ -120,9 +120,11 @@ class Hands:
         self._tell(events.Updated(at=now, address=where, name=what.name, what="node"))
 
     def _restart(self, what: step.Restart) -> None:
+        before = self._attempt(what.replica, what.name)
         attempt = replace(
-            self._attempt(what.replica, what.name),
+            before,
             booted=what.boot,
+            booted_before=before.booted,
             booted_at=self._world.clock.now(),
             boot_asked=False,
             served=False,

@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.placement import is_closed
+from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
@@ -151,12 +153,14 @@ def _shape(changes: Iterable[Change]) -> list[object]:
 
 
 def _restarting(goal: Goal, state: State) -> State:
-    """Write down which servers are to be booted anew: one that failed shows nothing else to decide it by."""
+    """Write down which servers are to be booted anew as they are: one that failed shows nothing else to decide by."""
+    if goal.deployment is None:
+        return state
     names = {c.slice_name for c in goal.changes if c.action is Action.RESTART}
     for record in state.records:
         for attempt in record.attempts:
-            if goal.deployment and attempt.name in names and attempt.booted == server_wanted(goal.deployment, attempt):
-                anew = replace(attempt, boot_asked=False, booted_before=attempt.booted)
+            if attempt.name in names and attempt.booted == server_print(wanted(goal.deployment, attempt)):
+                anew = replace(attempt, boot_asked=False)
                 state = state.with_record(state.record(record.index).with_attempt(anew))
     return state
 

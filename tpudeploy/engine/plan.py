@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tpudeploy.core.checks import check
@@ -10,6 +11,7 @@ from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import fingerprint
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
 from tpudeploy.domain.state import State
 from tpudeploy.engine.look import look
@@ -18,11 +20,18 @@ from tpudeploy.ports import World
 
 
 def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = False) -> Plan:
-    """Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read.
+    """Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read, and
+    `errors.ConfigError` where two deployments have one name.
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
     known = tuple(deployments)
+    twice = [name for name, times in Counter(d.name for d in known).items() if times > 1]
+    if twice:
+        raise ConfigError(
+            f"Several profiles are called {twice[0]}.",
+            hint="A deployment is known by its name: give each profile its own, or name this one once.",
+        )
     goals = tuple(goal(world, d.name, None if destroy else d, world.state.read(d.name).state) for d in known)
     warnings = () if destroy else check(known)
     return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *warnings))

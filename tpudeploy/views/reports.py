@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-from xml.etree import ElementTree as ET
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.version import VERSION
@@ -53,6 +52,8 @@ def as_sarif(checked: Iterable[Checked]) -> str:
 
 def as_junit(checked: Iterable[Checked]) -> str:
     """One test case a profile; its warnings are its output."""
+    from xml.etree import ElementTree as ET
+
     rows = list(checked)
     failed = sum(not c.is_valid for c in rows)
     suite = ET.Element("testsuite", name="tpudeploy validate", tests=str(len(rows)), failures=str(failed))

@@ -14,7 +14,7 @@ _STATES: Mapping[str, str] = {
     "hidden": "asked for, not visible yet",
     "waiting": "waiting for chips",
     "dead": "dead: nothing runs there, but it uses quota",
-    "leaving": "being deleted",
+    "leaving": "going away",
 }
 
 

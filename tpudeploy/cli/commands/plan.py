@@ -24,9 +24,9 @@ def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
     plan = context.workspace().plan(profiles, destroy=given.destroy, on_event=teller(terminal, as_json=False))
     terminal.data(view.plan(plan, terminal.paint))
-    for goal in plan.goals:
-        if goal.deployment is not None:
-            terminal.data(terminal.paint.dim(summary(goal.name, goal.deployment.budget)))
+    sizes = [summary(g.name, g.deployment.budget) for g in plan.goals if g.deployment is not None]
+    if sizes:
+        terminal.data(terminal.paint.dim("\n".join(["", *sizes])))
     if plan.diagnostics:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")
     if errors_in(plan.diagnostics):

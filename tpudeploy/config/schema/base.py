@@ -16,7 +16,7 @@ from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, Duration, S
 class Section(BaseModel):
     """A mapping of the profile: no key that is not listed, no value of another type, no change after."""
 
-    # Only whole profiles are validated: the validator of a section alone would never be used.
+    # Whole profiles are validated: a validator for each section, built at import, would be used for few of them.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 

@@ -20,23 +20,25 @@ what their share of the weights frees. Copies of the model (data_parallel_size) 
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
+    """Silent where only some layers are copied and the weights need the chips: nothing better can be had."""
     budget = sized(deployment)
-    if budget is None or not budget.fits or min(budget.model.kv_heads) >= budget.engine.tensor_parallel:
+    chips = 0 if budget is None else budget.engine.tensor_parallel
+    if budget is None or not budget.fits or min(budget.model.kv_heads) >= chips:
         return
-    chips, heads = budget.engine.tensor_parallel, min(budget.model.kv_heads)
+    other = best_copies(budget)
+    if other is None and max(budget.model.kv_heads) >= chips:
+        return
+    heads = min(budget.model.kv_heads)
     message = (
         f"Layers with {heads} KV head{'s' if heads > 1 else ''} are cached {chips // heads} times over {chips} chips: "
         f"{budget.kv_bytes_per_token_per_chip:,} bytes a token on each, {budget.kv_cache_tokens:,} tokens in all."
     )
-    yield warning(deployment, CODE, message, path="serving.tensor_parallel_size", hint=_hint(budget))
+    yield warning(deployment, CODE, message, path="serving.tensor_parallel_size", hint=_hint(other))
 
 
-def _hint(budget: HbmBudget) -> str:
-    other = best_copies(budget)
+def _hint(other: HbmBudget | None) -> str:
     if other is None:
         return "No split into copies holds more: the weights need these chips."
     engine = other.engine
-    return (
-        f"tensor_parallel_size {engine.tensor_parallel} x data_parallel_size {engine.data_parallel} would hold "
-        f"{other.kv_cache_tokens:,}."
-    )
+    split = f"tensor_parallel_size {engine.tensor_parallel} x data_parallel_size {engine.data_parallel}"
+    return f"{split} would hold {other.kv_cache_tokens:,}."

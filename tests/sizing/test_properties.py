@@ -1,0 +1,146 @@
+"""What must hold for every model, slice and setting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sizing.profiles import deployment
+
+from tpudeploy import catalog
+from tpudeploy.catalog import families
+from tpudeploy.core.checks import check
+from tpudeploy.core.sizing import budget
+from tpudeploy.core.sizing.advice import longest
+from tpudeploy.core.sizing.serve import Service, can_serve
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.model import LanguageModel
+
+MODELS = sorted({name for family in families.FAMILIES for name in family.models})
+SLICES = ["v6e-1", "v6e-4", "v6e-8", "v5litepod-1", "v5litepod-4", "v5litepod-8"]
+UTILIZATIONS = st.floats(min_value=0.3, max_value=1.0)
+LENGTHS = st.integers(min_value=1, max_value=131_072)
+# The checks that say whether weights and one request go in.
+OF_FIT = {"TPU2101", "TPU2102", "TPU2103", "TPU2106"}
+
+STEADY = settings(derandomize=True, deadline=None, max_examples=150)
+
+Asked = tuple[LanguageModel, AcceleratorType, Engine]
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> Asked:
+    model = families.known(draw(st.sampled_from(MODELS)))
+    kind = catalog.accelerator_type(draw(st.sampled_from(SLICES)))
+    assert model is not None
+    assert kind is not None
+    data = draw(st.sampled_from([n for n in (1, 2, 4, 8) if kind.chips % n == 0]))
+    engine = Engine(
+        tensor_parallel=kind.chips // data,
+        data_parallel=data,
+        kv_dtype=draw(st.sampled_from(["auto", "bfloat16", "fp8", "fp8_e5m2"])),
+        utilization=draw(UTILIZATIONS),
+        max_model_len=draw(LENGTHS),
+        max_num_seqs=draw(st.sampled_from([1, 8, 64, 100, 256, 1_024])),
+        max_num_batched_tokens=draw(st.integers(min_value=1_024, max_value=16_384)),
+        padding_gap=draw(st.sampled_from([0, 0, 128, 512])),
+        is_multimodal=model.is_multimodal,
+    )
+    return model, kind, engine
+
+
+def sized(of: Asked, **changes: Any) -> HbmBudget:
+    model, kind, engine = of
+    found = budget(model, kind, replace(engine, **changes))
+    assume(isinstance(found, HbmBudget))
+    assert isinstance(found, HbmBudget)
+    return found
+
+
+@STEADY
+@given(of=asked(), share=UTILIZATIONS)
+def test_more_utilization_never_means_fewer_blocks(of: Asked, share: float) -> None:
+    low, high = sorted((of[2].utilization, share))
+    assert sized(of, utilization=low).num_blocks <= sized(of, utilization=high).num_blocks
+
+
+@STEADY
+@given(of=asked(), block=st.sampled_from([8, 16, 32, 64, 128]))
+def test_a_longer_block_never_means_more_blocks(of: Asked, block: int) -> None:
+    assert sized(of, block_size=2 * block).num_blocks <= sized(of, block_size=block).num_blocks
+
+
+@STEADY
+@given(of=asked())
+def test_twice_the_copies_hold_twice_the_tokens_to_a_block_a_rank(of: Asked) -> None:
+    model, kind, engine = of
+    assume(engine.data_parallel * 2 * engine.tensor_parallel <= 8)
+    once = sized((model, kind, engine))
+    whole = catalog.accelerator_type("v6e-8" if kind.generation == "v6e" else "v5litepod-8")
+    assert whole is not None
+    twice = sized((model, whole, engine), data_parallel=engine.data_parallel * 2)
+    assert abs(twice.kv_cache_tokens - 2 * once.kv_cache_tokens) <= twice.block_size * twice.engine.data_parallel
+
+
+@STEADY
+@given(of=asked())
+def test_a_chips_parts_are_the_whole_chip(of: Asked) -> None:
+    found = sized(of)
+    parts = found.weights_bytes_per_chip + found.kv_bytes_per_chip + found.program_bytes_per_chip
+    assert parts + found.free_bytes_per_chip == found.hbm_bytes_per_chip
+    assert found.num_blocks >= 0
+    assert found.block_size & (found.block_size - 1) == 0
+
+
+@STEADY
+@given(of=asked())
+def test_more_chips_for_one_copy_never_mean_heavier_chips(of: Asked) -> None:
+    model, kind, engine = of
+    assume(engine.tensor_parallel > 1)
+    assume(model.experts is None)  # expert widths are padded a shard, which can grow the sum
+    spread, half = sized(of), sized((model, kind, engine), tensor_parallel=engine.tensor_parallel // 2)
+    assert spread.weights_bytes_per_chip <= half.weights_bytes_per_chip
+
+
+@STEADY
+@given(of=asked())
+def test_the_longest_length_fits_and_serves_one_user(of: Asked) -> None:
+    assume(of[2].max_model_len >= 16)
+    found = sized(of)
+    length = longest(found)
+    if length:
+        best = sized(of, max_model_len=length)
+        assert best.fits
+        assert can_serve(best, users=1, context=length - 1, output=1).service is Service.FITS
+    else:
+        assert not sized(of, max_model_len=16).fits
+
+
+@STEADY
+@given(
+    name=st.sampled_from(MODELS),
+    slice_type=st.sampled_from(SLICES[:3]),
+    data=st.sampled_from([1, 2, 4, 8]),
+    share=UTILIZATIONS,
+    length=st.integers(min_value=16, max_value=131_072),
+)
+def test_the_checks_of_fit_and_the_sizing_agree(
+    name: str, slice_type: str, data: int, share: float, length: int
+) -> None:
+    kind = catalog.accelerator_type(slice_type)
+    assert kind is not None
+    assume(kind.chips % data == 0)
+    found = deployment(
+        {
+            "model.id": name,
+            "tpu.type": slice_type,
+            "serving.data_parallel_size": data,
+            "serving.hbm_utilization": round(share, 4),
+            "serving.max_model_len": length,
+        }
+    )
+    passes = not OF_FIT & {diagnostic.code for diagnostic in check([found])}
+    assert passes is (isinstance(found.budget, HbmBudget) and found.budget.fits)
