@@ -122,14 +122,22 @@ class Workspace:
         if "connection" in self.__dict__:
             self.connection.close()
 
-    def deployment(self, profile: config.Profile, *, offline: bool = False) -> Deployment:
-        """The profile with every default decided. `offline` asks no credentials for a project."""
+    def deployment(self, profile: config.Profile, *, offline: bool = False, script: bool = True) -> Deployment:
+        """The profile with every default decided. `offline` asks no credentials for a project.
+
+        Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
+        """
         from tpudeploy.adapters import assets
-        from tpudeploy.core.resolve import resolve
+        from tpudeploy.core import render
+        from tpudeploy.core.resolve import resolve, without_script
 
         known = profile.spec.placement.project or self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
         project = known if known or offline else self.connection.project()
-        return resolve(profile, assets.templates(), project=project, config_json=_config_json(profile))
+        if script:
+            return resolve(profile, assets.templates(), project=project, config_json=_config_json(profile))
+        deployment = without_script(profile, project=project, config_json=_config_json(profile))
+        render.check_size(deployment, assets.templates())
+        return deployment
 
     def plan(
         self,

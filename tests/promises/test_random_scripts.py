@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -119,7 +120,7 @@ def _do(at: Trial, deed: tuple[Any, ...]) -> None:
 
 
 def _delete(at: Trial, name: str) -> None:
-    """As a colleague would, with another tool."""
+    """As a colleague would, with another tool, which meets the same trouble."""
     asked = Request(f"http://{at.emulator.host}/v2/{name}?force=true", method="DELETE")
-    with urlopen(asked, timeout=10) as answer:
-        assert answer.status == 200
+    with suppress(OSError), urlopen(asked, timeout=10):
+        pass

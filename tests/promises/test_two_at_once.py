@@ -9,8 +9,8 @@ from desk import Open
 from promises.trial import Fuse, trial
 
 from tpudeploy.adapters.state.local import LocalState
-from tpudeploy.domain.errors import StateError, StalePlan
-from tpudeploy.workspace import FOLDER, Profile, Workspace
+from tpudeploy.domain.errors import StalePlan, StateError
+from tpudeploy.workspace import FOLDER, Workspace
 
 
 def test_two_runs_side_by_side_end_with_one_slice() -> None:

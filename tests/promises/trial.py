@@ -77,7 +77,9 @@ class Mortal:
 
     EFFECTS = frozenset({"request", "release", "update", "restart", "write", "publish"})
 
-    def __init__(self, port: object, fuse: Fuse, *, before: Callable[[str, Any], None], after: Callable[[], None]):
+    def __init__(
+        self, port: object, fuse: Fuse, *, before: Callable[[str, Any], None], after: Callable[[], None]
+    ) -> None:
         self._port, self._fuse, self._before, self._after = port, fuse, before, after
 
     def __getattr__(self, name: str) -> Any:
@@ -251,9 +253,7 @@ class Trial:
         live = {name: cloud for zone in self.emulator.live().values() for name, cloud in zone.items()}
         assert live.keys() <= known.keys(), ("asked for and forgotten", live, known, self.history)
         kept = [known[n] for n in live if live[n] not in _ENDING and known[n][1].releasing_at is None]
-        per = Counter(
-            (replica, attempt.spec["tpu.type"], attempt.spec["placement.zones"][0]) for replica, attempt in kept
-        )  # type: ignore[index]  # a list of zones
+        per = Counter((replica, a.spec["tpu.type"], str(a.spec["placement.zones"])) for replica, a in kept)
         assert all(count == 1 for count in per.values()), ("two slices for one replica", kept, self.history)
 
     def _check_shown(self, began: int) -> None:
@@ -270,9 +270,12 @@ def trial(trouble: Iterable[Mapping[str, Any]] = (), **scenario: Any) -> Iterato
     """A person with an empty folder before an emulated cloud with that trouble."""
     clock = VirtualClock()
     settings = {"nodes": "simulated", "boot": {"boot_seconds": 60}, "trouble": list(trouble), **scenario}
-    with TemporaryDirectory() as folder, running(clock=clock, scenario=settings) as emulator:
-        with patch.dict("os.environ", {"TPU_EMULATOR_HOST": emulator.host, "GOOGLE_CLOUD_PROJECT": "emulated"}):
-            yield Trial(folder=Path(folder), clock=clock, watch=Watch(clock), emulator=emulator)
+    with (
+        TemporaryDirectory() as folder,
+        running(clock=clock, scenario=settings) as emulator,
+        patch.dict("os.environ", {**emulator.environment, "GOOGLE_CLOUD_PROJECT": "emulated"}),
+    ):
+        yield Trial(folder=Path(folder), clock=clock, watch=Watch(clock), emulator=emulator)
 
 
 def _parsed(name: str) -> SliceName:

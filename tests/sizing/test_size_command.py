@@ -61,10 +61,18 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 def test_a_person_reads_what_a_chip_holds_and_what_that_serves(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, str(PROFILE))
     assert code == 0
-    for words in ("weights    8.97 GiB", "1,152,000 tokens", "35.2 at once", "199 graphs", "fits"):
+    for words in (
+        "weights    8.97 GiB",
+        "windows save nothing",
+        "1,152,000 tokens",
+        "35.2 at once",
+        "199 graphs",
+        "fits",
+    ):
         assert words in out
-    bar = next(line for line in out.splitlines() if "█▓" in line)
-    assert len(bar.split("  ")[1]) == 64
+    (bar,) = [line for line in out.splitlines() if "█▓" in line]
+    assert len(bar.strip()) == 64
+    assert max(map(len, out.splitlines())) <= 110
 
 
 def test_a_program_reads_everything_that_is_promised(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +81,7 @@ def test_a_program_reads_everything_that_is_promised(capsys: pytest.CaptureFixtu
     assert tree["graphs"]["total"] == sum(tree["graphs"]["by_category"].values()) == 199
     assert tree["num_blocks"] == pytest.approx(17_996, rel=0.001)
     assert tree["fits"] is True
+    assert tree["precision"] == {"weights": "bfloat16", "kv": "bfloat16", "compute": "bfloat16"}
 
 
 def test_what_does_not_fit_is_an_answer_with_its_problems(capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,6 +133,15 @@ def test_a_command_line_that_cannot_be_understood_says_what_was_meant(
     assert not at.emulator.requests
 
 
+def test_a_name_that_is_no_text_is_answered_as_any_other(desk: Open) -> None:
+    at = desk()
+    told = at.run("plan", "\udcff\x1b[31m.yaml")
+    assert told.code == 1
+    assert "does not exist" in told.err
+    assert "\x1b" not in told.err
+    assert "Traceback" not in told.all
+
+
 def test_options_may_stand_before_the_command_and_be_written_with_one_dash_or_two(desk: Open) -> None:
     at = desk()
     at.write()

@@ -31,6 +31,7 @@ def test_the_phases_of_the_boot_are_told_as_they_come(desk: Open) -> None:
     ]
     places = [applied.err.index(f"gemma[0]: {line}") for line in told]
     assert places == sorted(places)
+    assert "cannot be reached" not in applied.err
 
 
 def test_an_image_that_comes_late_is_pulled_again(desk: Open) -> None:

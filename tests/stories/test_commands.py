@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,14 @@ def test_render_request_is_the_body_with_the_script_in_it(desk: Open) -> None:
     metadata = body["tpu"]["nodeSpec"][0]["node"]["metadata"]
     assert metadata.pop("startup-script").strip() == at.run("render", profile, "startup-script").out.strip()
     assert_golden("render/request", json.dumps(body, indent=2) + "\n")
+
+
+def test_what_is_rendered_is_utf_8_whatever_the_terminal_is_set_to(tmp_path: Path) -> None:
+    (tmp_path / "gemma.yaml").write_text(PROFILE.replace("  max_model_len", "  env: {A: 模}\n  max_model_len"), "utf-8")
+    command = [sys.executable, "-m", "tpudeploy", "render", "gemma.yaml", "docker"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert "-e A=模" in done.stdout.decode("utf-8").replace("'", "")
 
 
 def test_a_rendered_profile_is_a_profile_for_the_same_deployment(desk: Open) -> None:

@@ -75,6 +75,17 @@ def test_a_duration_is_its_two_largest_units(seconds: float, text: str) -> None:
     assert words.duration(seconds) == text
 
 
+@pytest.mark.parametrize("text", ["\x1b]0;title\x07", "\x9b31m", "a\rb", "\x00", "\u2028", "\udcff"])
+def test_no_text_of_others_commands_the_terminal(text: str) -> None:
+    shown = words.plain(f"before {text} after\n\tnext")
+    assert shown.isprintable() is False  # its own line feed and tab stay
+    assert shown.replace("\n", "").replace("\t", "").isprintable()
+    assert shown.startswith("before ")
+    assert shown.endswith(" after\n\tnext")
+    told = diagnostics([Diagnostic(code="TPU1", message=text, hint=text)], PLAIN)
+    assert told.replace("\n", "").isprintable()
+
+
 def test_a_value_stays_on_one_line_of_a_screen() -> None:
     assert words.value("two\nlines") == '"two\\nlines"'
     assert len(words.value("x" * 1000)) < 100
@@ -99,7 +110,7 @@ def test_a_place_beyond_the_end_of_its_line_still_has_a_caret() -> None:
     assert "^" in diagnostics([Diagnostic(code="TPU1", message="m", location=at)], PLAIN)
 
 
-NASTY = "a::b,c%d\r\n<e> & \"f\" 'g' \u2028 模"
+NASTY = "a::b,c%d\r\n<e> & \"f\" 'g' \u2028 \x1b[31m \x9b \ufffe 模"
 
 
 def _nasty() -> Iterator[Diagnostic]:

@@ -16,6 +16,7 @@ from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
 from tpudeploy.version import VERSION
+from tpudeploy.views.words import plain
 
 if TYPE_CHECKING:
     from tpudeploy.ports import Clock
@@ -58,9 +59,9 @@ def report(terminal: Terminal, error: errors.TpudeployError) -> None:
 
         terminal.talk(diagnostics(error.diagnostics, paint))
         return
-    terminal.talk(f"{paint.red('Error')}: {error.message} {paint.dim(f'[{error.code}]')}")
+    terminal.talk(f"{paint.red('Error')}: {plain(error.message)} {paint.dim(f'[{error.code}]')}")
     for line in error.hint.splitlines():
-        terminal.talk(f"  {line}")
+        terminal.talk(f"  {plain(line)}")
 
 
 def interrupted() -> errors.Interrupted:

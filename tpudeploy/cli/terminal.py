@@ -36,7 +36,11 @@ class Terminal:
         return self.stdin.isatty() and self.stdout.isatty()
 
     def data(self, text: str) -> None:
-        print(text, file=self.stdout, flush=True)
+        """To a terminal as far as it can show it; to a file or a pipe in UTF-8, whatever the locale says."""
+        encoding = self.stdout.encoding if self.stdout.isatty() else "utf-8"
+        self.stdout.flush()
+        self.stdout.buffer.write(f"{text}\n".encode(encoding, "backslashreplace"))
+        self.stdout.flush()
 
     def talk(self, text: str) -> None:
         print(text, file=self.stderr, flush=True)

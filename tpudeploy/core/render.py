@@ -18,6 +18,8 @@ from tpudeploy.domain.deployment import Container, Deployment, SecretRef
 MAX_SCRIPT_BYTES = 262_144
 # Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN, its end mark included).
 MAX_WORD_BYTES = 131_071
+# Quoting, or JSON, makes at most six bytes of one, and no word of a profile stands in the script more than three times.
+_GROWTH = 18
 
 
 def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: str) -> str:
@@ -38,6 +40,19 @@ def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: s
     script = environment.get_template("startup.sh.j2").render(templates=templates, **_words(deployment, spec))
     _check_sizes(deployment, script)
     return script
+
+
+def check_size(deployment: Deployment, templates: Mapping[str, str]) -> None:
+    """Raise as `startup_script` would, but sooner: only what may come near Google's limit is rendered."""
+    _check_words(deployment)
+    if longest(deployment, templates) > MAX_SCRIPT_BYTES:
+        startup_script(deployment, templates, "")
+
+
+def longest(deployment: Deployment, templates: Mapping[str, str]) -> int:
+    """Bytes that the script cannot exceed."""
+    written = repr((deployment.container, deployment.health, deployment.model_id))
+    return sum(map(_size, templates.values())) + _GROWTH * _size(written)
 
 
 def _words(deployment: Deployment, spec: str) -> dict[str, object]:
@@ -75,13 +90,17 @@ def _resource(ref: SecretRef) -> str:
     return resource if "/versions/" in resource else f"{resource}/versions/latest"
 
 
-def _check_sizes(deployment: Deployment, script: str) -> None:
+def _check_words(deployment: Deployment) -> None:
     for what, word in _written(deployment):
         if _size(word) > MAX_WORD_BYTES:
             raise errors.ConfigError(
                 f"`{what}` takes {_size(word):,} bytes; Linux passes at most {MAX_WORD_BYTES:,} in one word.",
                 hint="Put the text into a file of the image or of a mounted volume, and name the file.",
             )
+
+
+def _check_sizes(deployment: Deployment, script: str) -> None:
+    _check_words(deployment)
     if _size(script) > MAX_SCRIPT_BYTES:
         longest = sorted(_written(deployment), key=lambda pair: _size(pair[1]), reverse=True)[:3]
         sizes = ", ".join(f"`{what}` ({_size(word):,} bytes)" for what, word in longest)

@@ -48,6 +48,11 @@ class Engine:
     is_vision_replicated: bool = False
     is_precompiled: bool = True
 
+    @property
+    def cache_dtype(self) -> str:
+        """The KV cache's type: `auto` is the model's own."""
+        return self.dtype if self.kv_dtype == "auto" else self.kv_dtype
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsized:
@@ -139,7 +144,7 @@ class HbmBudget:
             "kv_cache_tokens": self.kv_cache_tokens,
             "max_concurrency": self.max_concurrency,
             "fits": self.fits,
-            "precision": {"weights": engine.dtype, "kv": engine.kv_dtype, "compute": engine.dtype},
+            "precision": {"weights": engine.dtype, "kv": engine.cache_dtype, "compute": engine.dtype},
             "token_buckets": list(self.compilation.token_buckets),
             "request_buckets": list(self.compilation.request_buckets),
             "graphs": {"total": self.compilation.total, "by_category": dict(self.compilation.graphs)},

@@ -52,13 +52,14 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             seconds = event.blocked_seconds
             again = f"; not asked there again for {words.duration(seconds)}" if seconds else ""
             where = f"{event.zone}, {event.provisioning} ({event.kind})"
-            return f"{paint.yellow('Refused')} in {where}{again}\n  {event.message}"
+            return f"{paint.yellow('Refused')} in {where}{again}\n  {words.plain(event.message)}"
         case events.PhaseChanged():
             return f"{_phase(event)} [{words.duration(event.elapsed)} elapsed]"
         case events.Waiting():
             return f"Still waiting: {event.why} [{words.duration(event.elapsed)} elapsed]"
         case events.Retrying():
-            return f"{paint.yellow('No answer')}, looking again in {words.duration(event.seconds)}: {event.message}"
+            again = f"looking again in {words.duration(event.seconds)}"
+            return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
@@ -82,6 +83,6 @@ def _phase(event: events.PhaseChanged) -> str:
     if event.phase == BootPhase.FAILED:
         return "The boot failed"  # why is in the error that ends the run
     if event.phase not in _PLACES:
-        return event.detail or event.phase
+        return words.plain(event.detail) or event.phase
     place = f"{_PLACES[event.phase]} {event.zone}"
     return place if event.detail.lower() in {"", event.phase} else f"{place} ({event.detail})"

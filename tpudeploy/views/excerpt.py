@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.words import plain
 
 _WIDEST = 160
 
@@ -16,7 +17,7 @@ def diagnostics(of: Iterable[Diagnostic], paint: Paint) -> str:
 
 def _one(of: Diagnostic, paint: Paint) -> Iterator[str]:
     word = paint.red("Error") if of.severity is Severity.ERROR else paint.yellow("Warning")
-    yield paint.bold(f"{word}: {of.message}") + paint.dim(f" [{of.code}]")
+    yield paint.bold(f"{word}: {plain(of.message)}") + paint.dim(f" [{of.code}]")
     if of.location is not None:
         at = f", at {of.path}" if of.path else ""
         yield f"  on {of.location}{at}"
@@ -25,13 +26,13 @@ def _one(of: Diagnostic, paint: Paint) -> Iterator[str]:
         yield f"  and on {of.also}"
         yield from _quoted(of.also, paint)
     if of.hint:
-        yield f"  {of.hint}"
+        yield f"  {plain(of.hint)}"
 
 
 def _quoted(at: Location, paint: Paint) -> Iterator[str]:
     if not at.text:
         return
-    number, text = str(at.line), at.text.rstrip("\n")
+    number, text = str(at.line), plain(at.text.rstrip("\n"))
     start = max(0, at.column - 1 - _WIDEST // 2) if len(text) > _WIDEST else 0
     shown = text[start : start + _WIDEST]
     # Tabs stay tabs, so that the caret stands under its character in any terminal.

@@ -11,6 +11,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_
 from tpudeploy.version import VERSION
 from tpudeploy.views.excerpt import diagnostics
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.words import plain
 
 FORMAT = "tpudeploy.diagnostics/1"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -102,4 +103,4 @@ def _result(at: Location, of: Diagnostic) -> Mapping[str, Any]:
 
 
 def _text(of: Diagnostic) -> str:
-    return f"{of.message}\n{of.hint}" if of.hint else of.message
+    return plain(f"{of.message}\n{of.hint}" if of.hint else of.message)

@@ -79,16 +79,25 @@ def _chip(of: HbmBudget, paint: Paint) -> Iterator[str]:
     }
     colours = {"weights": paint.bold, "KV cache": paint.green, "programs": paint.yellow, "free": paint.dim}
     bar = "".join(colours[part](_SHADES[part] * width) for part, width in _widths(parts, of.hbm_bytes_per_chip).items())
-    yield f"  {bar}  {_gib(of.hbm_bytes_per_chip)} a chip, {of.engine.utilization:g} for weights and KV cache"
+    each = "the chip" if of.accelerator.chips == 1 else f"each of {of.accelerator.chips} chips"
+    yield f"  {each}: {_gib(of.hbm_bytes_per_chip)}, {of.engine.utilization:g} of it for weights and KV cache"
+    yield f"  {bar}"
     notes = {
         "weights": of.engine.dtype,
-        "KV cache": f"{_kv_dtype(of)}, {of.kv_bytes_per_token_per_chip:,} bytes a token",
+        "KV cache": f"{of.engine.cache_dtype}, {of.kv_bytes_per_token_per_chip:,} bytes a token{_windows(of)}",
         "programs": f"for {of.engine.max_num_seqs} requests; nothing reserves it",
         "free": "" if of.free_bytes_per_chip >= 0 else _short(of),
     }
     for part, taken in parts.items():
         line = f"  {_SHADES[part]} {part.ljust(8)}  {_gib(taken).rjust(9)}  {notes[part]}".rstrip()
         yield paint.red(line) if taken < 0 else line
+
+
+def _windows(of: HbmBudget) -> str:
+    """What a model with sliding windows is praised for elsewhere, and does not have on TPU."""
+    has_window = any(kind.window is not None for kind in of.model.attention)
+    is_whole = of.blocks_per_request == -(-of.engine.max_model_len // of.block_size)
+    return "; sliding windows save nothing on TPU" if has_window and is_whole else ""
 
 
 def _short(of: HbmBudget) -> str:
@@ -165,10 +174,6 @@ def _failures(of: Iterable[Failure], paint: Paint) -> Iterator[str]:
         yield f"  {each.accelerator_type.ljust(8)}  {each.settings}: {each.because}"
     if len(failures) > _MOST_FAILURES:
         yield paint.dim(f"  … and {len(failures) - _MOST_FAILURES} more; --json has them all")
-
-
-def _kv_dtype(of: HbmBudget) -> str:
-    return of.engine.dtype if of.engine.kv_dtype == "auto" else of.engine.kv_dtype
 
 
 def _gib(taken: int) -> str:

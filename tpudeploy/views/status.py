@@ -40,9 +40,9 @@ def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
     yield "slice", f"{of.slice_name} ({of.accelerator_type}, {of.zone}, {of.provisioning})"
     yield "cloud", of.cloud
     if of.boot:
-        yield "boot", f"{of.boot}: {of.boot_detail}" if of.boot_detail else of.boot
+        yield "boot", f"{of.boot}: {words.plain(of.boot_detail)}" if of.boot_detail else of.boot
     if of.serving is not None:
-        yield "health", "a completion came back" if of.serving else of.detail
+        yield "health", "a completion came back" if of.serving else words.plain(of.detail)
     if of.serving and of.detail:
         yield "reach", of.detail
     if of.url:

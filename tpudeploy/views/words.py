@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 
 from tpudeploy.domain.deployment import Json
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
+# What a terminal obeys, what XML forbids, and what breaks a line unseen; tabs and line feeds stay.
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+
+
+def plain(text: str) -> str:
+    """Somebody else's text, safe to show: each character that is no text is shown as one that cannot be."""
+    return _UNSEEN.sub("\ufffd", text)
 
 
 def duration(seconds: float) -> str:
@@ -28,5 +36,5 @@ def hourly(usd: float | None) -> str:
 
 def value(of: Json) -> str:
     """On one line, shortened where it would run off the screen."""
-    text = json.dumps(of, ensure_ascii=False)
+    text = plain(json.dumps(of, ensure_ascii=False))
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -42,7 +42,7 @@ def from_text(name: str, text: str) -> LanguageModel:
     """The model that a config.json describes. Raise NotCovered, with the reason."""
     try:
         config = json.loads(text)
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise NotCovered(f"its config is no JSON ({cause})") from cause
     if not isinstance(config, dict):
         raise NotCovered("its config is no JSON object")
@@ -56,5 +56,15 @@ def from_config(name: str, config: Config) -> LanguageModel:
     architecture = str(named[0]) if isinstance(named, list) and named else ""
     for family in FAMILIES:
         if architecture in family.architectures:
-            return family.read(name, architecture, config)
+            return _read(family, name, architecture, config)
     raise NotCovered(f"no family here covers {architecture or 'a config without `architectures`'}")
+
+
+def _read(family: Family, name: str, architecture: str, config: Config) -> LanguageModel:
+    """A list where a mapping belongs, or text where a number does, is a reason and not a fault of ours."""
+    try:
+        return family.read(name, architecture, config)
+    except NotCovered:
+        raise
+    except (AttributeError, TypeError, ValueError) as cause:
+        raise NotCovered(f"its config is not of the form that {architecture} has ({cause})") from cause

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, layer_kinds, text, whole
+from tpudeploy.catalog.families.reading import Config, depth, layer_kinds, text, whole
 from tpudeploy.domain.model import Attention, FeedForward, Implementation, LanguageModel, Vision
 
 ARCHITECTURES = ("Gemma3ForConditionalGeneration", "Gemma3ForCausalLM")
@@ -20,7 +20,7 @@ _ITEMS = {"image": 256}  # mm_tokens_per_image
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing."""
     part = text(config)
-    layers, hidden = whole(part, "num_hidden_layers"), whole(part, "hidden_size")
+    layers, hidden = depth(part), whole(part, "hidden_size")
     kinds = layer_kinds(part, (_FULL, _SLIDING), layers=layers) or tuple(
         _SLIDING if (i + 1) % 6 else _FULL for i in range(layers)
     )

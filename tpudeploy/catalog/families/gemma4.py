@@ -10,8 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, counted, layer_kinds, text, whole
-from tpudeploy.domain.model import Attention, Experts, FeedForward, Implementation, LanguageModel, Vision
+from tpudeploy.catalog.families.reading import Config, counted, depth, layer_kinds, text, whole
+from tpudeploy.domain.model import (
+    Attention,
+    Experts,
+    FeedForward,
+    Implementation,
+    LanguageModel,
+    NotCovered,
+    Vision,
+)
 
 ARCHITECTURES = (
     "Gemma4ForConditionalGeneration",
@@ -33,9 +41,11 @@ _AUDIO_TOWER = 307_200_000
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing."""
     part = text(config)
-    layers, hidden = whole(part, "num_hidden_layers"), whole(part, "hidden_size")
+    layers, hidden = depth(part), whole(part, "hidden_size")
     kinds = layer_kinds(part, (_FULL, _SLIDING), layers=layers) or _pattern(layers, every=6)
     shared = counted(part, "num_kv_shared_layers")
+    if shared >= layers:
+        raise NotCovered(f"{shared} of its {layers} layers read another's cache (`num_kv_shared_layers`)")
     # Absent is 256 (Gemma4TextConfig's default); the models without per-layer embeddings write 0.
     ple = counted({"hidden_size_per_layer_input": 256, **part}, "hidden_size_per_layer_input")
     experts = _experts(part, layers)

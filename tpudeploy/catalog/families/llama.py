@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, whole
+from tpudeploy.catalog.families.reading import Config, depth, whole
 from tpudeploy.domain.model import Attention, FeedForward, Implementation, LanguageModel, NotCovered
 
 ARCHITECTURES = ("LlamaForCausalLM",)
@@ -18,7 +18,7 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing, or biases are there."""
     if config.get("attention_bias") or config.get("mlp_bias"):
         raise NotCovered("its projections have biases, which Llama's have not")
-    layers, hidden = whole(config, "num_hidden_layers"), whole(config, "hidden_size")
+    layers, hidden = depth(config), whole(config, "hidden_size")
     heads = whole(config, "num_attention_heads")
     return LanguageModel(
         name=name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, whole
+from tpudeploy.catalog.families.reading import Config, depth, whole
 from tpudeploy.domain.model import Attention, Experts, FeedForward, Implementation, LanguageModel
 
 _MIXTRAL = "MixtralForCausalLM"
@@ -14,7 +14,7 @@ MODELS: Mapping[str, Config] = {}
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing."""
-    layers, hidden = whole(config, "num_hidden_layers"), whole(config, "hidden_size")
+    layers, hidden = depth(config), whole(config, "hidden_size")
     heads, width = whole(config, "num_attention_heads"), whole(config, "intermediate_size")
     window = config.get("sliding_window")
     experts = None

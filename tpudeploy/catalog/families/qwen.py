@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, whole
+from tpudeploy.catalog.families.reading import Config, depth, whole
 from tpudeploy.domain.model import Attention, Experts, FeedForward, Implementation, LanguageModel, NotCovered
 
 _QWEN2, _QWEN3, _MOE = "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"
@@ -18,7 +18,7 @@ ARCHITECTURES = (_QWEN2, _QWEN3, _MOE)
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing, or some layers have no experts."""
-    layers, hidden = whole(config, "num_hidden_layers"), whole(config, "hidden_size")
+    layers, hidden = depth(config), whole(config, "hidden_size")
     heads = whole(config, "num_attention_heads")
     dim = whole(config, "head_dim", hidden // heads)
     experts = _experts(config, layers) if architecture == _MOE else None

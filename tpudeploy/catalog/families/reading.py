@@ -9,7 +9,7 @@ from tpudeploy.domain.model import NotCovered
 
 Config = Mapping[str, Any]
 
-_ABSENT: Any = object()
+_DEEPEST = 10_000
 
 # Fields that say the cache or the weights are of a kind that the arithmetic does not know.
 _FOREIGN = {
@@ -36,15 +36,19 @@ def text(config: Config) -> Config:
     return nested if isinstance(nested, Mapping) else config
 
 
-def whole(config: Config, name: str, default: int = _ABSENT) -> int:
+def whole(config: Config, name: str, default: int | None = None, *, most: int = 2**31) -> int:
     """A whole number above zero, or `default` where it is absent or null."""
     value = config.get(name)
-    if value is None and default is not _ABSENT:
-        return default
-    if type(value) is not int or not 0 < value <= 2**40:
-        found = "is absent" if value is None else f"is {value!r}"
-        raise NotCovered(f"its config needs `{name}` as a whole number above zero; it {found}")
+    value = default if value is None else value
+    if type(value) is not int or not 0 < value <= most:
+        found = "is absent" if value is None else f"is {str(value)[:40]!r}"
+        raise NotCovered(f"its config needs `{name}` as a whole number from 1 to {most:,}; it {found}")
     return value
+
+
+def depth(config: Config) -> int:
+    """The number of layers."""
+    return whole(config, "num_hidden_layers", most=_DEEPEST)
 
 
 def counted(config: Config, name: str) -> int:

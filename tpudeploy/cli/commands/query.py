@@ -7,6 +7,7 @@ import json
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
+from tpudeploy.views.words import plain
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     if given.json:
         context.terminal.data(json.dumps({"answer": answer.text, **statistics}, ensure_ascii=False))
         return exits.SUCCESS
-    context.terminal.data(answer.text)
+    context.terminal.data(plain(answer.text))
     speed = statistics["tokens_per_second"]
     context.terminal.talk(
         f"TTFT {first:.3f} s, total {last:.3f} s, {answer.prompt_tokens} prompt + {answer.completion_tokens} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpudeploy.core.checks.weights_too_large import weights_fit
 from tpudeploy.core.finding import error, gib, sized
 from tpudeploy.core.sizing.advice import longest
 from tpudeploy.domain.deployment import Deployment
@@ -20,11 +21,10 @@ cache blocks". Give it more of HBM, or more chips:
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = sized(deployment)
-    if budget is None or budget.fits:
+    if budget is None or budget.fits or not weights_fit(budget):
         return
-    cap = int(budget.hbm_bytes_per_chip * budget.engine.utilization)
-    left = cap - budget.weights_bytes_per_chip
-    if left > 0 and longest(budget) == 0:
+    left = int(budget.hbm_bytes_per_chip * budget.engine.utilization) - budget.weights_bytes_per_chip
+    if longest(budget) == 0:
         message = f"Beside {gib(budget.weights_bytes_per_chip)} of weights a chip, {gib(left)} is left: no KV cache."
         hint = "Raise hbm_utilization, or take a larger slice."
         yield error(deployment, CODE, message, path="serving.hbm_utilization", hint=hint)

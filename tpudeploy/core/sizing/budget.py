@@ -75,6 +75,6 @@ def _estimates(model: LanguageModel, engine: Engine) -> Iterator[str]:
         yield "program_bytes_per_chip: on torchax, from one report of another chip"
     if engine.speculation is not None:
         yield "program_bytes_per_chip: with speculation, from the arrays' shapes, not measured"
-        yield "graphs: with speculation, from the source; no boot log shows them, and up to a tenth may be left out"
+        yield "graphs: with speculation, from the source; no boot log shows them, and some may be left out"
     if engine.blocks_override is not None:
         yield "num_blocks: taken from num_gpu_blocks_override, whether or not the memory is there"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tpudeploy.core.sizing.kv import kv_dtype
 from tpudeploy.core.sizing.numbers import align, itemsize, power_of_two
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.compilation import CompilePlan
@@ -37,7 +36,7 @@ def compile_plan(engine: Engine) -> CompilePlan:
 
 def token_buckets(engine: Engine) -> tuple[int, ...]:
     """T: powers of two; with a gap, powers up to it and then steps of it; never beyond the step's budget."""
-    least = max(engine.min_token_bucket, power_of_two(max(_WORD // itemsize(kv_dtype(engine)), 1)))
+    least = max(engine.min_token_bucket, power_of_two(max(_WORD // itemsize(engine.cache_dtype), 1)))
     budget = align(engine.max_num_batched_tokens, least)
     grown = _stepped(least, budget, engine.padding_gap) if engine.padding_gap else _doubled(least, budget)
     return tuple(sorted({size for size in grown if size <= budget} | {budget, *engine.extra_token_buckets}))

@@ -41,17 +41,12 @@ def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:
     page = block_size x align(2 x heads, 4 / itemsize) x align(head_dim, 128) x itemsize
     heads = KV heads on this chip; with fewer heads than chips, each chip holds a copy (utils.py:334-340).
     """
-    size = itemsize(kv_dtype(engine))
+    size = itemsize(engine.cache_dtype)
     packing = max(_WORD // size, 1)
     heads = max(kind.kv_heads // engine.tensor_parallel, 1)
     if kind.head_dim == _HALF_LANES:
         return block_size * align(heads, packing) * _LANES * size
     return block_size * align(2 * heads, packing) * align(kind.head_dim, _LANES) * size
-
-
-def kv_dtype(engine: Engine) -> str:
-    """`auto` is the model's own type."""
-    return engine.dtype if engine.kv_dtype == "auto" else engine.kv_dtype
 
 
 def blocks_per_request(of: KvLayout, engine: Engine, block_size: int, tokens: int) -> int:

@@ -10,7 +10,7 @@ from tpudeploy import catalog
 from tpudeploy.catalog import families, flags
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.core.sizing.budget import budget
-from tpudeploy.core.sizing.unsized import because_of
+from tpudeploy.core.sizing.unsized import because_of, out_of_range
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.model import LanguageModel, NotCovered
@@ -33,7 +33,14 @@ def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Un
         return model
     settings = written(spec.serving)
     because = because_of(settings, spec.serving.env, model)
-    return Unsized(because=because) if because else budget(model, kind, engine(spec.serving, settings, kind, model))
+    if because:
+        return Unsized(because=because)
+    try:
+        asked = engine(spec.serving, settings, kind, model)
+    except (AttributeError, TypeError, ValueError) as cause:
+        return Unsized(because=f"a setting is not of the form that vLLM takes ({cause})")
+    because = out_of_range(asked)
+    return Unsized(because=because) if because else budget(model, kind, asked)
 
 
 def language_model(spec: ProfileSpec, config_json: str | None) -> LanguageModel | Unsized:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.model import LanguageModel
 
 _OFF = ("", "0", "false")
@@ -48,6 +49,8 @@ _VARIABLES: Mapping[str, str] = {
     "PREFILL_SLICES": "prefill and decoding would be apart",
     "DECODE_SLICES": "prefill and decoding would be apart",
 }
+_MOST_BUCKETS = 4_096
+_MOST_PROPOSED = 1_024
 _SIZED_ADDITIONS = {"mm-encoder-tp-mode", "compilation_sizes"}
 
 
@@ -61,6 +64,18 @@ def because_of(settings: Mapping[str, Any], env: Mapping[str, str], model: Langu
         if env.get(name, "").lower() not in _OFF:
             return f"{why} ({name})"
     return _of_speculation(settings) or _of_additions(settings) or _of_implementation(env, model)
+
+
+def out_of_range(engine: Engine) -> str:
+    """What no engine would take, or no person mean; it would only keep the arithmetic busy."""
+    least, most = engine.min_token_bucket, engine.max_num_batched_tokens
+    if least < 1 or least & (least - 1):
+        return f"MIN_TOKEN_BUCKET {least} is no power of two"
+    if engine.padding_gap and most // engine.padding_gap > _MOST_BUCKETS:
+        return f"padding_gap {engine.padding_gap} makes more than {_MOST_BUCKETS:,} token buckets up to {most:,}"
+    if engine.speculation is not None and not 1 <= engine.speculation.tokens <= _MOST_PROPOSED:
+        return f"{engine.speculation.tokens} speculative tokens are not between 1 and {_MOST_PROPOSED}"
+    return ""
 
 
 def _of_speculation(settings: Mapping[str, Any]) -> str:

@@ -1,0 +1,47 @@
+"""`validate` renders no script that cannot be too long; what it takes for that is never too low."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tpudeploy import Profile, Workspace, errors
+from tpudeploy.adapters import assets
+from tpudeploy.core import render
+
+TEMPLATES = assets.templates()
+DEPLOYMENT = Workspace.open().deployment(
+    Profile.load(Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"), offline=True
+)
+TEXT = st.text(st.one_of(st.sampled_from("'\"\\ é€😀\x01"), st.characters(exclude_categories=["Cs"])), max_size=200)
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(word=TEXT, times=st.integers(1, 50))
+def test_no_script_is_longer_than_its_bound(word: str, times: int) -> None:
+    text = word * times
+    container = replace(
+        DEPLOYMENT.container,
+        serve=(*DEPLOYMENT.container.serve, text),
+        setup=(text,),
+        environment={"A": text},
+        volumes=((text, text),),
+        image=text,
+        name=text,
+    )
+    deployment = replace(DEPLOYMENT, container=container, health=replace(DEPLOYMENT.health, prompt=text))
+    try:
+        script = render.startup_script(deployment, TEMPLATES, "spec")
+    except errors.ConfigError:
+        with pytest.raises(errors.ConfigError):
+            render.check_size(deployment, TEMPLATES)
+    else:
+        assert len(script.encode()) <= render.longest(deployment, TEMPLATES)
+
+
+def test_a_shipped_profile_is_far_from_the_limit() -> None:
+    assert render.longest(DEPLOYMENT, TEMPLATES) < render.MAX_SCRIPT_BYTES
