@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -32,10 +33,8 @@ def test_a_config_with_one_field_wrong_is_read_or_refused(config: dict[str, Any]
     part = dict(config.get("text_config", config))
     changed = {**part, data.draw(st.sampled_from(sorted(part))): data.draw(JSON)}
     whole = {**config, "text_config": changed} if "text_config" in config else changed
-    try:
+    with suppress(NotCovered):
         assert isinstance(families.from_config("a/b", whole), LanguageModel)
-    except NotCovered as refusal:
-        assert str(refusal)
 
 
 @STEADY

@@ -251,3 +251,13 @@ def test_apply_may_end_earlier_and_the_next_one_goes_on(desk: Open, wait: str, s
 def _serves(at: Desk) -> bool:
     told = at.run("status", "gemma.yaml")
     return "gemma[0]  serving" in told.out
+
+
+def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "provisioning-loop", "zone": "us-east5-a", "for": 20000}])
+    profile = at.write()
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    said = applied.err
+    assert said.index("Serving at") < said.index("nothing of it is left")
+    assert list(at.slices.values()) == ["ACTIVE"]

@@ -68,10 +68,12 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
         standing = Standing(deployment=deployment, replica=record.index, attempt=keep.attempt, moment=moment)
         if standing.is_serving:
             yield from (_release(record, j, "its replacement serves") for j in outdated)
-        # Done only when nothing else of ours is left, or can still appear.
-        others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
         step = serve(standing)
-        yield _hold(record, others[0], moment) if others and isinstance(step, Done) else step
+        yield step
+        # It serves, but the end is reached only when nothing else of ours is left, or can still appear.
+        others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
+        if others and isinstance(step, Done):
+            yield _hold(record, others[0], moment)
         return
     # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
     # must go first.

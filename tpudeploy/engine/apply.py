@@ -11,13 +11,13 @@ from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.placement import is_closed
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Goal as Aim
 from tpudeploy.domain.state import State
 from tpudeploy.domain.wait import Wait
+from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.converge import Tick, converge, finished
 from tpudeploy.engine.plan import goal as look_anew
 from tpudeploy.engine.session import session
@@ -70,9 +70,10 @@ def _run(world: World, goal: Goal, until: Wait, deadline: float | None) -> Resul
     todo = [c for c in goal.changes if c.action is not Action.NO_OP]
     for change in todo:
         world.emit(events.ChangeStarted(at=began, address=change.address, action=change.action))
+    announcer = Announcer(world, goal.name)
     try:
-        last = converge(world, goal, until, deadline)
-        endpoints = _finish(world, goal, last)
+        last = converge(world, goal, announcer, until=until, deadline=deadline)
+        _finish(world, goal, announcer, last)
     except errors.TpudeployError as error:
         for change in todo:
             world.emit(_failed(world, change, error))
@@ -82,58 +83,19 @@ def _run(world: World, goal: Goal, until: Wait, deadline: float | None) -> Resul
     now = world.clock.now()
     for change in todo:
         world.emit(events.ChangeDone(at=now, address=change.address, action=change.action, elapsed=now - began))
-    return Result(outcomes=tuple(Outcome(address=c.address, action=c.action) for c in todo), endpoints=endpoints)
+    return Result(
+        outcomes=tuple(Outcome(address=c.address, action=c.action) for c in todo), endpoints=announcer.endpoints
+    )
 
 
-def _finish(world: World, goal: Goal, last: Tick) -> tuple[Endpoint, ...]:
-    """Where the goal is reached: say what serves, publish it, and only then stop remembering the approval."""
+def _finish(world: World, goal: Goal, announcer: Announcer, last: Tick) -> None:
+    """Where the goal is reached: only then stop remembering the approval, and what serves no more is not published."""
     if len(last.done) < len(last.steps):
-        return ()
-    endpoints = tuple(_serving(world, goal, last))
+        return
     with session(world, goal.name, "finish") as held:
-        first = endpoints[0] if endpoints else None
-        since = world.clock.now()
-        body = {"url": first.url, "generation": held.state.next_attempt, "since": since} if first else None
-        world.state.publish(goal.name, body)
+        if not announcer.endpoints:
+            world.state.publish(goal.name, None)
         held.save(finished(held.state))
-    return endpoints
-
-
-def _serving(world: World, goal: Goal, last: Tick) -> Iterable[Endpoint]:
-    for done in last.done:
-        attempt = last.state.record(done.replica).attempt(done.name)
-        if done.health is None or attempt is None:
-            continue
-        where = address(goal.name, done.replica)
-        now = world.clock.now()
-        world.emit(
-            events.Serving(
-                at=now,
-                address=where,
-                name=done.name,
-                zone=attempt.zone,
-                url=done.health.url,
-                door=done.health.door,
-                answer=done.health.answer,
-                elapsed=now - attempt.asked_at,
-            )
-        )
-        if done.health.node_only:
-            world.emit(
-                events.Warned(
-                    at=now,
-                    address=where,
-                    message="It serves, by the machine's own completion, but cannot be reached from here.",
-                    hint=done.health.detail,
-                )
-            )
-        yield Endpoint(
-            address=where,
-            url=done.health.url,
-            reached_from=done.health.door,
-            zone=attempt.zone,
-            slice_name=done.name,
-        )
 
 
 def _failed(world: World, change: Change, error: errors.TpudeployError) -> events.ChangeFailed:

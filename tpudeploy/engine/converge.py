@@ -14,6 +14,7 @@ from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
+from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.look import look
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.retry import looking_again
@@ -44,7 +45,7 @@ class Tick:
         return tuple(s for s in self.steps if isinstance(s, Done))
 
 
-def converge(world: World, goal: Goal, until: wait.Wait, deadline: float | None) -> Tick:
+def converge(world: World, goal: Goal, announcer: Announcer, *, until: wait.Wait, deadline: float | None) -> Tick:
     """Bring one deployment to `goal`; the last tick. Every step is saved, so that any end can be resumed.
 
     Raises what `decide` gives up with, `errors.CapacityTimeout` at the deadline, `errors.StalePlan` where the world
@@ -53,6 +54,7 @@ def converge(world: World, goal: Goal, until: wait.Wait, deadline: float | None)
     progress = Progress(world, goal.name)
     while True:
         last = looking_again(world, goal.name, lambda: _tick(world, goal, progress), budget=world.patience.faults)
+        announcer.tell(last.state, last.done)
         failed = next((s for s in last.steps if isinstance(s, GiveUp)), None)
         if failed is not None:
             raise failed.error
