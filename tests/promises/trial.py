@@ -29,7 +29,7 @@ name: gemma
 model: {{id: google/gemma-4-E2B-it}}
 tpu: {{type: {type}}}
 serving: {{image: "vllm/vllm-tpu:v0.32.0", max_model_len: {max_model_len}}}
-placement: {{zones: [{zones}], provisioning: [spot], labels: {{team: {team}}}}}
+placement: {{zones: [{zones}], provisioning: [spot], valid_until: 15m, labels: {{team: {team}}}}}
 lifecycle: {{replace: {replace}}}
 replicas: {replicas}
 """
@@ -42,7 +42,7 @@ DEFAULTS: Mapping[str, Any] = {
     "replicas": 1,
 }
 RE_RUNS = 12
-LONG = 4 * 3600.0  # longer than a request may wait
+LONG = 2400.0  # longer than a request may wait
 # Which requests a shown action may lead to.
 SHOWN: Mapping[Action, set[str]] = {
     Action.NO_OP: set(),
