@@ -10,20 +10,21 @@ if TYPE_CHECKING:
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.wait import Wait
-    from tpudeploy.workspace import Profile, Workspace, size
+    from tpudeploy.loading import Profile, size
+    from tpudeploy.workspace import Workspace
 
 __all__ = ["Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events", "size"]
 
 # Where each is kept: a module, and a name in it; None is the module itself.
 _HOMES = {
     "Plan": ("tpudeploy.domain.plan", "Plan"),
-    "Profile": ("tpudeploy.workspace", "Profile"),
+    "Profile": ("tpudeploy.loading", "Profile"),
     "Report": ("tpudeploy.domain.report", "Report"),
     "Wait": ("tpudeploy.domain.wait", "Wait"),
     "Workspace": ("tpudeploy.workspace", "Workspace"),
     "errors": ("tpudeploy.domain.errors", None),
     "events": ("tpudeploy.domain.events", None),
-    "size": ("tpudeploy.workspace", "size"),
+    "size": ("tpudeploy.loading", "size"),
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours

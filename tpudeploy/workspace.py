@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from tpudeploy import loading
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.config import profile as config
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.wait import Wait
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.config import profile as config
     from tpudeploy.domain import events
-    from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
@@ -27,51 +27,6 @@ if TYPE_CHECKING:
     from tpudeploy.ports import Clock, World
 
 FOLDER = ".tpudeploy"
-
-
-class Profile(config.Profile):
-    """A valid profile. What it says is in `.spec`, what to think about in `.warnings`."""
-
-    __slots__ = ()
-
-    @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        *,
-        overlays: Sequence[str | Path] = (),
-        set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002 - the command line's word
-        environment: Mapping[str, str] | None = None,
-    ) -> Self:
-        """A profile from disk, with overlays laid over it, and settings on top: a mapping, or `path=value` texts.
-
-        Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
-        """
-        from tpudeploy.adapters.files import FileReader
-        from tpudeploy.config.parse import parse
-
-        parsed = parse(
-            str(path),
-            FileReader(),
-            overlays=[str(o) for o in overlays],
-            sets=_settings(set),
-            environment=os.environ if environment is None else environment,
-        )
-        return cls(spec=parsed.spec, origins=parsed.origins, warnings=parsed.warnings)
-
-
-def size(profile: config.Profile) -> HbmBudget | Unsized:
-    """What the profile's chips would hold, or why nobody can say. Raise `errors.ConfigError` for `model.config`."""
-    from tpudeploy.core import sizing
-
-    return sizing.size(profile.spec, config_json=_config_json(profile))
-
-
-def sized(profile: config.Profile) -> Deployment:
-    """The deployment without its startup script and its project: for `size`, which is asked often."""
-    from tpudeploy.core.resolve import without_script
-
-    return without_script(profile, project=None, config_json=_config_json(profile))
 
 
 class Workspace:
@@ -127,17 +82,9 @@ class Workspace:
 
         Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
         """
-        from tpudeploy.adapters import assets
-        from tpudeploy.core import render
-        from tpudeploy.core.resolve import resolve, without_script
-
         known = profile.spec.placement.project or self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
         project = known if known or offline else self.connection.project()
-        if script:
-            return resolve(profile, assets.templates(), project=project, config_json=_config_json(profile))
-        deployment = without_script(profile, project=project, config_json=_config_json(profile))
-        render.check_size(deployment, assets.templates())
-        return deployment
+        return loading.deployment(profile, project=project, script=script)
 
     def plan(
         self,
@@ -262,31 +209,3 @@ class Workspace:
 
 def _silent(_: events.Event) -> None:
     """Nobody listens."""
-
-
-def _config_json(profile: config.Profile) -> str | None:
-    """The text of `model.config`, which is relative to the file that names it."""
-    from tpudeploy.adapters.files import FileReader
-    from tpudeploy.config import codes
-    from tpudeploy.config.reader import Unreadable
-    from tpudeploy.domain.diagnostics import Diagnostic
-
-    written = profile.spec.model.config
-    if written is None:
-        return None
-    reader, at = FileReader(), profile.origins["model.config"]
-    path = reader.resolve(at.file, written)
-    try:
-        return reader.read(path).decode("utf-8", "replace")
-    except Unreadable as cause:
-        message = f"{path} {cause}"
-        found = Diagnostic(code=codes.UNREADABLE, message=message, path="model.config", location=at, hint=cause.hint)
-        raise ConfigError(message, hint=cause.hint, diagnostics=[found]) from cause
-
-
-def _settings(given: Mapping[str, object] | Sequence[str]) -> list[str]:
-    if not isinstance(given, Mapping):
-        return list(given)
-    import json
-
-    return [f"{path}={json.dumps(value)}" for path, value in given.items()]

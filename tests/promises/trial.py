@@ -20,8 +20,9 @@ from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.emulator import Emulator, VirtualClock, running
+from tpudeploy.loading import Profile
 from tpudeploy.ports import World
-from tpudeploy.workspace import FOLDER, Profile, Workspace
+from tpudeploy.workspace import FOLDER, Workspace
 
 PROFILE = """\
 version: 1

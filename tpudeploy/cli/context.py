@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from tpudeploy.config.settings import Settings
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.patience import Patience
+    from tpudeploy.loading import Profile
     from tpudeploy.ports import Clock
-    from tpudeploy.workspace import Profile, Workspace
+    from tpudeploy.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Context:
         """One profile, overlays and settings laid over it. Raise `errors.ConfigError` with every problem."""
         # No plugin has business in our parser, and the search for one reads the metadata of every installed package.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-        from tpudeploy.workspace import Profile
+        from tpudeploy.loading import Profile
 
         return Profile.load(self.folder / path, overlays=options.overlays, set=options.sets)
 

@@ -45,7 +45,7 @@ def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldCha
             before=before.get(path),
             after=after.get(path),
             effect=cost,
-            origin=deployment.origins.get(path),
+            origin=deployment.origin(path),
         )
 
 
@@ -105,7 +105,7 @@ def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Cha
         action=Action.CREATE,
         reason=reason,
         fields=tuple(
-            FieldChange(path=p, before=None, after=v, effect=effect(p), origin=deployment.origins.get(p))
+            FieldChange(path=p, before=None, after=v, effect=effect(p), origin=deployment.origin(p))
             for p, v in after.items()
         ),
         usd_per_hour_after=_first_price(deployment),

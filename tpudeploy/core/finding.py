@@ -12,12 +12,12 @@ _ARGS = "serving.args."
 
 def error(of: Deployment, code: str, message: str, *, path: str = "", hint: str = "") -> Diagnostic:
     """It cannot boot, or cannot work."""
-    return Diagnostic(code=code, message=message, path=path, location=of.origins.get(path), hint=hint)
+    return Diagnostic(code=code, message=message, path=path, location=of.origin(path), hint=hint)
 
 
 def warning(of: Deployment, code: str, message: str, *, path: str = "", hint: str = "") -> Diagnostic:
     """It works, and something about it is worth a thought."""
-    location = of.origins.get(path)
+    location = of.origin(path)
     return Diagnostic(code=code, message=message, severity=Severity.WARNING, path=path, location=location, hint=hint)
 
 

@@ -120,3 +120,10 @@ class Deployment:
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
     budget: HbmBudget | Unsized = field(default=Unsized(because="nobody asked"), compare=False, repr=False)
+
+    def origin(self, path: str) -> Location | None:
+        """Where this attribute was written: its own place, or that of its first entry. None for a default."""
+        own = self.origins.get(path)
+        if own is not None:
+            return own
+        return min((o for p, o in self.origins.items() if p.startswith((f"{path}.", f"{path}["))), default=None)

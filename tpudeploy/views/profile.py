@@ -48,8 +48,5 @@ def _lines(tree: Mapping[str, Any], deployment: Deployment, depth: int) -> list[
 
 
 def _origin(path: str, deployment: Deployment) -> str:
-    at = deployment.origins.get(path)
-    if at is None:
-        below = [o for p, o in deployment.origins.items() if p.startswith((f"{path}.", f"{path}["))]
-        at = min(below, default=None)
+    at = deployment.origin(path)
     return "default" if at is None else f"{at.file}:{at.line}"

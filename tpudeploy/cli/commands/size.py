@@ -25,9 +25,9 @@ def run(given: argparse.Namespace, context: Context) -> int:
     (profile,) = context.load([given.profile], given)
 
     from tpudeploy.core.checks import check
+    from tpudeploy.loading import sized
     from tpudeploy.views import size as view
     from tpudeploy.views.excerpt import diagnostics
-    from tpudeploy.workspace import sized
 
     deployment = sized(profile)
     found, swept = check([deployment]), _swept(deployment) if given.sweep else None
