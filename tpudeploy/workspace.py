@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -200,11 +201,28 @@ class Workspace:
             state=LocalState(self._states, self.clock, who=who()),
             probe=self.probe,
             clock=self.clock,
-            emit=on_event if on_event is not None else _silent,
+            emit=_guarded(on_event) if on_event is not None else _silent,
             patience=self.patience,
             who=who(),
             mint=lambda: uuid.uuid4().hex,
         )
+
+
+def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
+    """A listener that fails is said so and dropped: the run holds a slice that is paid for."""
+    listening = True
+
+    def emit(event: events.Event) -> None:
+        nonlocal listening
+        if not listening:
+            return
+        try:
+            on_event(event)
+        except Exception as failure:  # noqa: BLE001 - whatever a stranger's callback raises
+            listening = False
+            warnings.warn(f"on_event raised {failure!r}; it hears no more of this run", RuntimeWarning, stacklevel=2)
+
+    return emit
 
 
 def _silent(_: events.Event) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from desk import PROFILE, Open
+
+from tpudeploy import Profile, Workspace
 
 
 @pytest.mark.parametrize("nodes", ["real", "simulated"])
@@ -102,3 +107,33 @@ def test_a_lost_reply_makes_one_slice_not_two(desk: Open, closes: str) -> None:
     assert applied.code == 0, applied.all
     assert at.asked() == ["us-east5-a"]
     assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_listener_that_fails_is_dropped_and_the_run_goes_on(desk: Open):
+    at = desk()
+    heard: list[object] = []
+
+    def listen(event: object) -> None:
+        heard.append(event)
+        raise ValueError("not my day")
+
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        plan = workspace.plan([Profile.load(at.folder / at.write())])
+        with pytest.warns(RuntimeWarning, match="not my day"):
+            report = workspace.apply(plan, on_event=listen)
+    assert report.error is None
+    assert len(heard) == 1
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_reader_that_stops_reading_changes_neither_the_run_nor_its_exit_code(desk: Open):
+    at = desk()
+    command = [sys.executable, "-m", "tpudeploy", "plan", "-detailed-exitcode", at.write()]
+    with subprocess.Popen(command, cwd=at.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as plan:
+        assert plan.stdout is not None
+        assert plan.stderr is not None
+        plan.stdout.close()
+        told = plan.stderr.read().decode()
+    assert plan.returncode == 2
+    assert "Traceback" not in told
+    assert "BrokenPipe" not in told

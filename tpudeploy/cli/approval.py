@@ -13,7 +13,7 @@ from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.views import excerpt
+from tpudeploy.views import excerpt, jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.workspace import Workspace
 
@@ -30,8 +30,7 @@ def carry_out(
 ) -> int:
     """Raise `errors.NotApproved`, `errors.CheckFailed` or `errors.StalePlan`; else the exit code."""
     terminal = context.terminal
-    if not given.json:
-        terminal.data(view.plan(plan, terminal.paint))
+    terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
     if plan.diagnostics:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
     if errors_in(plan.diagnostics):
@@ -40,6 +39,8 @@ def carry_out(
         _approve(context, question)
     emit = teller(terminal, as_json=given.json)
     report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout)
+    if given.json:
+        terminal.data(jsonl.result(report))
     if report.error is not None:
         terminal.talk("")
         for error in _distinct(report):

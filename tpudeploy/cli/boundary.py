@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,10 +39,6 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
     except KeyboardInterrupt:
         report(terminal, interrupted())
         return exits.INTERRUPTED
-    except BrokenPipeError:
-        # The reader has what it wanted (`| head`); Python must not complain at its own exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.SUCCESS
     except Exception:  # noqa: BLE001 - the boundary: whatever comes here is our bug, and is reported as one
         terminal.talk(_bug())
         return exits.BUG

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import re
 import signal
 import sys
@@ -39,12 +40,20 @@ class Parser(argparse.ArgumentParser):
 
 def run() -> NoReturn:
     """The console script. SIGTERM ends it as Ctrl-C does: saved, and said so."""
+    _open_what_is_closed()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # What start-up imports stays: a collection only looks at it again and again, and once more at the end.
     gc.set_threshold(50_000)
     code = main(sys.argv[1:])
     gc.freeze()
     sys.exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """A closed stdin, stdout or stderr is /dev/null: else the next file that is opened would stand in its place."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
 
 
 def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Patience | None = None) -> int:

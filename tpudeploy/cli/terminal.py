@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
+from tpudeploy.domain.errors import OutputFailed
 from tpudeploy.views.paint import Paint
 
 
@@ -36,16 +39,33 @@ class Terminal:
         return self.stdin.isatty() and self.stdout.isatty()
 
     def data(self, text: str) -> None:
-        """To a terminal as far as it can show it; to a file or a pipe in UTF-8, whatever the locale says."""
+        """To a terminal as far as it can show it; to a file or a pipe in UTF-8, whatever the locale says.
+
+        Raise `errors.OutputFailed` where it cannot be written.
+        """
         encoding = self.stdout.encoding if self.stdout.isatty() else "utf-8"
-        self.stdout.flush()
-        self.stdout.buffer.write(f"{text}\n".encode(encoding, "backslashreplace"))
-        self.stdout.flush()
+        with _open_ended(self.stdout):
+            self.stdout.flush()
+            self.stdout.buffer.write(f"{text}\n".encode(encoding, "backslashreplace"))
+            self.stdout.flush()
 
     def talk(self, text: str) -> None:
-        print(text, file=self.stderr, flush=True)
+        with _open_ended(self.stderr):
+            print(text, file=self.stderr, flush=True)
 
     def ask(self, question: str) -> str:
         """What the person types; "" at the end of input."""
         print(question, end="", file=self.stdout, flush=True)
         return self.stdin.readline().strip()
+
+
+@contextmanager
+def _open_ended(stream: TextIO) -> Iterator[None]:
+    """A reader that has what it wanted (`| head`) ends what is said, never the run: a slice may be paid for."""
+    try:
+        yield
+    except OSError as cause:
+        # From here on into nothing, or Python would complain of the rest at its own exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if stream is sys.stdout and not isinstance(cause, BrokenPipeError):
+            raise OutputFailed(f"The output cannot be written: {cause.strerror or cause}.") from cause

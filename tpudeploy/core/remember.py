@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpudeploy.domain.slices import Observed, Phase, Slice
-from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import Attempt, Refused, State
 
 _TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at")
 
@@ -13,6 +13,9 @@ _TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_a
 def remember(state: State, observed: Observed) -> State:
     """The state with what was seen written into it; the same object where nothing is new."""
     for record in state.records:
+        refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
+        if refusals != record.refusals:
+            state = state.with_record(replace(state.record(record.index), refusals=refusals))
         for attempt in record.attempts:
             known = _learn(_reckoned(attempt, observed.at), observed.slices.get(attempt.name), observed)
             if known != attempt:
@@ -24,6 +27,11 @@ def _reckoned(attempt: Attempt, now: float) -> Attempt:
     """Its times, none later than now: where the clock went back, every wait begins anew, and none lasts until then."""
     times = {name: getattr(attempt, name) for name in _TIMES}
     return replace(attempt, **{name: min(at, now) for name, at in times.items() if at is not None})
+
+
+def _reckoned_refusal(refused: Refused, now: float) -> Refused:
+    ahead = max(0.0, refused.at - now)
+    return replace(refused, at=refused.at - ahead, until=refused.until - ahead)
 
 
 def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt:

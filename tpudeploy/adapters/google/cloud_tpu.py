@@ -104,7 +104,7 @@ class CloudTpu:
         """A 404, held against the create operation: it knows whether there will ever be anything to see."""
         if ref.operation is None:
             return None
-        calls = self._connection.service("tpu", "v2alpha1").projects().locations().operations()
+        calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "operations")
         try:
             with looking(f"look at the request for {ref.name}"):
                 operation: dict[str, Any] = calls.get(name=ref.operation).execute(num_retries=0)
@@ -117,7 +117,7 @@ class CloudTpu:
         return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
 
     def _resources(self) -> Any:
-        return self._connection.service("tpu", "v2alpha1").projects().locations().queuedResources()
+        return self._connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
 
 
 def _path(ref: SliceRef) -> str:

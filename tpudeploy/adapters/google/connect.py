@@ -46,7 +46,21 @@ class Connection:
         """The credentials' own project. Raise `errors.Denied` where there are no credentials."""
         return "emulated" if self.emulator_host else self._adc[1]
 
-    def service(self, name: str, version: str) -> Any:
+    def collection(self, name: str, version: str, *path: str) -> Any:
+        """A collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`.
+
+        Kept: discovery makes the classes of each level anew at every call, which costs more than the call.
+        """
+        kept: dict[tuple[str, ...], Any] = self._local.__dict__.setdefault("collections", {})
+        key = (name, version, *path)
+        if key not in kept:
+            found = self._service(name, version)
+            for part in path:
+                found = getattr(found, part)()
+            kept[key] = found
+        return kept[key]
+
+    def _service(self, name: str, version: str) -> Any:
         """A discovery client, from the document in the library: nothing is downloaded."""
         services: dict[str, Any] = self._local.__dict__.setdefault("services", {})
         if name not in services:

@@ -17,7 +17,7 @@ def read(connection: Connection, project: str, secret: str) -> str:
     name = secret if secret.startswith("projects/") else f"projects/{project}/secrets/{secret}"
     if "/versions/" not in name:
         name = f"{name}/versions/latest"
-    calls = connection.service("secretmanager", "v1").projects().secrets().versions()
+    calls = connection.collection("secretmanager", "v1", "projects", "secrets", "versions")
     try:
         with translated(f"read the secret {secret}"):
             answer = calls.access(name=name).execute(num_retries=0)

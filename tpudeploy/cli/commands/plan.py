@@ -8,7 +8,7 @@ from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.views import excerpt
+from tpudeploy.views import excerpt, jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.size import summary
 
@@ -17,15 +17,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
     options.flag(parser, "destroy", "plan the removal")
+    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     profiles = context.load(given.profiles, given)
-    plan = context.workspace().plan(profiles, destroy=given.destroy, on_event=teller(terminal, as_json=False))
-    terminal.data(view.plan(plan, terminal.paint))
+    plan = context.workspace().plan(profiles, destroy=given.destroy, on_event=teller(terminal, as_json=given.json))
+    terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
     sizes = [summary(g.name, g.deployment.budget) for g in plan.goals if g.deployment is not None]
-    if sizes:
+    if sizes and not given.json:
         terminal.data(terminal.paint.dim("\n".join(["", *sizes])))
     if plan.diagnostics:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")

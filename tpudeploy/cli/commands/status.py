@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
@@ -21,7 +20,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     found = workspace.status(context.load(given.profiles, given)) if given.profiles else workspace.status_of_all()
     if given.json:
         tree = {"format": "tpudeploy.status/1", "emulated": workspace.is_emulated}
-        context.terminal.data(json.dumps({**tree, "deployments": [asdict(d) for d in found]}, indent=2))
+        context.terminal.data(json.dumps({**tree, "deployments": [d.to_dict() for d in found]}, indent=2))
     else:
         context.terminal.data(status(found, context.terminal.paint, emulated=workspace.is_emulated))
     return exits.SUCCESS
