@@ -87,6 +87,20 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         False,
         ("9.5 GiB", "164.0 GiB"),
     ),
+    (
+        "weights in the container's own memory",
+        {"serving.volumes": {}, "serving.env": {"HF_HOME": "/dev/shm/hub"}},
+        "TPU2116",
+        True,
+        ("64 MiB", "9.5 GiB"),
+    ),
+    (
+        "weights in the container's own memory, made larger",
+        {"serving.volumes": {}, "serving.env": {"HF_HOME": "/dev/shm"}, "serving.shm_size": "16gb"},
+        "TPU2116",
+        False,
+        ("9.5 GiB", "164.0 GiB"),
+    ),
     ("a disk below the weights", {"tpu.boot_disk_size": "9GiB"}, "TPU2117", True, ("9 GiB", "9.5 GiB")),
     ("a disk that is short", {"tpu.boot_disk_size": "40GiB"}, "TPU2117", False, ("40.5 GiB", "41GiB")),
     (
@@ -145,6 +159,43 @@ def test_the_largest_length_that_is_named_is_the_largest_that_fits() -> None:
 def test_the_utilization_that_is_named_is_not_warned_about() -> None:
     settings = {"tpu.type": "v5litepod-1", "serving.hbm_utilization": 0.92}
     assert "TPU2105" not in _codes(found(settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"serving.hbm_utilization": 0.975},
+        {"model.id": "meta-llama/Llama-3.1-8B", "serving.hbm_utilization": 0.98},
+        {"model.id": "google/gemma-4-31B-it", **E2B_ON_FOUR, "serving.hbm_utilization": 0.98},
+        {"serving.hbm_utilization": 0.99, f"{ARGS}.enforce_eager": True},
+    ],
+    ids=["less than on v5e", "text alone", "four chips", "nothing compiled at boot"],
+)
+def test_a_boot_that_may_succeed_is_only_warned_about(settings: dict[str, Any]) -> None:
+    assert [d.severity for d in found(settings) if d.code == "TPU2105"] == [Severity.WARNING]
+
+
+def test_arrays_that_cannot_go_in_are_an_error_on_any_chip_and_model() -> None:
+    settings = {"model.id": "google/gemma-4-31B-it", "tpu.type": "v6e-8", "serving.hbm_utilization": 0.99}
+    assert [d.severity for d in found(settings) if d.code == "TPU2105"] == [Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"serving.max_model_len": 262144, "serving.env": {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}}, "TPU2104"),
+        ({f"{ARGS}.quantization": "fp8", "serving.env": {"MODEL_IMPL_TYPE": "vllm"}}, "TPU2114"),
+        ({"serving.volumes": {"/tmp/hub": "/root/.cache/huggingface"}}, "TPU2116"),
+    ],
+    ids=["a length beyond the model that is allowed", "weights that another implementation reads", "/tmp is on disk"],
+)
+def test_what_boots_is_no_error(settings: dict[str, Any], code: str) -> None:
+    assert code not in _codes(found(settings))
+
+
+def test_a_mirror_of_the_hub_needs_no_way_to_it() -> None:
+    settings = {"placement.network.external_ip": False, "serving.env": {"HF_ENDPOINT": "http://hub.internal"}}
+    assert [d.path for d in found(settings) if d.code == "TPU2119"] == ["serving.image"]
 
 
 def test_heads_that_do_not_divide_are_an_error() -> None:

@@ -96,6 +96,20 @@ def test_a_config_as_the_newest_transformers_write_it_is_the_catalogues_own_mode
     assert written == model("26B-A4B")
 
 
+@pytest.mark.parametrize(("head_dim", "held"), [(64, 64), (96, 128), (128, 128), (160, 256)])
+def test_heads_are_held_as_the_kernels_want_them(head_dim: int, held: int) -> None:
+    config = {**MIXTRAL, "architectures": ["LlamaForCausalLM"], "head_dim": head_dim}
+    found = budget({"model.id": "somebody/llama", "tpu.type": "v6e-8", ARGS: {}}, config)
+    # A chip of eight has four heads of queries and of outputs, and one of keys and of values, in 32 layers.
+    assert found.weights["attention"] == 32 * 4_096 * (2 * 4 + 2) * held * 2
+
+
+def test_a_config_of_gemma_3_without_layer_types_is_read_by_its_pattern() -> None:
+    config = {**families.FAMILIES[1].models["google/gemma-3-1b-it"], "sliding_window_pattern": 2}
+    windowed, whole = families.from_config("somebody/gemma", config).attention
+    assert (windowed.layers, whole.layers) == (13, 13)
+
+
 def test_a_mixture_of_experts_is_sized_from_its_config() -> None:
     found = budget({"model.id": "mistralai/Mixtral-8x7B-v0.1", "tpu.type": "v6e-8", ARGS: {}}, MIXTRAL)
     assert parameters(found.model) == 46_702_792_704

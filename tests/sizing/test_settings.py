@@ -74,6 +74,11 @@ def test_a_vision_tower_on_every_chip_takes_more_of_each() -> None:
     assert budget(mode).weights["vision"] > budget({"tpu.type": "v6e-4"}).weights["vision"]
 
 
+def test_a_model_without_a_vision_tower_is_not_doubted_for_one() -> None:
+    found = budget({"model.id": "google/gemma-4-12B-it", "tpu.type": "v6e-4"})
+    assert not any("tower" in text for text in found.estimates)
+
+
 def test_float32_doubles_weights_and_cache() -> None:
     wide, plain = budget({"serving.dtype": "float32"}), budget()
     assert wide.weights_bytes_per_chip == 2 * plain.weights_bytes_per_chip

@@ -84,6 +84,11 @@ def test_a_program_reads_everything_that_is_promised(capsys: pytest.CaptureFixtu
     assert tree["precision"] == {"weights": "bfloat16", "kv": "bfloat16", "compute": "bfloat16"}
 
 
+def test_a_program_reads_the_profiles_own_warnings_too(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = as_json(capsys, str(PROFILE), "--set", "serving.image=vllm/vllm-tpu:nightly")
+    assert "TPU1340" in [d["code"] for d in tree["diagnostics"]]
+
+
 def test_what_does_not_fit_is_an_answer_with_its_problems(capsys: pytest.CaptureFixture[str]) -> None:
     tree = as_json(capsys, str(PROFILE), "--set", "model.id=google/gemma-4-31B-it")
     assert tree["fits"] is False

@@ -12,6 +12,7 @@ import pytest
 from desk import PROFILE, Open
 from goldens import assert_golden, hold
 
+from tpudeploy import Profile, Report, Workspace
 from tpudeploy.adapters import assets
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.explanations import explanations
@@ -197,7 +198,8 @@ def test_events_as_json_are_one_object_a_line(desk: Open, command: tuple[str, ..
         assert at.run("apply", "-auto-approve", profile).code == 0
     told = at.run(*command, "-auto-approve", "-json", profile)
     assert told.code == 0, told.all
-    events = [json.loads(line) for line in told.out.splitlines()]
+    plan, *events, report = (json.loads(line) for line in told.out.splitlines())
+    assert (plan["format"], report["format"]) == ("tpudeploy.plan/1", "tpudeploy.report/1")
     assert {event["v"] for event in events} == {1}
     kinds = [event["type"] for event in events]
     assert kinds[0] == "change_started"
@@ -212,9 +214,39 @@ def test_a_failure_as_json_names_its_code_and_what_to_do(desk: Open) -> None:
     at = desk(trouble=[{"fault": "api-off"}])
     told = at.run("apply", "-auto-approve", "-json", at.write())
     assert told.code == 1
-    last = json.loads(told.out.splitlines()[-1])
+    *_, last, report = (json.loads(line) for line in told.out.splitlines())
     assert (last["type"], last["code"]) == ("change_failed", "TPU5003")
     assert "gcloud services enable" in last["hint"]
+    assert report["outcomes"][0]["error"]["code"] == "TPU5003"
+
+
+def test_results_of_the_library_are_what_the_command_line_prints(desk: Open) -> None:
+    at = desk()
+    profile = at.folder / at.write()
+    with Workspace.open(at.folder, clock=at.clock, patience=at.patience) as workspace:
+        plan = workspace.plan([Profile.load(profile)])
+        assert json.loads(at.run("plan", "gemma.yaml", "-json").out) == plan.to_dict()
+        report = workspace.apply(plan)
+        assert report.to_dict()["endpoints"] != []
+        stands = [status.to_dict() for status in workspace.status([Profile.load(profile)])]
+    again = json.loads(at.run("apply", "gemma.yaml", "-auto-approve", "-json").out.splitlines()[-1])
+    assert again == Report(outcomes=()).to_dict()
+    assert json.loads(at.run("status", "gemma.yaml", "-json").out)["deployments"] == stands
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("-speed=0", "is no speed"),
+        ("-speed=nan", "is no speed"),
+        ("-port=70000", "is no port"),
+        ("-port=x", "is no port"),
+    ],
+)
+def test_an_emulator_that_cannot_be_is_a_usage_error(desk: Open, option: str, said: str) -> None:
+    told = desk().run("emulator", "start", option)
+    assert told.code == 1
+    assert said in told.err
 
 
 def test_version_names_the_flags_it_knows(desk: Open) -> None:

@@ -109,7 +109,7 @@ def test_a_lost_reply_makes_one_slice_not_two(desk: Open, closes: str) -> None:
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_listener_that_fails_is_dropped_and_the_run_goes_on(desk: Open):
+def test_a_listener_that_fails_is_dropped_and_the_run_goes_on(desk: Open) -> None:
     at = desk()
     heard: list[object] = []
 
@@ -126,7 +126,7 @@ def test_a_listener_that_fails_is_dropped_and_the_run_goes_on(desk: Open):
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-def test_a_reader_that_stops_reading_changes_neither_the_run_nor_its_exit_code(desk: Open):
+def test_a_reader_that_stops_reading_changes_neither_the_run_nor_its_exit_code(desk: Open) -> None:
     at = desk()
     command = [sys.executable, "-m", "tpudeploy", "plan", "-detailed-exitcode", at.write()]
     with subprocess.Popen(command, cwd=at.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as plan:

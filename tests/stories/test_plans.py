@@ -195,7 +195,7 @@ def test_destroying_what_is_not_there_is_no_error(desk: Open) -> None:
     at = desk()
     destroyed = at.run("destroy", "-auto-approve", at.write())
     assert destroyed.code == 0, destroyed.all
-    assert "No changes" in destroyed.out
+    assert "No changes. There is nothing to destroy." in destroyed.out
     assert at.run("plan", "-destroy", "gemma.yaml", DETAILED).code == 0
 
 

@@ -46,6 +46,8 @@ def _unreadable(path: str, error: OSError | ValueError) -> Unreadable:
 
 
 def _neighbour(path: Path) -> str:
+    if path.is_symlink():
+        return f"it is a link to `{path.readlink()}`, which is not there"
     try:
         near = get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
     except OSError:

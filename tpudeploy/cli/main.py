@@ -53,7 +53,7 @@ def _open_what_is_closed() -> None:
     """A closed stdin, stdout or stderr is /dev/null: else the next file that is opened would stand in its place."""
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
 
 
 def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Patience | None = None) -> int:
@@ -61,9 +61,12 @@ def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Pati
     words = two_dashes(arguments)
     try:
         options = parse(words)
+        sys.stdout.flush()
     except Usage as usage:
         sys.stderr.write(f"Error: {str(usage)[0].upper()}{str(usage)[1:]}\n")
         return exits.ERROR
+    except OSError as cause:
+        return _unheard(cause)
     if options is None:
         return exits.SUCCESS
     from tpudeploy.cli.boundary import guarded
@@ -130,6 +133,12 @@ def _overview() -> None:
         f"vLLM on Cloud TPU, from one YAML profile.\n\nCommands:\n{lines}\n"
         "Options may be written with one dash or two. `tpudeploy COMMAND --help` tells more.\n"
     )
+
+
+def _unheard(cause: OSError) -> int:
+    """Help that nobody reads any more, or that there is no room for. Python must not say so again at its own exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exits.SUCCESS if isinstance(cause, BrokenPipeError) else exits.ERROR
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

@@ -12,10 +12,11 @@ from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic
 
 # The key, and the values that are refused; none named where every value is.
-_REFUSED: dict[Path, tuple[str, ...]] = {
+_REFUSED: dict[Path, tuple[object, ...]] = {
     ("model", "mirror"): (),
     ("serving", "xla_cache_bucket"): (),
     ("placement", "backend"): ("gce-instance", "auto"),
+    ("placement", "max_parallel_requests"): tuple(range(2, 65)),
     ("lifecycle", "update"): ("blue-green",),
     ("lifecycle", "on_run_end"): ("renew",),
 }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tpudeploy.domain.deployment import Container
 
 _HUB_HOME = "/root/.cache/huggingface"
-_MEMORY = ("/dev/shm", "/run", "/tmp")  # noqa: S108 - host paths to warn of: memory, or emptied at every boot
+_SHM = "/dev/shm"  # noqa: S108 - a path to warn of
+_MEMORY = (_SHM, "/run")
+_EMPTIED = (*_MEMORY, "/tmp")  # noqa: S108 - a path to warn of: on disk, and emptied at every boot
 
 
 def host_path(container: Container, inside: str) -> str | None:
@@ -19,11 +23,21 @@ def host_path(container: Container, inside: str) -> str | None:
     return host.rstrip("/") + path[len(at) :]
 
 
-def is_memory(host: str) -> bool:
+def is_emptied(host: str) -> bool:
     """Whether what is there is gone after a reboot."""
-    return any(host == place or host.startswith(f"{place}/") for place in _MEMORY)
+    return _is_under(host, _EMPTIED)
+
+
+def is_memory(container: Container, inside: str) -> bool:
+    """Whether what the container writes there takes memory: the machine's, or in no volume the container's own."""
+    host = host_path(container, inside)
+    return _is_under(inside, (_SHM,)) if host is None else _is_under(host, _MEMORY)
 
 
 def hub_home(container: Container) -> str:
     """Where the hub's client keeps its downloads."""
     return container.environment.get("HF_HOME", _HUB_HOME)
+
+
+def _is_under(path: str, places: Iterable[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)

@@ -21,6 +21,7 @@ TpudeployError                        message · hint · code · exit_code
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
 ├── QueryFailed              1        the endpoint did not answer a question
+├── OutputFailed             1        stdout takes no more: a full disk, a reader that left
 ├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
 ├── EmulatorRunning          1        names the one that runs (emulator/process.py)
 └── Interrupted            130        saved; a re-run resumes
@@ -48,6 +49,9 @@ class TpudeployError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def to_dict(self) -> dict[str, object]:
+        return {"code": self.code, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
 
 
 class ConfigError(TpudeployError):
@@ -157,6 +161,10 @@ class ServingError(TpudeployError):
 
 class QueryFailed(TpudeployError):
     code = "TPU6001"
+
+
+class OutputFailed(TpudeployError):
+    code = "TPU0003"
 
 
 class Interrupted(TpudeployError):

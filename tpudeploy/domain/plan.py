@@ -8,6 +8,7 @@ from enum import StrEnum
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.names import address
+from tpudeploy.domain.tree import tree
 
 
 class Effect(StrEnum):
@@ -75,6 +76,9 @@ class Change:
     def address(self) -> str:
         return address(self.deployment, self.replica)
 
+    def to_dict(self) -> dict[str, object]:
+        return {"address": self.address, **tree(self)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
@@ -90,6 +94,17 @@ class Goal:
     serial: int
     resumes: bool
     changes: tuple[Change, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "fingerprint": self.fingerprint,
+            "lineage": self.lineage,
+            "serial": self.serial,
+            "resumes": self.resumes,
+            "changes": [change.to_dict() for change in self.changes],
+            "size": None if self.deployment is None else self.deployment.budget.to_dict(),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,3 +124,13 @@ class Plan:
     def needs_approval(self) -> bool:
         """Whether anything would happen that nobody has approved yet."""
         return any(c.action is not Action.NO_OP for g in self.goals if not g.resumes for c in g.changes)
+
+    def to_dict(self) -> dict[str, object]:
+        """The line that `--json` prints of a plan."""
+        return {
+            "format": "tpudeploy.plan/1",
+            "type": "plan",
+            "is_empty": self.is_empty,
+            "goals": [goal.to_dict() for goal in self.goals],
+            "diagnostics": tree(self.diagnostics),
+        }

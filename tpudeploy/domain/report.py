@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Action
+from tpudeploy.domain.tree import tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,10 @@ class Outcome:
     action: Action
     error: TpudeployError | None = None
 
+    def to_dict(self) -> dict[str, object]:
+        error = None if self.error is None else self.error.to_dict()
+        return {"address": self.address, "action": self.action, "error": error}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -38,3 +43,12 @@ class Report:
 
     def count(self, *actions: Action) -> int:
         return sum(1 for o in self.outcomes if o.action in actions and o.error is None)
+
+    def to_dict(self) -> dict[str, object]:
+        """The last line that `--json` prints of an apply or destroy."""
+        return {
+            "format": "tpudeploy.report/1",
+            "type": "report",
+            "outcomes": [outcome.to_dict() for outcome in self.outcomes],
+            "endpoints": tree(self.endpoints),
+        }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tpudeploy.domain.tree import tree
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaStatus:
@@ -36,3 +38,8 @@ class DeploymentStatus:
     name: str
     replicas: tuple[ReplicaStatus, ...]
     underway: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        """One of the `deployments` that `status --json` prints."""
+        known: dict[str, object] = tree(self)
+        return known

@@ -1,4 +1,7 @@
-"""An event as one JSON line: `{"v": 1, "type": …, "line": what a person reads, …facts}`."""
+"""Events and results as one JSON line each.
+
+An event is `{"v": 1, "type": …, "line": what a person reads, …facts}`; a result is its `.to_dict()`, with a `format`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import re
 from dataclasses import asdict
 
 from tpudeploy.domain.events import Event
+from tpudeploy.domain.plan import Plan
+from tpudeploy.domain.report import Report
 from tpudeploy.views import events
 from tpudeploy.views.paint import Paint
 
@@ -18,3 +23,7 @@ def line(event: Event) -> str:
     return json.dumps(
         {"v": VERSION, "type": kind, "line": events.line(event, Paint()), **asdict(event)}, ensure_ascii=False
     )
+
+
+def result(of: Plan | Report) -> str:
+    return json.dumps(of.to_dict(), ensure_ascii=False)

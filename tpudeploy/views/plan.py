@@ -30,7 +30,9 @@ def plan(of: Plan, paint: Paint) -> str:
     """The whole plan, ending with Terraform's summary line."""
     shown = [c for c in of.changes if c.action is not Action.NO_OP]
     if not shown:
-        return "\n".join(["No changes. What runs is what the profile says.", *_pending(of.goals)])
+        wanted = any(goal.deployment is not None for goal in of.goals)
+        why = "What runs is what the profile says." if wanted else "There is nothing to destroy."
+        return "\n".join([f"No changes. {why}", *_pending(of.goals)])
     symbols = dict.fromkeys(symbol(c) for c in shown)
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
     blocks = ["\n".join(_change(c, paint)) for c in shown]
@@ -57,7 +59,8 @@ def symbol(change: Change) -> str:
 def _pending(goals: Iterable[Goal]) -> Iterator[str]:
     for goal in goals:
         if goal.resumes:
-            yield f"An earlier run for {goal.name} did not reach its end; `tpudeploy apply` finishes it."
+            command = "destroy" if goal.deployment is None else "apply"
+            yield f"An earlier run for {goal.name} did not reach its end; `tpudeploy {command}` finishes it."
 
 
 def _change(change: Change, paint: Paint) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _windows(of: HbmBudget) -> str:
     """What a model with sliding windows is praised for elsewhere, and does not have on TPU."""
     has_window = any(kind.window is not None for kind in of.model.attention)
     is_whole = of.blocks_per_request == -(-of.engine.max_model_len // of.block_size)
-    return "; sliding windows save nothing on TPU" if has_window and is_whole else ""
+    return "; windows save nothing on TPU" if has_window and is_whole else ""
 
 
 def _short(of: HbmBudget) -> str:

@@ -43,7 +43,7 @@ def from_text(name: str, text: str) -> LanguageModel:
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as cause:
-        raise NotCovered(f"its config is no JSON ({cause})") from cause
+        raise NotCovered(f"its config is no JSON ({str(cause).partition(';')[0]})") from cause
     if not isinstance(config, dict):
         raise NotCovered("its config is no JSON object")
     return from_config(name, config)

@@ -21,8 +21,9 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing."""
     part = text(config)
     layers, hidden = depth(part), whole(part, "hidden_size")
+    every = whole(part, "sliding_window_pattern", 6)
     kinds = layer_kinds(part, (_FULL, _SLIDING), layers=layers) or tuple(
-        _SLIDING if (i + 1) % 6 else _FULL for i in range(layers)
+        _SLIDING if (i + 1) % every else _FULL for i in range(layers)
     )
     sees = "Conditional" in architecture
     attention = tuple(_attention(part, kinds, kind) for kind in (_SLIDING, _FULL) if kind in kinds)

@@ -18,8 +18,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("start", "run"), help="keep running, or live for one command")
     parser.set_defaults(argv=[])  # what follows a bare `--`
     options.option(parser, "scenario", "a file of scripted trouble", type=Path)
-    options.option(parser, "port", "with `start`: the port to listen on", type=int)
-    options.option(parser, "speed", "let its time run this much faster", type=float, default=1.0)
+    options.option(parser, "port", "with `start`: the port to listen on", type=_port)
+    options.option(parser, "speed", "let its time run this much faster", type=_speed, default=1.0)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -40,3 +40,19 @@ def run(given: argparse.Namespace, context: Context) -> int:
     port = given.port if given.port is not None else process.DEFAULT_PORT
     process.serve(on_ready=ready, port=port, scenario=given.scenario, speed=given.speed)
     return exits.SUCCESS
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"`{text}` is no port; ports go from 0 (any that is free) to 65535")
+    return int(text)
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < float("inf"):
+        raise argparse.ArgumentTypeError(f"`{text}` is no speed; write a number above zero, e.g. 10")
+    return speed

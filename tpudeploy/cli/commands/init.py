@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
 from pathlib import Path
 
 from tpudeploy.catalog import closest
@@ -37,19 +36,26 @@ def run(given: argparse.Namespace, context: Context) -> int:
             hint=f"Did you mean `{near}`?" if near else f"There are: {', '.join(shipped)}.",
         )
     path = context.folder / (given.path or f"{given.source}.yaml")
-    try:
-        _write_new(path, shipped[given.source])
-    except FileExistsError as cause:
-        raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.") from cause
-    except OSError as cause:
-        raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
+    if not _wrote(path, shipped[given.source]):
+        raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
     # The profile's first line sends an editor there; a person's own file of that name stays.
-    with suppress(FileExistsError):
-        _write_new(path.with_name(SCHEMA), f"{schema.text()}\n")
+    _wrote(path.with_name(SCHEMA), f"{schema.text()}\n")
     context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
     return exits.SUCCESS
 
 
-def _write_new(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
+def _wrote(path: Path, text: str) -> bool:
+    """Whether there was room for it under that name. What can only be written in part is not left behind."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                path.unlink()
+                raise
+    except FileExistsError:
+        return False
+    except OSError as cause:
+        raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
+    return True

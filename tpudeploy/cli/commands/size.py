@@ -34,7 +34,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     if given.json:
         tree = {"format": "tpudeploy.size/1", "name": deployment.name, **deployment.budget.to_dict()}
-        tree["diagnostics"] = [asdict(d) for d in found]
+        tree["diagnostics"] = [asdict(d) for d in (*profile.warnings, *found)]
         if swept is not None:
             tree["sweep"] = _tree(swept)
         terminal.data(json.dumps(tree, indent=2, ensure_ascii=False))

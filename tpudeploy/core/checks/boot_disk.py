@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.core.finding import error, gib, sized, warning
-from tpudeploy.core.mounts import host_path, hub_home, is_memory
+from tpudeploy.core.mounts import hub_home, is_memory
 from tpudeploy.core.sizing.starts import checkpoint_bytes
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -27,8 +27,8 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = sized(deployment)
     if budget is None:
         return
-    host = host_path(deployment.container, hub_home(deployment.container))
-    weights = 0 if host is not None and is_memory(host) else checkpoint_bytes(budget.model)
+    is_elsewhere = is_memory(deployment.container, hub_home(deployment.container))
+    weights = 0 if is_elsewhere else checkpoint_bytes(budget.model)
     disk = deployment.boot_disk_gib * _GIB
     needs = weights + _BESIDE_BYTES
     says = f"A boot disk of {deployment.boot_disk_gib} GiB"

@@ -20,6 +20,9 @@ load fails. Take a quantised checkpoint, or quantise while loading through `addi
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
     path, value = argument(deployment, "quantization")
     model = families.known(deployment.model_id)
-    if str(value).startswith("fp8") and model is not None and model.implementation is Implementation.JAX:
+    asked = deployment.container.environment.get("MODEL_IMPL_TYPE", "auto")
+    if model is None or model.implementation is not Implementation.JAX or asked not in ("auto", "flax_nnx"):
+        return
+    if str(value).startswith("fp8"):
         message = f"{deployment.model_id} is a bfloat16 checkpoint: --quantization {value} would fail to load it."
         yield error(deployment, CODE, message, path=path, hint="Leave it out, or name a checkpoint with fp8 weights.")

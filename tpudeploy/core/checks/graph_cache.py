@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.core.finding import warning
-from tpudeploy.core.mounts import host_path, is_memory
+from tpudeploy.core.mounts import host_path, is_emptied
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 
@@ -28,6 +28,6 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     if host is None:
         message = f"The compile cache {cache} is in no volume: it dies with the container."
         yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")
-    elif is_memory(host):
-        message = f"The compile cache {cache} is in memory ({host}): it dies when the machine reboots."
+    elif is_emptied(host):
+        message = f"The compile cache {cache} is in {host} on the machine: it dies when that reboots."
         yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")

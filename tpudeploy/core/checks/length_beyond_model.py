@@ -19,6 +19,8 @@ model's limit, or write a smaller one:
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = sized(deployment)
+    if deployment.container.environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "0") == "1":
+        return
     if budget is not None and budget.engine.max_model_len > budget.model.max_position:
         most = budget.model.max_position
         message = f"max_model_len {budget.engine.max_model_len:,} exceeds the {most:,} of {budget.model.name}."

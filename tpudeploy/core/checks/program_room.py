@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.core.finding import error, gib, sized, warning
-from tpudeploy.core.sizing.programs import program_room
+from tpudeploy.core.sizing.programs import certain_bytes, program_room
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 
@@ -30,11 +30,11 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     works = room.utilization(budget.hbm_bytes_per_chip)
     says = f"hbm_utilization {budget.engine.utilization:g} leaves {gib(left)} a chip for compiled programs"
     hint = f"hbm_utilization: {works:g} leaves enough; fewer max_num_seqs need less."
-    if left < room.needed and room.is_measured:
+    if left < certain_bytes(budget.model, budget.engine, budget.accelerator.generation):
         message = f"{says}, which need {gib(room.needed)}: the boot would die of it."
         yield error(deployment, CODE, message, path=_PATH, hint=hint)
     elif left < room.needed:
-        message = f"{says}, which are thought to need {gib(room.needed)}; nobody has measured that."
+        message = f"{says}, which are thought to need {gib(room.needed)}: the boot may die of it."
         yield warning(deployment, CODE, message, path=_PATH, hint=hint)
     elif left < room.proven:
         yield warning(

@@ -12,18 +12,13 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget
 
 _STEP = 16  # the smallest block: lengths between two blocks cost the same
+_LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the one place where more may cost less
 
 
 def longest(of: HbmBudget) -> int:
     """The largest `max_model_len` of which one request fits, or 0."""
-    fits, fails = 0, min(of.engine.max_model_len, of.model.max_position) // _STEP + 1
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        if _fits(of, max_model_len=middle * _STEP):
-            fits = middle
-        else:
-            fails = middle
-    return fits * _STEP
+    most = min(of.engine.max_model_len, of.model.max_position)
+    return _longest(of, _LONG, most) or _longest(of, 0, min(_LONG, most))
 
 
 def smallest_slice(of: HbmBudget) -> AcceleratorType | None:
@@ -42,6 +37,18 @@ def otherwise(of: HbmBudget, **changes: Any) -> HbmBudget | None:
     """The same with other settings of the engine, or None where that cannot be."""
     found = budget(of.model, of.accelerator, replace(of.engine, **changes))
     return found if isinstance(found, HbmBudget) else None
+
+
+def _longest(of: HbmBudget, above: int, most: int) -> int:
+    """The largest beyond `above` and up to `most`, by bisection, or 0."""
+    fits, fails = above // _STEP, most // _STEP + 1
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        if _fits(of, max_model_len=middle * _STEP):
+            fits = middle
+        else:
+            fails = middle
+    return fits * _STEP if fits > above // _STEP else 0
 
 
 def _fits(of: HbmBudget, **changes: Any) -> bool:

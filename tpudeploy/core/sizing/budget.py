@@ -68,7 +68,7 @@ def _estimates(model: LanguageModel, engine: Engine) -> Iterator[str]:
     yield from model.unverified
     yield "num_blocks: 0.4 to 5 MB a chip of the runtime's own are not modelled; measured boots agree within 0.03 %"
     yield "start times: measured on one model and chip, carried over to others"
-    if model.vision is not None and model.vision.heads % engine.tensor_parallel:
+    if model.vision is not None and model.vision.split and model.vision.heads % engine.tensor_parallel:
         heads, chips = model.vision.heads, engine.tensor_parallel
         yield f"weights: whether a vision tower of {heads} heads loads on {chips} chips is not verified"
     if model.implementation is Implementation.TORCHAX:

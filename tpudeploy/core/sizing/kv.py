@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tpudeploy.core.sizing.numbers import align, ceil_div, itemsize
+from tpudeploy.core.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.model import Attention, Implementation, LanguageModel
 
-_LANES = 128  # head_dim is padded to whole lanes
-_HALF_LANES = 64  # the one head_dim with a kernel of its own: K and V lie side by side in the lanes
 _WORD = 4  # bytes: elements of smaller types are packed into words of four
 
 
@@ -44,9 +42,9 @@ def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:
     size = itemsize(engine.cache_dtype)
     packing = max(_WORD // size, 1)
     heads = max(kind.kv_heads // engine.tensor_parallel, 1)
-    if kind.head_dim == _HALF_LANES:
-        return block_size * align(heads, packing) * _LANES * size
-    return block_size * align(2 * heads, packing) * align(kind.head_dim, _LANES) * size
+    if kind.head_dim == HALF_LANES:  # its kernel lays K and V side by side in the lanes
+        return block_size * align(heads, packing) * LANES * size
+    return block_size * align(2 * heads, packing) * align(kind.head_dim, LANES) * size
 
 
 def blocks_per_request(of: KvLayout, engine: Engine, block_size: int, tokens: int) -> int:
@@ -67,7 +65,7 @@ def blocks_per_request(of: KvLayout, engine: Engine, block_size: int, tokens: in
 
 def _windows_count(model: LanguageModel) -> bool:
     """Windows save memory only on the torchax path, and only where all heads are of one size."""
-    sizes = {align(kind.head_dim, _LANES) for kind in model.attention}
+    sizes = {align(kind.head_dim, LANES) for kind in model.attention}
     has_window = any(kind.window is not None for kind in model.attention)
     return model.implementation is Implementation.TORCHAX and len(sizes) == 1 and has_window
 

@@ -13,6 +13,8 @@ ITEMSIZE = {
     "fp8_e4m3": 1,
     "fp8_e5m2": 1,
 }
+LANES = 128
+HALF_LANES = 64
 
 
 def itemsize(dtype: str) -> int:
@@ -26,6 +28,11 @@ def ceil_div(value: int, by: int) -> int:
 def align(value: int, to: int) -> int:
     """`value` rounded up to a multiple of `to`."""
     return ceil_div(value, to) * to
+
+
+def padded_head_dim(head_dim: int) -> int:
+    """As the kernels hold a head: 64 has one of its own, any other is padded to 128 lanes (utils.py:325-331)."""
+    return head_dim if head_dim == HALF_LANES else align(head_dim, LANES)
 
 
 def power_of_two(value: int) -> int:

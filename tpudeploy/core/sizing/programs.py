@@ -2,14 +2,16 @@
 
 Measured on one v5e chip with Gemma 4 E2B and 256 requests: at utilization 0.95, 845,466,829 B are left, and when
 `jit_structured_decode_fn` wants 384.11 MiB, 346.77 MiB are free: the boot dies after 13 minutes. At 0.92 it boots.
-On torchax, vLLM pull request 3408 saw programs of 6 GiB and more.
+On one v6e chip less is loaded by then: at 0.98, 640 MiB are left and about 380 free (tpu_inference's own CI). On four
+chips less still: 31B booted at 0.98 (tpu_inference issue 2333). On torchax, tpu_inference pull request 3408 saw
+programs of 6 GiB and more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpudeploy.core.sizing.graphs import logit_buckets
+from tpudeploy.core.sizing.graphs import logit_buckets, token_buckets
 from tpudeploy.core.sizing.numbers import align
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.model import Implementation, LanguageModel
@@ -20,18 +22,17 @@ _LOADED = int(0.05 * 16_909_336_576) - int(346.77 * _MIB)
 # Left at 0.92, less structured decoding: with this much beside it a boot is known to succeed, 906 MiB.
 _PROVEN = int(0.08 * 16_909_336_576) - 6 * 256 * 262_144
 _TORCHAX = 6 * 1024 * _MIB
+# By generation, what was loaded on one chip in a boot that died, with this many token buckets for text and for images.
+_LOADED_ON = {"v5e": _LOADED, "v6e": int(0.02 * 33_550_237_696) - 380 * _MIB}
+_BUCKETS_MEASURED = 9
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramRoom:
-    """In bytes on one chip. Below `needed` a boot dies; from `proven` on it is known not to.
-
-    `is_measured`: below `needed` is certain. Else both are estimates.
-    """
+    """In bytes on one chip. Programs are thought to take `needed`; with `proven` a boot is known to succeed."""
 
     needed: int
     proven: int
-    is_measured: bool
 
     def utilization(self, hbm_bytes: int) -> float:
         """The largest of two decimals that leaves `proven`."""
@@ -43,10 +44,24 @@ def program_room(model: LanguageModel, engine: Engine) -> ProgramRoom:
     vocabulary = align(model.vocabulary, engine.tensor_parallel)
     largest = max(structured_decode_bytes(engine, vocabulary), speculation_bytes(engine, vocabulary))
     if model.implementation is Implementation.TORCHAX:
-        return ProgramRoom(_TORCHAX, _TORCHAX, is_measured=False)
+        return ProgramRoom(_TORCHAX, _TORCHAX)
     if engine.speculation is not None:
-        return ProgramRoom(_LOADED + largest, _LOADED + largest, is_measured=False)
-    return ProgramRoom(_LOADED + largest, _PROVEN + largest, is_measured=True)
+        return ProgramRoom(_LOADED + largest, _LOADED + largest)
+    return ProgramRoom(_LOADED + largest, _PROVEN + largest)
+
+
+def certain_bytes(model: LanguageModel, engine: Engine, generation: str) -> int:
+    """With less than this a boot surely dies: the arrays alone, and what is loaded by then where that was measured."""
+    if not engine.is_precompiled:
+        return 0
+    arrays = structured_decode_bytes(engine, align(model.vocabulary, engine.tensor_parallel))
+    as_measured = (
+        model.implementation is Implementation.JAX
+        and engine.is_multimodal
+        and engine.tensor_parallel == 1
+        and len(token_buckets(engine)) >= _BUCKETS_MEASURED
+    )
+    return arrays + (_LOADED_ON[generation] if as_measured else 0)
 
 
 def structured_decode_bytes(engine: Engine, vocabulary: int) -> int:

@@ -8,12 +8,11 @@ equals `nnx.eval_shape` of the real class to the byte: 9,631,988,294 at TP 1, 2,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from tpudeploy.core.sizing.numbers import align, itemsize
+from tpudeploy.core.sizing.numbers import LANES, align, itemsize, padded_head_dim
 from tpudeploy.domain.budget import Engine
-from tpudeploy.domain.model import Attention, Experts, LanguageModel
-
-_LANES = 128  # process_weights/moe_weights.py:167: expert widths are padded to whole lanes
+from tpudeploy.domain.model import Attention, Experts, Implementation, LanguageModel
 
 
 def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str, int]:
@@ -22,7 +21,7 @@ def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str,
     experts = model.experts
     elements = {
         "embeddings": _embeddings(model, chips),
-        "attention": sum(_attention(model, kind, chips) for kind in model.attention),
+        "attention": sum(_attention(model, _padded(model, kind), chips) for kind in model.attention),
         # gate, up and down: 3 x hidden x width, split by width.
         "feed_forward": sum(3 * model.hidden * part.width // chips * part.layers for part in model.feed_forward),
         "experts": 0 if experts is None else _experts(model, experts, engine),
@@ -60,6 +59,13 @@ def _embeddings(model: LanguageModel, chips: int) -> int:
     return vocabulary * (model.hidden * tables + model.per_layer_width * model.layers) // chips
 
 
+def _padded(model: LanguageModel, kind: Attention) -> Attention:
+    """tpu_inference's own code pads the heads of the weights as those of the cache (llama3.py:106, gemma4.py:292)."""
+    if model.implementation is not Implementation.JAX:
+        return kind
+    return replace(kind, head_dim=padded_head_dim(kind.head_dim))
+
+
 def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
     """Q and O split by heads; K and V by KV heads, and with fewer heads than chips copied or split further."""
     queries = kind.heads * kind.head_dim // chips
@@ -72,16 +78,16 @@ def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
 
 
 def _experts(model: LanguageModel, experts: Experts, engine: Engine) -> int:
-    """Gate and up are padded to whole lanes, a shard each (moe_weights.py:423) or, with experts split, an expert each.
+    """Gate and up are padded to whole lanes, a shard each or, with experts split, an expert each.
 
-    26B at TP 4: 704 / 4 = 176 becomes 256.
+    moe_weights.py:167,423. 26B at TP 4: 704 / 4 = 176 becomes 256.
     """
     chips, width = engine.tensor_parallel, experts.width
     if engine.is_expert_parallel:
         held = experts.count // chips
-        return experts.layers * held * model.hidden * (2 * align(width, _LANES) + width)
+        return experts.layers * held * model.hidden * (2 * align(width, LANES) + width)
     shard = width // chips
-    return experts.layers * experts.count * model.hidden * (2 * align(shard, _LANES) + shard)
+    return experts.layers * experts.count * model.hidden * (2 * align(shard, LANES) + shard)
 
 
 def _per_layer_inputs(model: LanguageModel) -> int:
