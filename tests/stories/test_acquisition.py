@@ -240,7 +240,10 @@ def test_a_request_that_google_calls_wrong_stops_in_googles_words_wherever_they_
 def test_apply_may_end_earlier_and_the_next_one_goes_on(desk: Open, wait: str, state: str) -> None:
     at = desk(boot={"boot_seconds": 600}, timings={"queued": 0.5, "waiting": 900})
     profile = at.write()
-    assert at.run("apply", "-auto-approve", "-wait", wait, profile).code == 0
+    begun = at.run("apply", "-auto-approve", "-wait", wait, profile)
+    assert begun.code == 0
+    assert "Done! Resources: 0 added, 0 changed, 0 destroyed.\nUnder way: gemma[0]." in begun.out
+    assert "complete" not in begun.err
     assert state in {*at.slices.values(), "WAITING_FOR_RESOURCES"}
     assert not (at.folder / "endpoints").exists()
     assert at.run("apply", profile).code == 0

@@ -168,3 +168,11 @@ def test_a_bug_of_ours_says_so_with_a_report_to_paste(desk: Open, monkeypatch: p
     text = report.read_text(encoding="utf-8")
     assert "ZeroDivisionError: provoked" in text
     assert text.startswith("tpudeploy ")
+
+
+def test_a_link_to_nothing_says_where_it_points(desk: Open) -> None:
+    at = desk()
+    (at.folder / "gemma.yaml").symlink_to("prod/gemma.yaml")
+    told = at.run("validate", "gemma.yaml")
+    assert told.code == 1
+    assert "it is a link to `prod/gemma.yaml`, which is not there" in told.err

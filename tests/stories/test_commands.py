@@ -16,6 +16,7 @@ from tpudeploy import Profile, Report, Workspace
 from tpudeploy.adapters import assets
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.explanations import explanations
+from tpudeploy.cli.main import main
 
 SHIPPED = Path(__file__).parents[2] / "profiles"
 
@@ -247,6 +248,28 @@ def test_an_emulator_that_cannot_be_is_a_usage_error(desk: Open, option: str, sa
     told = desk().run("emulator", "start", option)
     assert told.code == 1
     assert said in told.err
+
+
+def test_what_a_flag_says_a_variable_can_say(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    at.write(), at.write("serving: {port: 9000}\n", "overlay.yaml")
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("TPUDEPLOY_CHDIR", str(at.folder))
+    monkeypatch.setenv("TPUDEPLOY_FILE", "overlay.yaml")
+    monkeypatch.setenv("TPUDEPLOY_SET", "serving.max_num_seqs=8\nserving.max_model_len=4096")
+    assert main(["render", "gemma.yaml", "serve", "-set", "serving.max_model_len=2048"]) == 0
+    assert at.capture.readouterr().out.endswith("--max-model-len 2048 --max-num-seqs 8 --port 9000\n")
+
+
+def test_git_sees_the_profile_and_not_the_state(desk: Open) -> None:
+    at = desk()
+    subprocess.run(["git", "init", "--quiet"], cwd=at.folder, check=True)
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    told = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"], cwd=at.folder, capture_output=True, text=True, check=True
+    )
+    assert "gemma.yaml" in told.stdout
+    assert ".tpudeploy" not in told.stdout
 
 
 def test_version_names_the_flags_it_knows(desk: Open) -> None:

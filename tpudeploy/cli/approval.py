@@ -71,6 +71,9 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
     also = f", {restarted} restarted" if restarted else ""
     done = f"\nDone! Resources: {added} added, {report.count(Action.UPDATE)} changed{also}, {gone} destroyed."
     terminal.data(terminal.paint.green(done))
+    underway = [o.address for o in report.outcomes if o.underway]
+    if underway:
+        terminal.data(f"Under way: {', '.join(underway)}. The next `tpudeploy apply` goes on.")
     if report.endpoints:
         terminal.data("\nOutputs:\n")
         for endpoint in report.endpoints:

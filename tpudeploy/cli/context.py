@@ -58,7 +58,8 @@ class Context:
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from tpudeploy.loading import Profile
 
-        return Profile.load(self.folder / path, overlays=options.overlays, set=options.sets)
+        overlays = [self.folder / overlay for overlay in options.overlays]
+        return Profile.load(self.folder / path, overlays=overlays, set=options.sets)
 
     def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
         """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""

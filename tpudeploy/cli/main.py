@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.options import everywhere
 
 if TYPE_CHECKING:
     from tpudeploy.domain.patience import Patience
@@ -84,8 +85,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
         raise Usage(f"There is no command `{name}`.{_meant(name, COMMANDS)}\n  Run `tpudeploy --help` for all of them.")
     command = import_module(f"tpudeploy.cli.commands.{name}")
     parser = Parser(prog=f"tpudeploy {name}", description=command.__doc__, allow_abbrev=False)
-    parser.add_argument("--chdir", metavar="DIR", type=Path, default=Path(), help="work in this folder")
-    parser.add_argument("--no-color", action="store_true", help="plain text (NO_COLOR does the same)")
+    everywhere(parser)
     command.arguments(parser)
     # What follows `emulator run --` is somebody else's command line: argparse never sees it.
     end = rest.index("--") if "--" in rest and parser.get_default("argv") is not None else len(rest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import Any
 
 TRUE = {"1", "true", "yes", "on"}
@@ -24,6 +25,19 @@ def option(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) 
     parser.add_argument(f"--{name}", help=help_, **more)
 
 
+def several(parser: argparse.ArgumentParser, *names_and_help: str, **more: Any) -> None:
+    """An option that may be given again and again; its twin holds one a line, and comes first."""
+    *names, help_ = names_and_help
+    written = _environment(names[-1].removeprefix("--")).splitlines()
+    parser.add_argument(*names, action="append", default=written, help=help_, **more)
+
+
+def everywhere(parser: argparse.ArgumentParser) -> None:
+    """What every command takes."""
+    option(parser, "chdir", "work in this folder", metavar="DIR", type=Path, default=Path())
+    flag(parser, "no-color", "plain text (NO_COLOR does the same)")
+
+
 def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:
     parser.add_argument("profiles", metavar="PROFILE", nargs=nargs, help="a profile, or several")
     overlays(parser)
@@ -35,17 +49,8 @@ def profile(parser: argparse.ArgumentParser) -> None:
 
 
 def overlays(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-f", "--file", dest="overlays", metavar="OVERLAY", action="append", default=[], help="lay a file over it"
-    )
-    parser.add_argument(
-        "--set",
-        dest="sets",
-        metavar="PATH=VALUE",
-        action="append",
-        default=[],
-        help="set one value, e.g. tpu.type=v6e-8",
-    )
+    several(parser, "-f", "--file", "lay a file over it", dest="overlays", metavar="OVERLAY")
+    several(parser, "--set", "set one value, e.g. tpu.type=v6e-8", dest="sets", metavar="PATH=VALUE")
 
 
 def json(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,6 @@ def argument(of: Deployment, name: str) -> tuple[str, Json]:
     return "", None
 
 
-def gib(size: int) -> str:
+def gib(size: int, places: int = 1) -> str:
     """Bytes as people say them here: `12.5 GiB`."""
-    return f"{size / 1024**3:.1f} GiB"
+    return f"{size / 1024**3:.{places}f} GiB"

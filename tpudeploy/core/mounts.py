@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from tpudeploy.domain.deployment import Container
 
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a path to warn of
+
 _HUB_HOME = "/root/.cache/huggingface"
-_SHM = "/dev/shm"  # noqa: S108 - a path to warn of
-_MEMORY = (_SHM, "/run")
+_MEMORY = (SHARED_MEMORY, "/run")
 _EMPTIED = (*_MEMORY, "/tmp")  # noqa: S108 - a path to warn of: on disk, and emptied at every boot
 
 
@@ -31,7 +32,7 @@ def is_emptied(host: str) -> bool:
 def is_memory(container: Container, inside: str) -> bool:
     """Whether what the container writes there takes memory: the machine's, or in no volume the container's own."""
     host = host_path(container, inside)
-    return _is_under(inside, (_SHM,)) if host is None else _is_under(host, _MEMORY)
+    return _is_under(inside, (SHARED_MEMORY,)) if host is None else _is_under(host, _MEMORY)
 
 
 def hub_home(container: Container) -> str:

@@ -112,11 +112,19 @@ def _container(spec: ProfileSpec, kind: AcceleratorType) -> Container:
 
 
 def _volumes(serving: ServingSpec) -> tuple[tuple[str, str], ...]:
-    """The profile's, or both caches where the container will look for them: without a volume they die with it."""
+    """The profile's, or both caches where the container will look for them: without a volume they die with it.
+
+    What a person puts into memory stays there: a folder of the disk over /dev/shm would undo it.
+    """
     if serving.volumes is not None:
         return tuple(serving.volumes.items())
-    hub = serving.env.get("HF_HOME", _HUB[1])
-    return (_HUB[0], hub), (_GRAPHS[0], serving.xla_cache_path or _GRAPHS[1])
+    hub, graphs = serving.env.get("HF_HOME", _HUB[1]), serving.xla_cache_path or _GRAPHS[1]
+    kept = {inside: host for host, inside in ((_HUB[0], hub), (_GRAPHS[0], graphs)) if _is_kept(inside)}
+    return tuple((host, inside) for inside, host in kept.items())
+
+
+def _is_kept(inside: str) -> bool:
+    return inside.startswith("/") and not f"{inside}/".startswith("/dev/shm/")  # noqa: S108 - a path in the container
 
 
 def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:

@@ -22,13 +22,16 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
+    """`underway`: begun, and left to the next apply, because no more was to be waited for."""
+
     address: str
     action: Action
     error: TpudeployError | None = None
+    underway: bool = False
 
     def to_dict(self) -> dict[str, object]:
         error = None if self.error is None else self.error.to_dict()
-        return {"address": self.address, "action": self.action, "error": error}
+        return {"address": self.address, "action": self.action, "error": error, "underway": self.underway}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,8 @@ class Report:
         return next((o.error for o in self.outcomes if o.error is not None), None)
 
     def count(self, *actions: Action) -> int:
-        return sum(1 for o in self.outcomes if o.action in actions and o.error is None)
+        """How many of these came to their end."""
+        return sum(1 for o in self.outcomes if o.action in actions and o.error is None and not o.underway)
 
     def to_dict(self) -> dict[str, object]:
         """The last line that `--json` prints of an apply or destroy."""

@@ -81,16 +81,15 @@ def _run(world: World, goal: Goal, until: Wait, deadline: float | None) -> Resul
         failed = {c.address: c.action for c in todo} or {goal.name: Action.NO_OP}
         return Result(outcomes=tuple(Outcome(address=a, action=action, error=error) for a, action in failed.items()))
     now = world.clock.now()
-    for change in todo:
+    for change in todo if last.is_last else ():
         world.emit(events.ChangeDone(at=now, address=change.address, action=change.action, elapsed=now - began))
-    return Result(
-        outcomes=tuple(Outcome(address=c.address, action=c.action) for c in todo), endpoints=announcer.endpoints
-    )
+    outcomes = (Outcome(address=c.address, action=c.action, underway=not last.is_last) for c in todo)
+    return Result(outcomes=tuple(outcomes), endpoints=announcer.endpoints)
 
 
 def _finish(world: World, goal: Goal, announcer: Announcer, last: Tick) -> None:
     """Where the goal is reached: only then stop remembering the approval, and what serves no more is not published."""
-    if len(last.done) < len(last.steps):
+    if not last.is_last:
         return
     with session(world, goal.name, "finish") as held:
         if not announcer.endpoints:

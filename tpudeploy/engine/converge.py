@@ -44,6 +44,11 @@ class Tick:
     def done(self) -> tuple[Done, ...]:
         return tuple(s for s in self.steps if isinstance(s, Done))
 
+    @property
+    def is_last(self) -> bool:
+        """Whether the goal is reached; False too where less than that was waited for."""
+        return len(self.done) == len(self.steps)
+
 
 def converge(world: World, goal: Goal, announcer: Announcer, *, until: wait.Wait, deadline: float | None) -> Tick:
     """Bring one deployment to `goal`; the last tick. Every step is saved, so that any end can be resumed.
@@ -59,7 +64,7 @@ def converge(world: World, goal: Goal, announcer: Announcer, *, until: wait.Wait
         if failed is not None:
             raise failed.error
         waits = [s for s in last.steps if isinstance(s, Wait)]
-        if _is_enough(goal, last, until) or (not waits and all(isinstance(s, Done) for s in last.steps)):
+        if _is_enough(goal, last, until) or last.is_last:
             return last
         if deadline is not None and world.clock.now() >= deadline:
             raise _timeout(goal, last)

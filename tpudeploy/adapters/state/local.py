@@ -61,6 +61,7 @@ class LocalState:
         path = self._path(name).with_suffix(".lock")
         with _writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            _hide_from_git(path.parent)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,6 +106,13 @@ def who() -> str:
     """user@host, for locks and goals."""
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
     return f"{user}@{socket.gethostname()}"
+
+
+def _hide_from_git(folder: Path) -> None:
+    """A state is one machine's memory, no source: unless somebody decided otherwise, git leaves it alone."""
+    rules = folder / ".gitignore"
+    if not rules.exists():
+        rules.write_text("*\n", encoding="utf-8")
 
 
 def _version(state: State) -> str:

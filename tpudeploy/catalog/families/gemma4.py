@@ -56,6 +56,8 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
         unverified.append("runs through torchax: how its weights are spread over chips is not verified")
     if experts is not None:
         unverified.append("the padding of expert weights is computed, not measured")
+        # tpu_inference's own CI: .buildkite/models/google_gemma-4-26B-A4B-it.yml, a TODO on issue 2333.
+        unverified.append("what loading takes on top is not modelled: upstream tests call v6e-8 too small for 26B")
     return LanguageModel(
         name=name,
         architecture=architecture,

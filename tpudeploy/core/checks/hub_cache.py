@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.core.finding import error, gib, sized, warning
-from tpudeploy.core.mounts import host_path, hub_home, is_memory
+from tpudeploy.core.mounts import SHARED_MEMORY, host_path, hub_home, is_memory
 from tpudeploy.core.sizing.starts import checkpoint_bytes
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -21,21 +21,29 @@ volume, is 64 MiB unless shm_size says more. The default volume keeps it on disk
 
 _GIB = 1024**3
 _PATH = "serving.env.HF_HOME"
+_HINT = "Leave it out: the default volume keeps the weights on disk."
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    container, budget = deployment.container, sized(deployment)
+    budget, container = sized(deployment), deployment.container
     home = hub_home(container)
-    if budget is None or not is_memory(container, home):
-        return
     host = host_path(container, home)
-    takes, ram = checkpoint_bytes(budget.model), deployment.accelerator.host_ram_gib * _GIB
-    says = f"HF_HOME on {host or home} takes {gib(takes)} of the machine's {gib(ram)} of memory"
-    hint = "Leave it out: the default volume keeps the weights on disk."
-    if host is None and container.shm_size is None:
+    if budget is None:
+        return
+    if is_memory(container, home):
+        yield _in_memory(deployment, host, checkpoint_bytes(budget.model))
+    elif home.rstrip("/") == SHARED_MEMORY:
+        message = f"HF_HOME {home} is no memory here: {host} on the machine's disk is mounted over it."
+        yield warning(deployment, CODE, message, path=_PATH, hint=_HINT)
+
+
+def _in_memory(of: Deployment, host: str | None, takes: int) -> Diagnostic:
+    """`host` is None where it is the container's own memory."""
+    home, ram = host or hub_home(of.container), of.accelerator.host_ram_gib * _GIB
+    if host is None and of.container.shm_size is None:
         message = f"HF_HOME {home} is in no volume: docker gives it 64 MiB, and the weights take {gib(takes)}."
-        yield error(deployment, CODE, message, path=_PATH, hint=hint)
-    elif takes > ram // 2:
-        yield error(deployment, CODE, f"{says}, and /dev/shm holds half of that.", path=_PATH, hint=hint)
-    else:
-        yield warning(deployment, CODE, f"{says}, and is gone at a reboot.", path=_PATH, hint=hint)
+        return error(of, CODE, message, path=_PATH, hint=_HINT)
+    says = f"HF_HOME on {home} takes {gib(takes)} of the machine's {gib(ram)} of memory"
+    if host is not None and takes > ram // 2:
+        return error(of, CODE, f"{says}, and /dev/shm holds half of that.", path=_PATH, hint=_HINT)
+    return warning(of, CODE, f"{says}, and is gone at a reboot.", path=_PATH, hint=_HINT)

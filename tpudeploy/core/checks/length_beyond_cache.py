@@ -23,7 +23,10 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     most = 0 if budget is None or budget.fits else longest(budget)
     if budget is None or not most:
         return
-    length, tokens = budget.engine.max_model_len, budget.num_blocks * budget.block_size
-    message = f"One request of max_model_len {length:,} does not fit in the KV cache of {tokens:,} tokens."
+    length, blocks = budget.engine.max_model_len, budget.blocks_per_request
+    message = (
+        f"One request of max_model_len {length:,} takes {blocks:,} blocks of {budget.block_size} and one is set aside: "
+        f"the KV cache has {budget.num_blocks:,}."
+    )
     hint = f"max_model_len: {most} is the largest that fits."
     yield error(deployment, CODE, message, path="serving.max_model_len", hint=hint)

@@ -28,15 +28,15 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     room = program_room(budget.model, budget.engine)
     left = budget.free_bytes_per_chip + budget.program_bytes_per_chip
     works = room.utilization(budget.hbm_bytes_per_chip)
-    says = f"hbm_utilization {budget.engine.utilization:g} leaves {gib(left)} a chip for compiled programs"
+    says = f"hbm_utilization {budget.engine.utilization:g} leaves {gib(left, 2)} a chip for compiled programs"
     hint = f"hbm_utilization: {works:g} leaves enough; fewer max_num_seqs need less."
     if left < certain_bytes(budget.model, budget.engine, budget.accelerator.generation):
-        message = f"{says}, which need {gib(room.needed)}: the boot would die of it."
+        message = f"{says}, which need {gib(room.needed, 2)}: the boot would die of it."
         yield error(deployment, CODE, message, path=_PATH, hint=hint)
     elif left < room.needed:
-        message = f"{says}, which are thought to need {gib(room.needed)}: the boot may die of it."
+        message = f"{says}, which are thought to need {gib(room.needed, 2)}: the boot may die of it."
         yield warning(deployment, CODE, message, path=_PATH, hint=hint)
     elif left < room.proven:
         yield warning(
-            deployment, CODE, f"{says}; boots are known to succeed with {gib(room.proven)}.", path=_PATH, hint=hint
+            deployment, CODE, f"{says}; boots are known to succeed with {gib(room.proven, 2)}.", path=_PATH, hint=hint
         )
