@@ -107,14 +107,15 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
 def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
     """The command, and what else was written. `help plan` is `plan --help`; `--version` is `version`."""
     folders = {n + 1 for n, word in enumerate(words) if word == "--chdir"}
-    at = next((n for n, word in enumerate(words) if n not in folders and not word.startswith("-")), None)
+    named = [n for n, word in enumerate(words) if n not in folders and not word.startswith("-")]
+    at = named[0] if named else None
     before = words[:at]
     if "--version" in before:
         return "version", ()
     if at is None:
         return None, ()
     if words[at] == "help":
-        return next((w for w in words[at:] if w in COMMANDS), None), ("--help",)
+        return next((words[n] for n in named[1:]), None), ("--help",)
     return words[at], [*before, *words[at + 1 :]]
 
 
