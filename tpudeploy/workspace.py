@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tpudeploy import loading
+from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.errors import ConfigError, QueryFailed
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.wait import Wait
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.ports import Clock, World
-
-FOLDER = ".tpudeploy"
 
 
 class Workspace:
@@ -51,7 +50,7 @@ class Workspace:
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
-        self._states = folder / (backend or FOLDER)
+        self._states = folder / (backend or STATES)
         self._project = project
 
     @classmethod
@@ -150,13 +149,16 @@ class Workspace:
             published: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
+        except (OSError, ValueError) as cause:
+            raise QueryFailed(f"{path} cannot be read: {cause}.", hint="`tpudeploy apply` writes it anew.") from cause
+        if not isinstance(published, dict) or not isinstance(published.get("url"), str):
+            raise QueryFailed(f"{path} names no endpoint.", hint="`tpudeploy apply` writes it anew.")
         return published
 
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
         from tpudeploy.core.serving import served_model
-        from tpudeploy.domain.errors import QueryFailed
 
         deployment = self.deployment(profile)
         published = self.endpoint(deployment.name)

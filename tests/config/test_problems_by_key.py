@@ -38,7 +38,6 @@ AT_THE_TOP: list[tuple[str, str, str]] = [
     ("health: {timeout: 1h30m}\n", "TPU1206 6:19+5", "90s, 15m, 2h or 7d"),
     ('health: {prompt: ""}\n', "TPU1206 6:18+2", "not empty"),
     ("placement: {backend: gce-instance}\n", "TPU1207 6:22+12", "leave it out"),
-    ("placement: {max_parallel_requests: 4}\n", "TPU1207 6:36+1", "leave it out"),
     ("placement: {backend: gce}\n", "TPU1204 6:22+3", ""),
     ("placement: {zones: us-east5-b}\n", "TPU1204 6:20+10", ""),
     ("placement: {zones: [us-east5]}\n", "TPU1206 6:21+8", "us-east5-b"),
@@ -278,7 +277,7 @@ placement:
   reservation: {_RESERVATION}
   max_run_duration: 7d
   valid_until: 2h
-  max_parallel_requests: 1
+  max_parallel_requests: 4
   max_price_per_chip_hour: 2.00
   network: {{network: vpc, subnetwork: projects/p/regions/r/subnetworks/s, external_ip: false, tags: [a-b]}}
   service_account: vllm@my-project.iam.gserviceaccount.com

@@ -8,9 +8,10 @@ import pytest
 from desk import Open
 from promises.trial import Fuse, trial
 
+from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.domain.errors import StalePlan, StateError
-from tpudeploy.workspace import FOLDER, Workspace
+from tpudeploy.workspace import Workspace
 
 
 def test_two_runs_side_by_side_end_with_one_slice() -> None:
@@ -42,7 +43,7 @@ def test_two_runs_side_by_side_end_with_one_slice() -> None:
 def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(desk: Open) -> None:
     at = desk()
     at.write()
-    state = LocalState(at.folder / FOLDER, at.clock, who="ada@analytical-engine")
+    state = LocalState(at.folder / STATES, at.clock, who="ada@analytical-engine")
     lease = state.lock("gemma", "apply")
     said = at.run("apply", "-auto-approve", "gemma.yaml")
     assert said.code == 10

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
+from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.domain.errors import CloudError, StalePlan
 from tpudeploy.domain.events import Event
@@ -22,7 +23,7 @@ from tpudeploy.domain.state import State
 from tpudeploy.emulator import Emulator, VirtualClock, running
 from tpudeploy.loading import Profile
 from tpudeploy.ports import World
-from tpudeploy.workspace import FOLDER, Workspace
+from tpudeploy.workspace import Workspace
 
 PROFILE = """\
 version: 1
@@ -186,7 +187,7 @@ class Trial:
 
     @property
     def state(self) -> State | None:
-        return LocalState(self.folder / FOLDER, self.clock, who="a reader").read("gemma").state
+        return LocalState(self.folder / STATES, self.clock, who="a reader").read("gemma").state
 
     def _act(self, fuse: Fuse, *, destroy: bool) -> Report | None:
         self.history.append(f"{'destroy' if destroy else 'apply'} {self.wanted} fuse {fuse.at}")

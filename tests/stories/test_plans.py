@@ -285,3 +285,37 @@ def test_a_cloud_that_is_silent_ends_a_plan_soon_and_clearly(desk: Open) -> None
     assert told.code == 1
     assert "The service is currently unavailable" in told.err
     assert at.clock.now() - began < 60
+
+
+def test_a_replacement_under_way_still_says_what_it_will_destroy(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (old,) = at.slices
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    assert at.run("apply", "-auto-approve", "--wait", "accepted", profile).code == 0
+    planned = at.run("plan", profile)
+    assert "Plan: 1 to add, 0 to change, 1 to destroy." in planned.out
+    assert old in planned.out
+    assert "an earlier run began this" in planned.words.lower()
+    assert at.run("apply", profile).code == 0
+    assert old not in at.slices
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_price_that_no_place_meets_is_told_before_anything_is_asked(desk: Open) -> None:
+    at = desk()
+    profile = at.write(PROFILE + "  max_price_per_chip_hour: 0.1\n")
+    planned = at.run("plan", profile)
+    assert planned.code == 13
+    assert "gemma has no place to ask: all cost more than $0.1 a chip and hour" in planned.err
+    assert at.run("validate", profile).code == 1
+
+
+def test_a_limit_on_requests_at_once_is_kept_and_says_that_only_one_is_made(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever", "zone": "us-east5-a"}])
+    profile = at.write(PROFILE + "  max_parallel_requests: 4\n")
+    stopped = at.run("apply", "-auto-approve", "-timeout", "10m", profile)
+    assert stopped.code == 12
+    assert "allows 4 requests at once; this version makes one at a time" in stopped.err
+    assert len(at.asked()) == 1

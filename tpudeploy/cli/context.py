@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,29 +29,21 @@ class Context:
     folder: Path
     at_exit: ExitStack
 
-    def workspace(self) -> Workspace:
-        """A workspace that is closed when the command ends."""
+    def workspace(self, profiles: Sequence[str] = ()) -> Workspace:
+        """The project that these profiles belong to; closed when the command ends."""
+        from tpudeploy.adapters.project import folder_of
         from tpudeploy.workspace import Workspace
 
-        known = self._settings()
+        folder = folder_of(self.folder, [self.folder / p for p in profiles])
+        known = _settings(folder)
         opened = Workspace.open(
-            self.folder,
+            folder,
             backend=known.backend,
             project=known.project,
             clock=self.clock,
             patience=self.patience if self.patience is not None else known.patience,
         )
         return self.at_exit.enter_context(opened)
-
-    def _settings(self) -> Settings:
-        """Raise `errors.ConfigError` for a tpudeploy.toml or a TPUDEPLOY_… variable that cannot be understood."""
-        from tpudeploy.config.settings import FILE, settings
-
-        try:
-            file = (self.folder / FILE).read_bytes()
-        except FileNotFoundError:
-            file = b""
-        return settings({}, os.environ, file)
 
     def read(self, path: str, options: argparse.Namespace) -> Profile:
         """One profile, overlays and settings laid over it. Raise `errors.ConfigError` with every problem."""
@@ -79,3 +72,14 @@ class Context:
         if warnings:
             self.terminal.talk(diagnostics(warnings, self.terminal.paint) + "\n")
         return good
+
+
+def _settings(folder: Path) -> Settings:
+    """Raise `errors.ConfigError` for a tpudeploy.toml or a TPUDEPLOY_… variable that cannot be understood."""
+    from tpudeploy.config.settings import FILE, settings
+
+    try:
+        file = (folder / FILE).read_bytes()
+    except FileNotFoundError:
+        file = b""
+    return settings({}, os.environ, file)

@@ -37,7 +37,7 @@ def explanations() -> dict[str, str]:
     texts |= {
         code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
     }
-    texts |= {row.code: row.meaning for row in CHECKS}
+    texts |= {row.CODE: row.MEANING for row in CHECKS}
     for row in VERDICTS:
         texts[row.kind] = _of_refusal(row)
     return texts

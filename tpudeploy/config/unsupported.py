@@ -16,7 +16,6 @@ _REFUSED: dict[Path, tuple[object, ...]] = {
     ("model", "mirror"): (),
     ("serving", "xla_cache_bucket"): (),
     ("placement", "backend"): ("gce-instance", "auto"),
-    ("placement", "max_parallel_requests"): tuple(range(2, 65)),
     ("lifecycle", "update"): ("blue-green",),
     ("lifecycle", "on_run_end"): ("renew",),
 }

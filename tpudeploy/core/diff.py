@@ -57,6 +57,8 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
     current = min(alive, key=lambda j: _rank(deployment, j))
     fields = tuple(field_changes(deployment, current.attempt))
     action, reason = _action(deployment, current, fields, moment)
+    if action is Action.REPLACE and any(matches(deployment, j.attempt) for j in alive):
+        reason = Reason.RESUMES  # its replacement was asked for already
     if action is Action.NO_OP and len(judged) > 1:
         action, reason = Action.UPDATE, Reason.LEFTOVER
     return Change(
@@ -134,5 +136,5 @@ def _first_price(deployment: Deployment) -> float | None:
 
 
 def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, str]:
-    """The slice to compare with: a fitting one first, then a standing one."""
-    return (not matches(deployment, judged.attempt), judged.fate is not Fate.UP, judged.attempt.name)
+    """The slice to speak of: one that would be given up first, then a standing one."""
+    return (matches(deployment, judged.attempt), judged.fate is not Fate.UP, judged.attempt.name)

@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
-    workspace = context.workspace()
+    workspace = context.workspace(given.profiles)
     plan = workspace.plan(profiles, on_event=teller(context.terminal, as_json=given.json))
     question = "Do you want to perform these actions?"
     return carry_out(given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout)

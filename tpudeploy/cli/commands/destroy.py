@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
-    workspace = context.workspace()
+    workspace = context.workspace(given.profiles)
     plan = workspace.plan(profiles, destroy=True, on_event=teller(context.terminal, as_json=given.json))
     question = "Do you really want to destroy this? There is no undo."
     return carry_out(given, context, workspace, plan, question=question)

@@ -25,12 +25,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.emulator import process
 
+    scenario = None if given.scenario is None else context.folder / given.scenario
     if given.what == "run":
+        if given.port is not None:
+            raise UsageError("`emulator run` takes any port that is free.", hint="Leave --port out; `start` has it.")
         if not given.argv:
             raise UsageError(
                 "`emulator run` needs a command.", hint="tpudeploy emulator run -- tpudeploy apply my.yaml"
             )
-        return process.run(given.argv, scenario=given.scenario, speed=given.speed)
+        return process.run(given.argv, scenario=scenario, speed=given.speed)
 
     def ready(emulator: Emulator) -> None:
         context.terminal.talk("The emulator is ready. In another terminal:")
@@ -38,7 +41,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
         context.terminal.talk("Ctrl-C ends it, with every machine on it.")
 
     port = given.port if given.port is not None else process.DEFAULT_PORT
-    process.serve(on_ready=ready, port=port, scenario=given.scenario, speed=given.speed)
+    process.serve(on_ready=ready, port=port, scenario=scenario, speed=given.speed)
     return exits.SUCCESS
 
 

@@ -23,7 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     profiles = context.load(given.profiles, given)
-    plan = context.workspace().plan(profiles, destroy=given.destroy, on_event=teller(terminal, as_json=given.json))
+    plan = context.workspace(given.profiles).plan(
+        profiles, destroy=given.destroy, on_event=teller(terminal, as_json=given.json)
+    )
     terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
     sizes = [summary(g.name, g.deployment.budget) for g in plan.goals if g.deployment is not None]
     if sizes and not given.json:

@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     (profile,) = context.load([given.profile], given)
-    answer = context.workspace().ask(profile, given.prompt, max_tokens=given.max_tokens)
+    answer = context.workspace([given.profile]).ask(profile, given.prompt, max_tokens=given.max_tokens)
     first, last = answer.pieces[0][0], answer.pieces[-1][0]
     statistics = {
         "ttft_seconds": round(first, 4),

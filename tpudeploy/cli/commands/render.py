@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     (profile,) = context.load([given.profile], given)
-    deployment = context.workspace().deployment(profile, offline=True)
+    deployment = context.workspace([given.profile]).deployment(profile, offline=True)
     context.terminal.data(_RENDERERS[given.what](profile, deployment).removesuffix("\n"))
     return exits.SUCCESS
 

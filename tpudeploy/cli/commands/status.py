@@ -16,7 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    workspace = context.workspace()
+    workspace = context.workspace(given.profiles)
     found = workspace.status(context.load(given.profiles, given)) if given.profiles else workspace.status_of_all()
     if given.json:
         tree = {"format": "tpudeploy.status/1", "emulated": workspace.is_emulated}

@@ -36,7 +36,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
 def _found(path: str, given: argparse.Namespace, context: Context) -> list[Diagnostic]:
     try:
         profile = context.read(path, given)
-        deployment = context.workspace().deployment(profile, offline=True, script=False)
+        deployment = context.workspace([path]).deployment(profile, offline=True, script=False)
     except ConfigError as error:
         whole = Diagnostic(code=error.code, message=error.message, hint=error.hint)
         return list(error.diagnostics) or [whole]

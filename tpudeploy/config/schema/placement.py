@@ -102,8 +102,8 @@ class PlacementSpec(Section):
     max_parallel_requests: Annotated[int, Field(ge=1, le=64)] = Field(
         1,
         description="At most so many requests wait at once for one replica; each may be granted and billed. "
-        "Default: 1; more are not supported yet.",
-        examples=[1],
+        "Default: 1. This version makes one at a time, whatever the limit.",
+        examples=[4],
     )
     max_price_per_chip_hour: Annotated[float, Field(gt=0)] | None = Field(
         None,

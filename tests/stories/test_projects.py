@@ -1,0 +1,50 @@
+"""Where the state of a profile lies, and that it is found from wherever a command is run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from desk import PROFILE, Desk, Open
+
+
+def moved(at: Desk, folder: Path) -> Desk:
+    return replace(at, folder=folder)
+
+
+def test_a_profile_finds_its_state_from_another_folder_and_asks_no_second_time(desk: Open) -> None:
+    at = desk()
+    (at.folder / "deploy").mkdir()
+    at.write(name="deploy/gemma.yaml")
+    assert at.run("apply", "-auto-approve", "deploy/gemma.yaml").code == 0
+    assert (at.folder / ".tpudeploy" / "state" / "gemma.json").exists()
+    inside = moved(at, at.folder / "deploy")
+    assert inside.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
+    assert inside.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert len(at.slices) == 1
+    assert "127." in inside.run("output", "gemma").out
+
+
+def test_a_profile_of_another_folder_keeps_its_state_beside_itself(desk: Open, tmp_path: Path) -> None:
+    at = desk()
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    assert moved(at, here).run("apply", "-auto-approve", "../there/gemma.yaml").code == 0
+    assert (there / ".tpudeploy" / "state" / "gemma.json").exists()
+    assert not (here / ".tpudeploy").exists()
+    assert moved(at, there).run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
+
+
+def test_profiles_of_two_projects_are_not_applied_at_once(desk: Open, tmp_path: Path) -> None:
+    at = desk()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tpudeploy.toml").write_text("", encoding="utf-8")
+        (tmp_path / name / "p.yaml").write_text(PROFILE.replace("name: gemma", f"name: {name}"), encoding="utf-8")
+    told = at.run("apply", "-auto-approve", "one/p.yaml", "two/p.yaml")
+    assert told.code == 1
+    assert "belong to different projects" in told.err
+    assert at.asked() == []
+    assert at.run("validate", "one/p.yaml", "two/p.yaml").code == 0
