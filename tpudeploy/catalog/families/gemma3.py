@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, depth, layer_kinds, text, whole
+from tpudeploy.catalog.families.reading import ON_TORCHAX, Config, depth, layer_kinds, text, whole
 from tpudeploy.domain.model import Attention, FeedForward, Implementation, LanguageModel, Vision
 
 ARCHITECTURES = ("Gemma3ForConditionalGeneration", "Gemma3ForCausalLM")
@@ -44,7 +44,7 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
         item_tokens=_ITEMS if sees else {},
         source=__doc__ or "",
         unverified=(
-            "runs through torchax: how its weights are spread over chips is not verified",
+            ON_TORCHAX,
             "its layers with a window are cached apart from the others: no boot measured",
         ),
     )

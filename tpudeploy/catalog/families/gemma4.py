@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, counted, depth, layer_kinds, text, whole
+from tpudeploy.catalog.families.reading import ON_TORCHAX, Config, counted, depth, layer_kinds, text, whole
 from tpudeploy.domain.model import (
     Attention,
     Experts,
@@ -53,7 +53,7 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
     is_unified, sees = "Unified" in architecture, "Conditional" in architecture
     unverified = []
     if is_unified:
-        unverified.append("runs through torchax: how its weights are spread over chips is not verified")
+        unverified.append(ON_TORCHAX)
     if experts is not None:
         unverified.append("the padding of expert weights is computed, not measured")
         # tpu_inference's own CI: .buildkite/models/google_gemma-4-26B-A4B-it.yml, a TODO on issue 2333.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import Config, depth, whole
-from tpudeploy.domain.model import Attention, FeedForward, Implementation, LanguageModel, NotCovered
+from tpudeploy.catalog.families.decoder import decoder
+from tpudeploy.catalog.families.reading import Config
+from tpudeploy.domain.model import LanguageModel, NotCovered
 
 ARCHITECTURES = ("LlamaForCausalLM",)
 
@@ -18,32 +19,7 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing, or biases are there."""
     if config.get("attention_bias") or config.get("mlp_bias"):
         raise NotCovered("its projections have biases, which Llama's have not")
-    layers, hidden = depth(config), whole(config, "hidden_size")
-    heads = whole(config, "num_attention_heads")
-    return LanguageModel(
-        name=name,
-        architecture=architecture,
-        implementation=Implementation.JAX,
-        layers=layers,
-        hidden=hidden,
-        vocabulary=whole(config, "vocab_size"),
-        is_tied=bool(config.get("tie_word_embeddings")),
-        max_position=whole(config, "max_position_embeddings"),
-        attention=(
-            Attention(
-                layers=layers,
-                cached=layers,
-                heads=heads,
-                kv_heads=whole(config, "num_key_value_heads", heads),
-                head_dim=whole(config, "head_dim", hidden // heads),
-            ),
-        ),
-        feed_forward=(FeedForward(layers=layers, width=whole(config, "intermediate_size")),),
-        norms=(2 * layers + 1) * hidden,
-        pads_kv_weights=True,
-        source=__doc__ or "",
-        unverified=("weights: what lies on a chip is read from the source, not compared with a boot",),
-    )
+    return decoder(name, architecture, config, source=__doc__ or "")
 
 
 def _row(layers: int, hidden: int, heads: int, width: int) -> Config:

@@ -8,9 +8,11 @@ runs through torchax (models/common/model_loader.py, _VLLM_PREFERRED_ARCHITECTUR
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from tpudeploy.catalog.families.decoder import decoder
 from tpudeploy.catalog.families.reading import Config, depth, whole
-from tpudeploy.domain.model import Attention, Experts, FeedForward, Implementation, LanguageModel, NotCovered
+from tpudeploy.domain.model import Experts, LanguageModel, NotCovered
 
 _QWEN2, _QWEN3, _MOE = "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"
 ARCHITECTURES = (_QWEN2, _QWEN3, _MOE)
@@ -18,41 +20,13 @@ ARCHITECTURES = (_QWEN2, _QWEN3, _MOE)
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
     """Raise NotCovered where a field is missing, or some layers have no experts."""
-    layers, hidden = depth(config), whole(config, "hidden_size")
-    heads = whole(config, "num_attention_heads")
-    dim = whole(config, "head_dim", hidden // heads)
+    layers = depth(config)
     experts = _experts(config, layers) if architecture == _MOE else None
-    dense = () if experts else (FeedForward(layers=layers, width=whole(config, "intermediate_size")),)
-    return LanguageModel(
-        name=name,
-        architecture=architecture,
-        implementation=Implementation.TORCHAX if experts else Implementation.JAX,
-        layers=layers,
-        hidden=hidden,
-        vocabulary=whole(config, "vocab_size"),
-        is_tied=bool(config.get("tie_word_embeddings")),
-        max_position=whole(config, "max_position_embeddings"),
-        attention=(
-            Attention(
-                layers=layers,
-                cached=layers,
-                heads=heads,
-                kv_heads=whole(config, "num_key_value_heads", heads),
-                head_dim=dim,
-                has_bias=architecture == _QWEN2,
-            ),
-        ),
-        feed_forward=dense,
-        experts=experts,
-        norms=(2 * layers + 1) * hidden + (0 if architecture == _QWEN2 else 2 * dim * layers),
-        pads_kv_weights=experts is None,
-        source=__doc__ or "",
-        unverified=(
-            "runs through torchax: how its weights are spread over chips is not verified"
-            if experts
-            else "weights: what lies on a chip is read from the source, not compared with a boot",
-        ),
-    )
+    plain = decoder(name, architecture, config, source=__doc__ or "", on_torchax=experts is not None, experts=experts)
+    (attention,) = plain.attention
+    if architecture == _QWEN2:
+        return replace(plain, attention=(replace(attention, has_bias=True),))
+    return replace(plain, norms=plain.norms + 2 * attention.head_dim * layers)  # queries and keys are normed too
 
 
 def _experts(config: Config, layers: int) -> Experts:

@@ -9,6 +9,9 @@ from tpudeploy.domain.model import NotCovered
 
 Config = Mapping[str, Any]
 
+# Said of every model that vLLM runs through torchax.
+ON_TORCHAX = "runs through torchax: how its weights are spread over chips is not verified"
+
 _DEEPEST = 10_000
 
 # Fields that say the cache or the weights are of a kind that the arithmetic does not know.
