@@ -12,7 +12,6 @@ from tpudeploy.config.profile import Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.core import arguments
-from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.render import startup_script
 from tpudeploy.core.sizing import size
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
@@ -48,6 +47,8 @@ def resolve(
     Raise `errors.ConfigError` where the startup script would be larger than Google takes.
     """
     known = without_script(profile, project=project, config_json=config_json)
+    from tpudeploy.core.fingerprint import server_print  # not for `validate`, which starts sooner without
+
     return replace(known, startup_script=startup_script(known, templates, server_print(known.attributes)))
 
 
