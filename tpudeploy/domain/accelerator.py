@@ -18,10 +18,6 @@ class AcceleratorType:
     host_ram_gib: int
     machine_type: str
 
-    @property
-    def chips_per_host(self) -> int:
-        return self.chips // self.hosts
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:

@@ -13,7 +13,6 @@ class Patience:
       (MLA, AXLearn, Levanter), 30 s keeps a person's patience.
     * `grace`: a request whose name is not visible yet may still exist; 120 s holds under every fault script,
       20 s does not (tests/promises).
-    * `creating`: the create operation of a large slice may take up to 1800 s (marin).
     * `provisioning`: v6e takes 2-5 minutes; a spot slice can loop for ever in PROVISIONING (HUNT: 2400-5400 s).
     * `release_again`: a delete during PROVISIONING is accepted and fails later (SPRAY).
     * `faults_at_plan`: the same while a person waits for a plan.
@@ -27,7 +26,6 @@ class Patience:
     poll_first: float = 1.0
     poll_most: float = 30.0
     grace: float = 120.0
-    creating: float = 1800.0
     provisioning: float = 2400.0
     release_again: float = 20.0
     faults: float = 300.0

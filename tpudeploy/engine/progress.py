@@ -25,7 +25,6 @@ class Progress:
         self._deployment = deployment
         self._said: dict[str, tuple[str, str]] = {}
         self._began = world.clock.now()
-        self._changed_at = self._began
         self._silences = _silences()
         self._next_line = self._began + next(self._silences)
         self.quiet = 0
