@@ -118,6 +118,14 @@ class Clock(Protocol):
         ...
 
 
+class Allowance(Protocol):
+    """How many slices the project may still ask for just now, over all runs of this process."""
+
+    def left(self) -> int: ...
+
+    def spend(self) -> None: ...
+
+
 Emit = Callable[[Event], None]
 
 
@@ -134,5 +142,6 @@ class World:
     clock: Clock
     emit: Emit
     patience: Patience
+    creates: Allowance
     who: str
     mint: Callable[[], str]

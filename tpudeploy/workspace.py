@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
+    from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, World
 
 
@@ -191,6 +192,12 @@ class Workspace:
 
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
+    @cached_property
+    def _creates(self) -> CreateBudget:
+        from tpudeploy.engine.budget import CreateBudget
+
+        return CreateBudget(self.clock, every=self.patience.create_every)
+
     def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
         import uuid
 
@@ -205,6 +212,7 @@ class Workspace:
             clock=self.clock,
             emit=_guarded(on_event) if on_event is not None else _silent,
             patience=self.patience,
+            creates=self._creates,
             who=who(),
             mint=lambda: uuid.uuid4().hex,
         )

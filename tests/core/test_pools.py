@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.core.placement import covers
+from tpudeploy.core.refusals import covers
 from tpudeploy.domain.deployment import Candidate, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope

@@ -37,6 +37,7 @@ def deployment(holds: Container = CONTAINER, *, prompt: str = "Say hello.", time
         accelerator=found,
         runtime_version="v2-alpha-tpuv6e",
         boot_disk_gib=200,
+        max_parallel_requests=1,
         candidates=(),
         reservation=None,
         max_run_seconds=None,

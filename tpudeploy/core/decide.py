@@ -6,17 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 
+from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
-from tpudeploy.core.placement import allows, is_closed, next_candidate, opens_at
+from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import Denied
-from tpudeploy.domain.slices import Phase, Scope
+from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record
 from tpudeploy.domain.step import Done, Forget, GiveUp, Release, Request, Step, Wait
+
+_MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
 
 
 def decide(deployment: Deployment, record: Record, moment: Moment) -> tuple[Step, ...]:
@@ -39,7 +43,8 @@ def remove(record: Record, moment: Moment) -> tuple[Step, ...]:
 
 def matches(deployment: Deployment, attempt: Attempt) -> bool:
     """Whether this attempt's slice can be what `deployment` wants without being replaced."""
-    same = slice_print(attempt.spec) == slice_print(wanted(deployment, attempt))
+    want = wanted(deployment, attempt)
+    same = attempt.spec == want or slice_print(attempt.spec) == slice_print(want)
     return same and allows(deployment, attempt)
 
 
@@ -79,27 +84,44 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
     # must go first.
     first = [j for j in outdated if j.fate is Fate.WAITING or not deployment.lifecycle.create_before_destroy]
     yield from (_release(record, j, "the profile asks for another slice") for j in first)
-    pending = [j for j in judged if j.fate in {Fate.HIDDEN, Fate.WAITING} and j not in first]
-    pending += [j for j in judged if j.fate is Fate.DEAD or (j.fate is Fate.LEAVING and _blocks(j))]
-    if pending or first:
-        yield from (_hold(record, j, moment) for j in (*pending, *first))
-        return
-    yield _ask(deployment, record, judged, moment)
+    waiting = [j for j in fitting if j.fate in {Fate.HIDDEN, Fate.WAITING} and j.attempt.releasing_at is None]
+    blocking = [*first, *(j for j in judged if j.attempt.granted_at is not None and _blocks(deployment, j, moment))]
+    if blocking:
+        yield from (_hold(record, j, moment) for j in (*waiting, *blocking))
+    else:
+        yield from _hunt(deployment, record, judged, waiting, moment)
 
 
-def _ask(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Step:
+def _hunt(
+    deployment: Deployment, record: Record, judged: list[Judged], waiting: list[Judged], moment: Moment
+) -> Iterator[Step]:
+    """Ask in as many places as may be; once one is about to land, in none, with one spare for a landing that fails."""
     # What this very look refused is written down first, then counts.
-    if any(j.fate is Fate.GONE and j.refusal is not None for j in judged):
-        return Wait(replica=record.index, why="choosing the next place", seconds=0.0)
+    if any(j.fate in {Fate.GONE, Fate.DEAD} and j.refusal is not None for j in judged):
+        yield Wait(replica=record.index, why="choosing the next place", seconds=0.0)
+        return
+    if any(_is_landing(j, moment) for j in waiting):
+        surplus = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)[1:]
+        yield from (_release(record, j, "another one is about to land") for j in surplus)
+        yield from (_hold(record, j, moment) for j in waiting if j not in surplus)
+        return
+    yield from (_hold(record, j, moment) for j in waiting)
     denied = _denied(deployment, record, moment)
+    left = [j for j in judged if j.fate is not Fate.GONE]
     if denied is not None:
-        left = [j for j in judged if j.fate is not Fate.GONE]
-        return _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
-    candidate = next_candidate(deployment.candidates, record.refusals, moment.now)
-    if candidate is not None:
-        return Request(replica=record.index, candidate=candidate)
-    opens = opens_at(deployment.candidates, record.refusals, moment.now)
-    return Wait(replica=record.index, why="refused everywhere", seconds=max(0.0, opens - moment.now))
+        yield _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
+        return
+    attempts = [j.attempt for j in waiting]
+    places = next_places(deployment, record, attempts, moment.luck, moment.now)
+    yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
+    if len(places) > moment.creates:
+        every = moment.patience.create_every
+        yield Wait(replica=record.index, why="the project's creates a minute are used up", seconds=every)
+    elif len(waiting) + len(places) < deployment.max_parallel_requests:
+        opens = opens_at(deployment, record, attempts, moment.now)
+        if opens is not None:
+            why = "refused everywhere else" if waiting or places else "refused everywhere"
+            yield Wait(replica=record.index, why=why, seconds=max(0.0, opens - moment.now))
 
 
 def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | None:
@@ -108,7 +130,7 @@ def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | 
         hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
         return Denied("No place is left that the profile allows to ask.", hint=hint)
     standing = [r for r in record.refusals if r.until > moment.now]
-    stop = next((r for r in standing if r.scope is Scope.PROJECT), None)
+    stop = next((r for r in standing if r.stops), None)
     if stop is not None:
         return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
     if is_closed(deployment.candidates, standing, moment.now, moment.patience):
@@ -116,6 +138,17 @@ def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | 
         hint = f"{said}\nAsk for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew."
         return Denied("Every place that the profile allows has refused, and waiting will not change that.", hint=hint)
     return None
+
+
+def _is_provisioning(judged: Judged) -> bool:
+    """Whether Google has chosen it: a machine is being made."""
+    return judged.fate is Fate.WAITING and judged.slice is not None and judged.slice.phase in _MADE
+
+
+def _is_landing(judged: Judged, moment: Moment) -> bool:
+    """Whether it can be expected to be usable within minutes. One that takes longer may loop for ever."""
+    since = judged.attempt.provisioning_at
+    return _is_provisioning(judged) and (since is None or moment.now - since < moment.patience.landing)
 
 
 def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
@@ -139,10 +172,26 @@ def _did_not_take(judged: Judged, moment: Moment) -> bool:
     return moment.now - asked >= moment.patience.release_again
 
 
-def _blocks(judged: Judged) -> bool:
-    """Whether to wait for a leaving slice: granted, it holds quota; going by itself, it has yet to say why."""
-    return judged.attempt.granted_at is not None or judged.attempt.releasing_at is None
+def _blocks(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
+    """Whether to wait until a slice that was granted is gone: it holds quota, and goes within a minute.
+
+    Where it must go first, it is waited for as long as it takes.
+    """
+    if judged.fate not in {Fate.DEAD, Fate.LEAVING}:
+        return False
+    if not deployment.lifecycle.create_before_destroy and not matches(deployment, judged.attempt):
+        return True
+    since = judged.attempt.releasing_at
+    return since is None or moment.now - since < moment.patience.husk
 
 
-def _seniority(judged: Judged) -> tuple[float, str]:
-    return (judged.attempt.granted_at or float("inf"), judged.attempt.name)
+def _place_in_queue(judged: Judged) -> tuple[bool, float]:
+    """The best spare first: one that queues, and has for longest."""
+    return (judged.attempt.provisioning not in QUEUED, judged.attempt.asked_at)
+
+
+def _seniority(judged: Judged) -> tuple[float, float, float, str]:
+    """The first that was granted; of those that one look found granted, the cheaper, then the one asked for earlier."""
+    attempt = judged.attempt
+    price = prices.of_attempt(attempt)
+    return (attempt.granted_at or inf, inf if price is None else price, attempt.asked_at, attempt.name)

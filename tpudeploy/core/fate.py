@@ -10,9 +10,12 @@ attempt ───┼── waiting   alive: queued or provisioning
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt
@@ -29,10 +32,12 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One look, and how long we are ready to wait."""
+    """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had."""
 
     observed: Observed
     patience: Patience
+    creates: int = 1000
+    luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
 
     @property
     def now(self) -> float:
@@ -70,7 +75,7 @@ def judge(attempt: Attempt, moment: Moment) -> Judged:
                 reason=f"{found.raw_state}: nothing runs there, but it uses quota",
                 refusal=found.refusal,
             )
-        case Phase.QUEUED | Phase.PROVISIONING:
+        case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING:
             return _waiting(attempt, found, moment)
 
 
@@ -83,19 +88,36 @@ def _absent(attempt: Attempt, moment: Moment) -> Judged:
 
 
 def _waiting(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
-    """PROVISIONING can loop for ever, and a node can go before it was seen: both get a land-or-abandon deadline.
-
-    A queued request keeps its place.
-    """
-    since = attempt.provisioning_at
-    if found.phase is not Phase.QUEUED and since is not None and moment.now - since > moment.patience.provisioning:
-        minutes = round((moment.now - since) / 60)
-        stuck = Refusal(
-            kind="provisioning-stuck",
-            message=f"still {found.raw_state} after {minutes} min",
-            remedy=Remedy.NEXT_ZONE,
-            scope=Scope.PAIR,
-            holds_seconds=moment.patience.provisioning,
-        )
-        return Judged(attempt=attempt, fate=Fate.DEAD, slice=found, reason=stuck.message, refusal=stuck)
+    """A queued request keeps its place; yet no state may last for ever."""
+    late = _overdue(attempt, found, moment)
+    if late is not None:
+        return Judged(attempt=attempt, fate=Fate.DEAD, slice=found, reason=late.message, refusal=late)
     return Judged(attempt=attempt, fate=Fate.WAITING, slice=found, reason=found.raw_state)
+
+
+def _overdue(attempt: Attempt, found: Slice, moment: Moment) -> Refusal | None:
+    """Which deadline has passed: Google did not take the request, did not end it, or does not land it.
+
+    PROVISIONING can loop for ever, and a node can go before it was seen.
+    """
+    patience = moment.patience
+    match found.phase:
+        case Phase.CREATING:
+            kind, since, most = "creating-stuck", attempt.asked_at, patience.creating
+        case Phase.QUEUED if attempt.expires_at is not None:
+            kind, since = "lapsed", attempt.asked_at
+            most = attempt.expires_at - since + patience.lateness
+        case Phase.QUEUED:
+            return None
+        case _:
+            kind, since, most = "provisioning-stuck", attempt.provisioning_at or moment.now, patience.provisioning
+    waited = moment.now - since
+    if waited <= most:
+        return None
+    return Refusal(
+        kind=kind,
+        message=f"still {found.raw_state} after {round(waited / 60)} min",
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds_seconds=patience.provisioning if kind == "provisioning-stuck" else patience.lateness,
+    )

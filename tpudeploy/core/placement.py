@@ -1,83 +1,117 @@
-"""Where to ask next: pure policy over what the profile allows and what was refused."""
+"""Where to ask next: pure policy over what the profile allows, what is held, what was refused, and recent luck.
+
+A request that is queued holds a place, and keeps it. One that fails fast is answered at once: its pairs are swept,
+each again when its refusal has lapsed. Where the profile allows both, each kind has its share of the requests: a queue
+misses no window of its zone, a sweep sees more zones than there are requests.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Mapping
+from math import inf
 
+from tpudeploy.core.refusals import closes, covers
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
+from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Refusal, Scope
-from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.state import Attempt, Record, Refused
+
+Pair = tuple[Zone, Provisioning]
+Luck = Mapping[Pair, float]
+
+# Spot and on-demand are answered at once where nothing is free; these wait for it (cloud_tpu: flex-start, DWS).
+QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
+# Seconds in which an experience loses half its weight: capacity comes and goes within hours.
+_HALF_LIFE = 6 * 3600.0
 
 
-class Pool(StrEnum):
-    """What a quota limits: Google counts chips per pool, not per provisioning model."""
-
-    PREEMPTIBLE = "preemptible"
-    ON_DEMAND = "on-demand"
-
-
-def pool(provisioning: Provisioning) -> Pool:
-    """Spot and flex-start share the preemptible quota (Google's page on flex-start; one published note says that
-    flex-start draws from the other, UNVERIFIED); on-demand and reserved have their own.
-    """
-    preemptible = provisioning in {Provisioning.SPOT, Provisioning.FLEX_START}
-    return Pool.PREEMPTIBLE if preemptible else Pool.ON_DEMAND
+def pair(place: Candidate | Attempt) -> Pair:
+    return place.zone, place.provisioning
 
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
     """Whether the profile (still) allows the place where this attempt asked."""
-    return any((c.zone, c.provisioning) == (attempt.zone, attempt.provisioning) for c in deployment.candidates)
+    return any(pair(c) == pair(attempt) for c in deployment.candidates)
 
 
-def next_candidate(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float) -> Candidate | None:
-    """The first pair, in the profile's order, that no standing refusal speaks against."""
-    standing = [r for r in refusals if r.until > now]
-    return next((c for c in candidates if not any(covers(r, c) for r in standing)), None)
+def next_places(
+    deployment: Deployment, record: Record, waiting: Collection[Attempt], luck: Luck, now: float
+) -> tuple[Candidate, ...]:
+    """Where to ask now, best first, beside `waiting`: those of this replica's requests that may still be granted."""
+    standing = [r for r in record.refusals if r.until > now]
+    taken = {pair(a) for a in waiting}
+    shares = _shares(deployment)
+    chips = deployment.accelerator.chips
+    asked = [a.provisioning in QUEUED for a in waiting]
+    chosen: list[Candidate] = []
+    for place in ranked(deployment, record.home, luck):
+        if len(asked) >= deployment.max_parallel_requests:
+            break
+        queues = place.provisioning in QUEUED
+        if pair(place) in taken or asked.count(queues) >= shares[queues]:
+            continue
+        if not any(_is_full(r, place, chips, chosen, record.attempts) for r in standing):
+            chosen.append(place)
+            asked.append(queues)
+    return tuple(chosen)
 
 
-def opens_at(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float) -> float:
-    """When the first of these pairs may be asked again, in seconds since the epoch."""
-    standing = [r for r in refusals if r.until > now]
-    return min(max((r.until for r in standing if covers(r, c)), default=now) for c in candidates)
+def ranked(deployment: Deployment, home: Zone | None, luck: Luck) -> tuple[Candidate, ...]:
+    """Home first; then by preference, price, and luck. `zones: any` prefers none."""
+    listed = deployment.attributes.get("placement.zones") != "any"
+    models = list(dict.fromkeys(c.provisioning for c in deployment.candidates))
+
+    def rank(row: tuple[int, Candidate]) -> tuple[bool, int, float, float, int]:
+        number, place = row
+        price = inf if place.usd_per_chip_hour is None else place.usd_per_chip_hour
+        wish = (0.0, 0.0) if listed else (price, -luck.get(pair(place), 0.0))
+        return (place.zone != home, models.index(place.provisioning), *wish, number)
+
+    return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
 
 
-def is_closed(candidates: Iterable[Candidate], refusals: Iterable[Refused], now: float, patience: Patience) -> bool:
+def lucky(history: Iterable[Tried], now: float) -> Luck:
+    """For each pair what asking there came to, lately: a grant speaks for it, a refusal against it."""
+    found: dict[Pair, float] = {}
+    for tried in history:
+        worth = {Ending.GRANTED: 1.0, Ending.REFUSED: -0.1, Ending.LAPSED: -0.5, Ending.STUCK: -0.5}.get(tried.outcome)
+        if worth is not None:
+            place = (tried.zone, tried.provisioning)
+            found[place] = found.get(place, 0.0) + worth * 0.5 ** (max(0.0, now - tried.at) / _HALF_LIFE)
+    return found
+
+
+def opens_at(deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float) -> float | None:
+    """When the first pair that is refused now may be asked again, in seconds since the epoch; None where none is."""
+    taken = {pair(a) for a in waiting}
+    until = (_until(c, record.refusals, now) for c in deployment.candidates if pair(c) not in taken)
+    return min((u for u in until if u > now), default=None)
+
+
+def is_closed(candidates: Iterable[Candidate], refusals: Collection[Refused], now: float, patience: Patience) -> bool:
     """Whether every pair is refused for so long that a person, not time, must open one."""
     places = tuple(candidates)
-    return bool(places) and opens_at(places, refusals, now) - now > patience.refused
+    return bool(places) and all(_until(c, refusals, now) - now > patience.refused for c in places)
 
 
-def covers(refused: Refused, candidate: Candidate) -> bool:
-    """Whether a refusal speaks of this candidate too."""
-    same_pool = pool(refused.provisioning) is pool(candidate.provisioning)
-    match refused.scope:
-        case Scope.PAIR:
-            return (refused.zone, refused.provisioning) == (candidate.zone, candidate.provisioning)
-        case Scope.ZONE:
-            return refused.zone == candidate.zone
-        case Scope.ZONE_QUOTA:
-            return refused.zone == candidate.zone and same_pool
-        case Scope.REGION:
-            return refused.zone.region == candidate.zone.region
-        case Scope.REGION_QUOTA:
-            return refused.zone.region == candidate.zone.region and same_pool
-        case Scope.PROJECT:
-            return True
+def _until(place: Candidate, refusals: Iterable[Refused], now: float) -> float:
+    return max((r.until for r in refusals if r.until > now and covers(r, place)), default=now)
 
 
-def remembered(refusals: tuple[Refused, ...], attempt: Attempt, refusal: Refusal, now: float) -> tuple[Refused, ...]:
-    """`refusals` with this one added and the lapsed ones dropped."""
-    new = Refused(
-        zone=attempt.zone,
-        provisioning=attempt.provisioning,
-        kind=refusal.kind,
-        scope=refusal.scope,
-        message=refusal.message,
-        at=now,
-        until=now + refusal.holds_seconds,
-        limit=refusal.limit,
-        known=refusal.is_known,
-    )
-    return (*(r for r in refusals if r.until > now), new)
+def _is_full(
+    refused: Refused, place: Candidate, chips: int, chosen: Iterable[Candidate], held: Collection[Attempt]
+) -> bool:
+    beside = sum(chips for c in chosen if covers(refused, c))
+    return closes(refused, place, beside + chips, held)
+
+
+def _shares(deployment: Deployment) -> Mapping[bool, int]:
+    """How many requests may wait in queues (True), how many may sweep: half each, unless either has too few pairs."""
+    most = deployment.max_parallel_requests
+    queues = sum(c.provisioning in QUEUED for c in deployment.candidates)
+    sweeps = len(deployment.candidates) - queues
+    if most == 1 or not queues or not sweeps:
+        return {True: most, False: most}
+    queued = min(queues, max(most // 2, most - sweeps))
+    return {True: queued, False: most - queued}

@@ -20,13 +20,18 @@ def remember(state: State, observed: Observed) -> State:
             known = _learn(_reckoned(attempt, observed.at), observed.slices.get(attempt.name), observed)
             if known != attempt:
                 state = state.with_record(state.record(record.index).with_attempt(known))
+            if known.granted_at is not None and attempt.granted_at is None:
+                state = state.with_record(replace(state.record(record.index), home=known.zone))
     return state
 
 
 def _reckoned(attempt: Attempt, now: float) -> Attempt:
     """Its times, none later than now: where the clock went back, every wait begins anew, and none lasts until then."""
     times = {name: getattr(attempt, name) for name in _TIMES}
-    return replace(attempt, **{name: min(at, now) for name, at in times.items() if at is not None})
+    ahead = max(0.0, attempt.asked_at - now)
+    expires = None if attempt.expires_at is None else attempt.expires_at - ahead
+    known = {name: min(at, now) for name, at in times.items() if at is not None}
+    return replace(attempt, expires_at=expires, **known)
 
 
 def _reckoned_refusal(refused: Refused, now: float) -> Refused:

@@ -69,6 +69,7 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
         runtime_version=spec.tpu.runtime_version or generation.runtime_version,
         boot_disk_gib=_BOOT_DISK_GIB if spec.tpu.boot_disk_size is None else math.ceil(spec.tpu.boot_disk_size / _GIB),
         candidates=tuple(_candidates(spec.placement, generation)),
+        max_parallel_requests=spec.placement.max_parallel_requests,
         reservation=spec.placement.reservation,
         max_run_seconds=_seconds(spec.placement.max_run_duration),
         valid_until_seconds=float(spec.placement.valid_until or _VALID_UNTIL),

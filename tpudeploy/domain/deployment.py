@@ -107,6 +107,7 @@ class Deployment:
     runtime_version: str
     boot_disk_gib: int
     candidates: tuple[Candidate, ...]
+    max_parallel_requests: int
     reservation: str | None
     max_run_seconds: float | None
     valid_until_seconds: float

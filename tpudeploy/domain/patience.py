@@ -10,23 +10,34 @@ class Patience:
     """Defaults from the field.
 
     * `poll_first`/`poll_most`: quick while things move, calm while they wait; 60 s is the field's calm poll
-      (MLA, AXLearn, Levanter), 30 s keeps a person's patience.
+      (MLA, AXLearn, Levanter), 30 s keeps a person's patience. `poll_many`: the quickest, where several are looked at.
     * `grace`: a request whose name is not visible yet may still exist; 120 s holds under every fault script,
       20 s does not (tests/promises).
-    * `provisioning`: v6e takes 2-5 minutes; a spot slice can loop for ever in PROVISIONING (HUNT: 2400-5400 s).
+    * `creating`: Google takes about 10 s to put a request into a queue, with large slices minutes (MARIN: 900-1800 s).
+    * `lateness`: a request that outlives its own end by so much is ended by us.
+    * `landing`: v6e takes 2-5 minutes from PROVISIONING to usable; until then nothing else is asked for.
+    * `provisioning`: a spot slice can loop for ever in PROVISIONING (HUNT: 2400-5400 s).
+    * `husk`: what was preempted goes within a minute, and holds quota until then; so long it is not asked for again.
     * `release_again`: a delete during PROVISIONING is accepted and fails later (SPRAY).
     * `faults_at_plan`: the same while a person waits for a plan.
     * `update_again`: a node that does not show its new metadata for so long is told once more.
-    * `refused`: a verdict that stands longer (no quota, no such zone) is not waited for.
+    * `refused`: a verdict that stands longer (no quota, no such zone) is not waited for; `closed` is such a one.
+    * `lapsed`: a refusal is remembered so long after it has lapsed.
+    * `create_every`: Google takes 91 creates a minute from a project; we stay below, at marin's 60.
     * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
     * `restart_again`: a reboot that shows no effect for so long was lost.
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
     poll_first: float = 1.0
+    poll_many: float = 5.0
     poll_most: float = 30.0
     grace: float = 120.0
+    creating: float = 900.0
+    lateness: float = 120.0
+    landing: float = 600.0
     provisioning: float = 2400.0
+    husk: float = 60.0
     release_again: float = 20.0
     faults: float = 300.0
     faults_at_plan: float = 10.0
@@ -35,9 +46,13 @@ class Patience:
     call_timeout: float = 60.0
     update_again: float = 60.0
     refused: float = 7200.0
+    closed: float = 86400.0
+    lapsed: float = 3600.0
+    create_every: float = 1.0
     restart: float = 240.0
     restart_again: float = 600.0
 
-    def poll(self, quiet_looks: int) -> float:
-        """Seconds to the next look after `quiet_looks` looks that showed nothing new."""
-        return float(min(self.poll_first * 1.5 ** min(quiet_looks, 40), self.poll_most))
+    def poll(self, quiet_looks: int, outstanding: int = 1) -> float:
+        """Seconds to the next look after `quiet_looks` looks at `outstanding` slices that showed nothing new."""
+        least = self.poll_first if outstanding <= 2 else self.poll_many  # noqa: PLR2004 - a pair is not many
+        return float(min(max(least, self.poll_first * 1.5 ** min(quiet_looks, 40)), self.poll_most))

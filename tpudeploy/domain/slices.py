@@ -13,11 +13,12 @@ from tpudeploy.domain.names import Zone
 class Phase(StrEnum):
     """Where a slice is in its life.
 
-    queued ─▶ provisioning ─▶ up ─▶ leaving ─▶ husk ─▶ (absent)
-       └──────────┴────────────────────────────▲
+    creating ─▶ queued ─▶ provisioning ─▶ up ─▶ leaving ─▶ husk ─▶ (absent)
+        └─────────┴───────────┴────────────────────▲
     refused: the request failed and nothing was made.  lost: Google still lists it, but its machine is gone.
     """
 
+    CREATING = "creating"
     QUEUED = "queued"
     PROVISIONING = "provisioning"
     UP = "up"

@@ -18,7 +18,8 @@ class Attempt:
     `spec` is what it was asked to be (see Deployment.attributes). `seen` says that the cloud has shown it once: from
     then on a 404 means gone, before that it may only be late. `booted` is the fingerprint of the server that its
     last boot was told to run, `booted_before` the one that a restart ended; `boot_asked` is False between writing
-    that down and asking for the reboot. Times are seconds since the epoch.
+    that down and asking for the reboot. A request that still waits at `expires_at` lapses; None in states of before.
+    Times are seconds since the epoch.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Attempt:
     spec: Mapping[str, Json]
     asked_at: float
     booted: str
+    expires_at: float | None = None
     operation: str | None = None
     seen: bool = False
     granted_at: float | None = None
@@ -51,7 +53,7 @@ class Refused:
     """A refusal and how long it stands. `until` is seconds since the epoch.
 
     `limit` and `known` are the refusal's (domain/slices.py); `held` is the chips that we held there ourselves, against
-    that limit, when it was said.
+    that limit, when it was said. `stops`: only a person can mend it. `times` counts how often in a row it was said.
     """
 
     zone: Zone
@@ -64,15 +66,18 @@ class Refused:
     limit: int | None = None
     held: int = 0
     known: bool = True
+    stops: bool = False
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One replica."""
+    """One replica. `home` is the zone of the slice that it had last: where it is asked for first, once that is lost."""
 
     index: int
     attempts: tuple[Attempt, ...] = ()
     refusals: tuple[Refused, ...] = ()
+    home: Zone | None = None
 
     def attempt(self, name: str) -> Attempt | None:
         return next((a for a in self.attempts if a.name == name), None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpudeploy.core.fingerprint import live_attributes, server_print
-from tpudeploy.core.placement import remembered
+from tpudeploy.core.refusals import remembered
 from tpudeploy.core.request import boot_metadata, labels, slice_request
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events, step
@@ -14,6 +14,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import NodeUpdate, Observed, Refusal
 from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.engine.chronicle import Chronicle
 from tpudeploy.engine.session import Session
 from tpudeploy.ports import World
 
@@ -21,14 +22,26 @@ from tpudeploy.ports import World
 class Hands:
     """One tick's hands: a world, a session, the deployment aimed at (None: nothing) and what was seen."""
 
-    def __init__(self, world: World, session: Session, deployment: Deployment | None, observed: Observed) -> None:
+    def __init__(
+        self,
+        world: World,
+        session: Session,
+        deployment: Deployment | None,
+        observed: Observed,
+        chronicle: Chronicle,
+    ) -> None:
         self._world = world
         self._session = session
         self._deployment = deployment
         self._observed = observed
+        self._chronicle = chronicle
+        self.was_refused = False
 
     def act(self, what: step.Step) -> None:
-        """Raise `errors.Fault` or `errors.Denied`; the state then tells the next look what was begun."""
+        """Raise `errors.Fault` or `errors.Denied`; the state then tells the next look what was begun.
+
+        Once `was_refused`, the steps that are left were decided without knowing it.
+        """
         match what:
             case step.Request():
                 self._request(what)
@@ -57,6 +70,7 @@ class Hands:
             provisioning=place.provisioning,
             spec=deployment.attributes,
             asked_at=now,
+            expires_at=now + request.valid_until_seconds,
             booted=server_print(deployment.attributes),
         )
         record = state.record(what.replica).with_attempt(attempt)
@@ -71,11 +85,13 @@ class Hands:
                 accelerator_type=request.accelerator_type,
             )
         )
+        self._world.creates.spend()
         try:
             operation = self._world.cloud.request(request)
         except (errors.Refused, errors.Denied) as refused:
             # A plain "no" made nothing; a Fault leaves the intent, and the next look decides.
             self._drop(what.replica, attempt, refused.refusal)
+            self.was_refused = True
             if isinstance(refused, errors.Denied):
                 raise
             return
@@ -96,6 +112,7 @@ class Hands:
         attempt = self._attempt(what.replica, what.name)
         self._drop(what.replica, attempt, what.refusal)
         if what.refusal is None:
+            self._chronicle.released(attempt)
             where = address(self._session.state.deployment, what.replica)
             now = self._world.clock.now()
             self._tell(events.Gone(at=now, address=where, name=what.name, zone=attempt.zone, reason=what.reason))
@@ -160,6 +177,7 @@ class Hands:
 
     def _refused(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
         now = self._world.clock.now()
+        self._chronicle.refused(attempt, refusal)
         where = address(self._session.state.deployment, replica)
         self._tell(
             events.NotGranted(
@@ -173,7 +191,9 @@ class Hands:
                 blocked_seconds=refusal.holds_seconds,
             )
         )
-        return remembered(self._session.state.record(replica).refusals, attempt, refusal, now)
+        record = self._session.state.record(replica)
+        held = [a for a in record.attempts if a.name != attempt.name]
+        return remembered(record.refusals, attempt, refusal, held=held, now=now, patience=self._world.patience)
 
     def _tell(self, event: events.Event) -> None:
         self._world.emit(event)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,17 +12,15 @@ from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
-from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Goal as Aim
 from tpudeploy.domain.state import State
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import Announcer
-from tpudeploy.engine.converge import Tick, converge, finished
+from tpudeploy.engine.converge import Convergence, finished
 from tpudeploy.engine.plan import goal as look_anew
+from tpudeploy.engine.schedule import side_by_side
 from tpudeploy.engine.session import session
 from tpudeploy.ports import World
-
-_PARALLEL = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +39,11 @@ def apply(world: World, plan: Plan, *, until: Wait = Wait.SERVING, timeout: floa
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
     begun = [_begin(world, g) for g in todo]
-    results = _side_by_side(world, [partial(_run, world, g, until, deadline) for g in begun])
+    runs = [_Run(world, g, until, deadline) for g in begun]
+    side_by_side(world.clock, runs)
     return Report(
-        outcomes=tuple(o for r in results for o in r.outcomes),
-        endpoints=tuple(e for r in results for e in r.endpoints),
+        outcomes=tuple(o for r in runs for o in r.result.outcomes),
+        endpoints=tuple(e for r in runs for e in r.result.endpoints),
     )
 
 
@@ -65,36 +63,57 @@ def _begin(world: World, goal: Goal) -> Goal:
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
 
 
-def _run(world: World, goal: Goal, until: Wait, deadline: float | None) -> Result:
-    began = world.clock.now()
-    todo = [c for c in goal.changes if c.action is not Action.NO_OP]
-    for change in todo:
-        world.emit(events.ChangeStarted(at=began, address=change.address, action=change.action))
-    announcer = Announcer(world, goal.name)
-    try:
-        last = converge(world, goal, announcer, until=until, deadline=deadline)
-        _finish(world, goal, announcer, last)
-    except errors.TpudeployError as error:
-        for change in todo:
-            world.emit(_failed(world, change, error))
+class _Run:
+    """One deployment's way to its goal, and what came of it."""
+
+    def __init__(self, world: World, goal: Goal, until: Wait, deadline: float | None) -> None:
+        self._world = world
+        self._goal = goal
+        self._began = world.clock.now()
+        self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
+        for change in self._todo:
+            world.emit(events.ChangeStarted(at=self._began, address=change.address, action=change.action))
+        self._announcer = Announcer(world, goal.name)
+        self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline)
+        self.result = Result(outcomes=())
+
+    def step(self) -> float | None:
+        """See `schedule.Run`. What is ours to tell goes into `result`."""
+        try:
+            pause = self._way.step()
+            if pause is None:
+                self.result = self._reached()
+        except errors.TpudeployError as error:
+            self.result = self._failed(error)
+            return None
+        return pause
+
+    def _reached(self) -> Result:
+        last, now = self._way.last, self._world.clock.now()
+        is_last = last is not None and last.is_last
+        if is_last:
+            self._finish()
+            for change in self._todo:
+                done = events.ChangeDone(
+                    at=now, address=change.address, action=change.action, elapsed=now - self._began
+                )
+                self._world.emit(done)
+        outcomes = (Outcome(address=c.address, action=c.action, underway=not is_last) for c in self._todo)
+        return Result(outcomes=tuple(outcomes), endpoints=self._announcer.endpoints)
+
+    def _finish(self) -> None:
+        """Only now stop remembering the approval; what serves no more is not published."""
+        with session(self._world, self._goal.name, "finish") as held:
+            if not self._announcer.endpoints:
+                self._world.state.publish(self._goal.name, None)
+            held.save(finished(held.state))
+
+    def _failed(self, error: errors.TpudeployError) -> Result:
+        for change in self._todo:
+            self._world.emit(_failed(self._world, change, error))
         # A resumed run that had nothing left to change can still fail to reach its end.
-        failed = {c.address: c.action for c in todo} or {goal.name: Action.NO_OP}
+        failed = {c.address: c.action for c in self._todo} or {self._goal.name: Action.NO_OP}
         return Result(outcomes=tuple(Outcome(address=a, action=action, error=error) for a, action in failed.items()))
-    now = world.clock.now()
-    for change in todo if last.is_last else ():
-        world.emit(events.ChangeDone(at=now, address=change.address, action=change.action, elapsed=now - began))
-    outcomes = (Outcome(address=c.address, action=c.action, underway=not last.is_last) for c in todo)
-    return Result(outcomes=tuple(outcomes), endpoints=announcer.endpoints)
-
-
-def _finish(world: World, goal: Goal, announcer: Announcer, last: Tick) -> None:
-    """Where the goal is reached: only then stop remembering the approval, and what serves no more is not published."""
-    if not last.is_last:
-        return
-    with session(world, goal.name, "finish") as held:
-        if not announcer.endpoints:
-            world.state.publish(goal.name, None)
-        held.save(finished(held.state))
 
 
 def _failed(world: World, change: Change, error: errors.TpudeployError) -> events.ChangeFailed:
@@ -131,22 +150,7 @@ def _hopeful(world: World, goal: Goal, state: State) -> State:
     places = goal.deployment.candidates if goal.deployment is not None else ()
     closed = partial(is_closed, places, now=world.clock.now(), patience=world.patience)
     records = (
-        replace(r, refusals=tuple(x for x in r.refusals if x.scope is not Scope.PROJECT and not closed(r.refusals)))
+        replace(r, refusals=tuple(x for x in r.refusals if not x.stops and not closed(r.refusals)))
         for r in state.records
     )
     return replace(state, records=tuple(records))
-
-
-def _side_by_side(world: World, runs: list[Callable[[], Result]]) -> list[Result]:
-    """One alone runs in the caller's thread. Interrupted, the others stop at their next look or sleep."""
-    if len(runs) <= 1:
-        return [run() for run in runs]
-    with ThreadPoolExecutor(max_workers=_PARALLEL) as pool:
-        futures = [pool.submit(run) for run in runs]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            world.clock.stop()
-            for future in futures:
-                future.cancel()
-            raise

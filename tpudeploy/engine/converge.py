@@ -15,6 +15,7 @@ from tpudeploy.domain.state import State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
+from tpudeploy.engine.chronicle import Chronicle
 from tpudeploy.engine.look import look
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.retry import looking_again
@@ -34,11 +35,12 @@ MAY: dict[Action, tuple[type[Step], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """What one look-decide-act came to."""
+    """What one look-decide-act came to. `is_cut`: a refusal ended it, and the steps after it were not taken."""
 
     state: State
     observed: Observed
     steps: tuple[Step, ...]
+    is_cut: bool = False
 
     @property
     def done(self) -> tuple[Done, ...]:
@@ -50,49 +52,79 @@ class Tick:
         return len(self.done) == len(self.steps)
 
 
-def converge(world: World, goal: Goal, announcer: Announcer, *, until: wait.Wait, deadline: float | None) -> Tick:
-    """Bring one deployment to `goal`; the last tick. Every step is saved, so that any end can be resumed.
+class Convergence:
+    """One deployment on its way to `goal`, a look at a time. Every step is saved, so that any end can be resumed."""
 
-    Raises what `decide` gives up with, `errors.CapacityTimeout` at the deadline, `errors.StalePlan` where the world
-    asks for more than the plan showed, and `errors.Fault` once the cloud has not answered for long.
-    """
-    progress = Progress(world, goal.name)
-    while True:
-        last = looking_again(world, goal.name, lambda: _tick(world, goal, progress), budget=world.patience.faults)
-        announcer.tell(last.state, last.done)
-        failed = next((s for s in last.steps if isinstance(s, GiveUp)), None)
+    def __init__(
+        self, world: World, goal: Goal, announcer: Announcer, *, until: wait.Wait, deadline: float | None
+    ) -> None:
+        self._world = world
+        self._goal = goal
+        self._announcer = announcer
+        self._until = until
+        self._deadline = deadline
+        self._progress = Progress(world, goal.name)
+        self._chronicle = Chronicle(world, goal.name)
+        self.last: Tick | None = None
+
+    def step(self) -> float | None:
+        """Look, decide, act; seconds until that is due again, None once the end is reached.
+
+        Raises what `decide` gives up with, `errors.CapacityTimeout` at the deadline, `errors.StalePlan` where the world
+        asks for more than the plan showed, and `errors.Fault` once the cloud has not answered for long.
+        """
+        world, goal = self._world, self._goal
+        self.last = looking_again(world, goal.name, self._tick, budget=world.patience.faults)
+        self._announcer.tell(self.last.state, self.last.done)
+        failed = next((s for s in self.last.steps if isinstance(s, GiveUp)), None)
         if failed is not None:
             raise failed.error
-        waits = [s for s in last.steps if isinstance(s, Wait)]
-        if _is_enough(goal, last, until) or last.is_last:
-            return last
-        if deadline is not None and world.clock.now() >= deadline:
-            raise _timeout(goal, last)
-        world.clock.sleep(_pause(world, waits, progress.quiet, deadline))
+        if _is_enough(goal, self.last, self._until) or self.last.is_last:
+            return None
+        if self._deadline is not None and world.clock.now() >= self._deadline:
+            raise _timeout(goal, self.last)
+        return self._pause(self.last)
 
+    def _tick(self) -> Tick:
+        world, goal = self._world, self._goal
+        with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
+            observed = look(world, held.state, goal.deployment)
+            learnt = remember(held.state, observed)
+            if learnt is not held.state:
+                before = held.state
+                held.save(learnt)
+                self._chronicle.granted(before, learnt)
+            steps = self._steps(held.state, observed)
+            self._progress.tell(held.state, observed, steps)
+            _check(goal, steps)
+            hands = Hands(world, held, goal.deployment, observed, self._chronicle)
+            for step in steps:
+                if not hands.was_refused:
+                    hands.act(step)
+            return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
 
-def _tick(world: World, goal: Goal, progress: Progress) -> Tick:
-    with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
-        observed = look(world, held.state, goal.deployment)
-        learnt = remember(held.state, observed)
-        if learnt is not held.state:
-            held.save(learnt)
-        steps = _steps(world, goal, held.state, observed)
-        progress.tell(held.state, observed, steps)
-        _check(goal, steps)
-        hands = Hands(world, held, goal.deployment, observed)
-        for step in steps:
-            hands.act(step)
-        return Tick(state=held.state, observed=observed, steps=steps)
+    def _steps(self, state: State, observed: Observed) -> tuple[Step, ...]:
+        deployment: Deployment | None = self._goal.deployment
+        replicas = 0 if deployment is None else deployment.replicas
+        creates = self._world.creates.left()
+        moment = Moment(observed=observed, patience=self._world.patience, creates=creates, luck=self._chronicle.luck)
+        steps: list[Step] = []
+        if deployment is not None:
+            for index in range(replicas):
+                asked = sum(isinstance(s, Request) for s in steps)
+                steps += decide(deployment, state.record(index), replace(moment, creates=max(0, creates - asked)))
+        surplus = [r for r in state.records if r.index >= replicas]
+        return (*steps, *(step for r in surplus for step in remove(r, moment)))
 
-
-def _steps(world: World, goal: Goal, state: State, observed: Observed) -> tuple[Step, ...]:
-    moment = Moment(observed=observed, patience=world.patience)
-    deployment: Deployment | None = goal.deployment
-    replicas = deployment.replicas if deployment is not None else 0
-    surplus = [r for r in state.records if r.index >= replicas]
-    wanted = [] if deployment is None else [decide(deployment, state.record(i), moment) for i in range(replicas)]
-    return tuple(step for steps in (*wanted, *(remove(r, moment) for r in surplus)) for step in steps)
+    def _pause(self, tick: Tick) -> float:
+        """Seconds to the next look: the pace of the polls, cut short by whatever falls due first."""
+        if tick.is_cut:
+            return 0.0
+        due = [s.seconds for s in tick.steps if isinstance(s, Wait) and s.seconds is not None]
+        if self._deadline is not None:
+            due.append(self._deadline - self._world.clock.now())
+        pace = self._world.patience.poll(self._progress.quiet, len(tick.state.attempts))
+        return max(0.0, min([pace, *due]))
 
 
 def _check(goal: Goal, steps: tuple[Step, ...]) -> None:
@@ -117,14 +149,6 @@ def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
     if until is wait.Wait.GRANTED:
         return all(any(a.granted_at is not None for a in attempts) for attempts in fitting)
     return all(any(a.seen for a in attempts) for attempts in fitting)
-
-
-def _pause(world: World, waits: list[Wait], quiet: int, deadline: float | None) -> float:
-    """Seconds to the next look: the pace of the polls, cut short by whatever falls due first."""
-    due = [w.seconds for w in waits if w.seconds is not None]
-    if deadline is not None:
-        due.append(deadline - world.clock.now())
-    return max(0.0, min([world.patience.poll(quiet), *due]))
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:

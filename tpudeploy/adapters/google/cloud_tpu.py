@@ -49,6 +49,11 @@ class CloudTpu:
         except (Absent, Precondition) as cause:
             refusal = verdict(str(cause), Code.NOT_FOUND)
             raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
+        except errors.Fault as limited:
+            if limited.refusal is None:
+                raise
+            # A rate limit: nothing was made, and whatever else is asked for already can still be looked at.
+            raise errors.Refused(limited.refusal.message, hint=limited.hint, refusal=limited.refusal) from limited
         return operation.get("name")
 
     def release(self, ref: SliceRef) -> None:

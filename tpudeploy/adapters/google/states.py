@@ -8,7 +8,7 @@ from tpudeploy.domain.slices import Phase
 
 QUEUED_RESOURCE: Mapping[str, Phase] = {
     "STATE_UNSPECIFIED": Phase.QUEUED,
-    "CREATING": Phase.QUEUED,
+    "CREATING": Phase.CREATING,
     "ACCEPTED": Phase.QUEUED,  # the old name of the waiting state
     "WAITING_FOR_RESOURCES": Phase.QUEUED,
     "PROVISIONING": Phase.PROVISIONING,

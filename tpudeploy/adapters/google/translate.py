@@ -99,7 +99,7 @@ def _refused(doing: str, text: str, code: Code) -> Exception:
         return errors.Fault(f"Could not {doing}: {text}")
     refusal = verdict(text, code)
     if refusal.remedy is Remedy.LOOK_AGAIN:
-        return errors.Fault(f"Could not {doing}: {refusal.message}", retry_after=refusal.holds_seconds)
+        return errors.Fault(f"Could not {doing}: {refusal.message}", refusal=refusal, retry_after=refusal.holds_seconds)
     if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
         return Precondition(text)
     if refusal.remedy is Remedy.STOP:

@@ -20,7 +20,6 @@ from tpudeploy.core.checks import (
     length_beyond_model,
     no_cache_left,
     no_place,
-    one_at_a_time,
     open_endpoint,
     padding_gap,
     program_room,
@@ -46,7 +45,6 @@ class Check(Protocol):
 CHECKS: tuple[Check, ...] = (
     no_place,
     open_endpoint,
-    one_at_a_time,
     weights_too_large,
     no_cache_left,
     length_beyond_cache,

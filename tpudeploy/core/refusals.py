@@ -1,0 +1,118 @@
+"""What was refused, of which places it speaks, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import StrEnum
+
+from tpudeploy import catalog
+from tpudeploy.domain.deployment import Candidate, Provisioning
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import Refusal, Remedy, Scope
+from tpudeploy.domain.state import Attempt, Refused
+
+QUOTAS = frozenset({Scope.ZONE_QUOTA, Scope.REGION_QUOTA})
+# So often a text that nobody knows is taken for a passing trouble.
+_TRIES = 3
+
+
+class Pool(StrEnum):
+    """What a quota limits: Google counts chips per pool, not per provisioning model."""
+
+    PREEMPTIBLE = "preemptible"
+    ON_DEMAND = "on-demand"
+
+
+def pool(provisioning: Provisioning) -> Pool:
+    """Spot and flex-start share the preemptible quota (Google's page on flex-start; one published note says that
+    flex-start draws from the other, UNVERIFIED); on-demand and reserved have their own.
+    """
+    preemptible = provisioning in {Provisioning.SPOT, Provisioning.FLEX_START}
+    return Pool.PREEMPTIBLE if preemptible else Pool.ON_DEMAND
+
+
+def covers(refused: Refused, place: Candidate | Attempt) -> bool:
+    """Whether a refusal speaks of this place too."""
+    match refused.scope:
+        case Scope.PAIR:
+            return (refused.zone, refused.provisioning) == (place.zone, place.provisioning)
+        case Scope.ZONE:
+            return refused.zone == place.zone
+        case Scope.ZONE_QUOTA:
+            return refused.zone == place.zone and pool(refused.provisioning) is pool(place.provisioning)
+        case Scope.REGION:
+            return refused.zone.region == place.zone.region
+        case Scope.REGION_QUOTA:
+            same_pool = pool(refused.provisioning) is pool(place.provisioning)
+            return refused.zone.region == place.zone.region and same_pool
+        case Scope.PROJECT:
+            return True
+
+
+def closes(refused: Refused, place: Candidate, chips: int, held: Iterable[Attempt]) -> bool:
+    """Whether a standing refusal speaks against asking there for `chips` now, while we hold `held`.
+
+    A quota that was full is full for what we held then; once less is held, there is room for as much again, whatever
+    others hold beside us.
+    """
+    if not covers(refused, place):
+        return False
+    return refused.scope not in QUOTAS or held_against(refused, held) + chips > refused.held
+
+
+def held_against(refused: Refused, held: Iterable[Attempt]) -> int:
+    """The chips among `held` that count against what `refused` speaks of: husks too, until they are deleted."""
+    return sum(chips(a) for a in held if covers(refused, a))
+
+
+def chips(attempt: Attempt) -> int:
+    """Of the slice that was asked for."""
+    kind = catalog.accelerator_type(str(attempt.spec.get("tpu.type", "")))
+    return 0 if kind is None else kind.chips
+
+
+def remembered(
+    refusals: tuple[Refused, ...],
+    attempt: Attempt,
+    refusal: Refusal,
+    *,
+    held: Iterable[Attempt],
+    now: float,
+    patience: Patience,
+) -> tuple[Refused, ...]:
+    """`refusals` with this one added. `held` is whatever else of ours is there or still leaves.
+
+    What has lapsed is kept a while, for it may be said again: a text that nobody knows is tried a few times, and then
+    waits for a person.
+    """
+    before = next((r for r in refusals if _says_the_same(r, attempt, refusal)), None)
+    times = 1 if before is None else before.times + 1
+    new = Refused(
+        zone=attempt.zone,
+        provisioning=attempt.provisioning,
+        kind=refusal.kind,
+        scope=refusal.scope,
+        message=refusal.message,
+        at=now,
+        until=now + _holds(refusal, times, chips(attempt), patience),
+        limit=refusal.limit,
+        known=refusal.is_known,
+        stops=refusal.remedy is Remedy.STOP,
+        times=times,
+    )
+    new = replace(new, held=held_against(new, held))
+    return (*(r for r in refusals if r is not before and r.until > now - patience.lapsed), new)
+
+
+def _says_the_same(refused: Refused, attempt: Attempt, refusal: Refusal) -> bool:
+    same_pair = (refused.zone, refused.provisioning) == (attempt.zone, attempt.provisioning)
+    return same_pair and (refused.kind, refused.scope) == (refusal.kind, refusal.scope)
+
+
+def _holds(refusal: Refusal, times: int, wanted: int, patience: Patience) -> float:
+    """Seconds. A limit below what one slice needs is as good as none."""
+    never = refusal.limit is not None and refusal.limit < wanted
+    if never or (not refusal.is_known and times >= _TRIES):
+        return patience.closed
+    return refusal.holds_seconds

@@ -1,0 +1,36 @@
+"""How many creates the project has left this minute: a token bucket that all runs of one process share."""
+
+from __future__ import annotations
+
+import threading
+
+from tpudeploy.ports import Clock
+
+_BURST = 20
+
+
+class CreateBudget:
+    """One create in `every` seconds, and `_BURST` at once after a rest. See `ports.Allowance`.
+
+    Google takes 91 creates a minute from a project (`tpu.googleapis.com/qps/create`); other processes and tools draw
+    from the same, so the worst minute here (60 + 20) stays below.
+    """
+
+    def __init__(self, clock: Clock, *, every: float) -> None:
+        self._clock = clock
+        self._every = every
+        self._left = float(_BURST)
+        self._at = clock.now()
+        self._lock = threading.Lock()
+
+    def left(self) -> int:
+        with self._lock:
+            now = self._clock.now()
+            self._left = min(_BURST, self._left + max(0.0, now - self._at) / self._every)
+            self._at = now
+            return max(0, int(self._left))
+
+    def spend(self) -> None:
+        """Below zero too: what two threads spent at once is waited for."""
+        with self._lock:
+            self._left -= 1.0

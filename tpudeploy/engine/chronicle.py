@@ -1,0 +1,74 @@
+"""The zone log as one run sees it: the luck it starts with, and what it adds."""
+
+from __future__ import annotations
+
+from tpudeploy.core.placement import Luck, lucky
+from tpudeploy.core.refusals import chips
+from tpudeploy.domain import errors, events
+from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.slices import Refusal
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.ports import World
+
+_ENDINGS = {
+    "lapsed": Ending.LAPSED,
+    "creating-stuck": Ending.STUCK,
+    "provisioning-stuck": Ending.STUCK,
+}
+
+
+class Chronicle:
+    """A log that cannot be read or written is said once, and costs nothing but the advice that it gives."""
+
+    def __init__(self, world: World, deployment: str) -> None:
+        self._world = world
+        self._deployment = deployment
+        self._is_open = True
+        self.luck: Luck = {}
+        try:
+            self.luck = lucky(world.state.history(), world.clock.now())
+        except errors.StateError as error:
+            self._give_up(error)
+
+    def granted(self, before: State, after: State) -> None:
+        """Write down what one look showed to be granted."""
+        waited = {a.name for a in before.attempts if a.granted_at is None}
+        for attempt in after.attempts:
+            if attempt.name in waited and attempt.granted_at is not None:
+                self._add(attempt, Ending.GRANTED)
+
+    def refused(self, attempt: Attempt, refusal: Refusal) -> None:
+        if attempt.granted_at is None:
+            self._add(attempt, _ENDINGS.get(refusal.kind, Ending.REFUSED), refusal)
+
+    def released(self, attempt: Attempt) -> None:
+        if attempt.granted_at is None and attempt.releasing_at is not None:
+            self._add(attempt, Ending.RELEASED)
+
+    def _add(self, attempt: Attempt, outcome: Ending, refusal: Refusal | None = None) -> None:
+        if not self._is_open:
+            return
+        now = self._world.clock.now()
+        tried = Tried(
+            at=now,
+            zone=attempt.zone,
+            provisioning=attempt.provisioning,
+            type=str(attempt.spec.get("tpu.type", "")),
+            chips=chips(attempt),
+            outcome=outcome,
+            waited=max(0.0, now - attempt.asked_at),
+            kind="" if refusal is None else refusal.kind,
+            text="" if refusal is None else refusal.message,
+        )
+        try:
+            self._world.state.record(tried)
+        except errors.StateError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: errors.StateError) -> None:
+        self._is_open = False
+        hint = "Zones are asked in the profile's order; nothing else depends on it."
+        message = f"The zone log is not kept: {error.message}"
+        self._world.emit(
+            events.Warned(at=self._world.clock.now(), address=self._deployment, message=message, hint=hint)
+        )

@@ -1,0 +1,47 @@
+"""Many runs in one process: each is stepped when it is due, by a few threads, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from tpudeploy.ports import Clock
+
+_THREADS = 8
+
+
+class Run(Protocol):
+    def step(self) -> float | None:
+        """Do what is right now; seconds until it must be called again, None at the end."""
+        ...
+
+
+def side_by_side(clock: Clock, runs: Iterable[Run]) -> None:
+    """Step all to their end. What a step raises ends every sleep, and is raised here once the others have stopped."""
+    due = [(clock.now(), run) for run in runs]
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        while due:
+            now = clock.now()
+            ready = [run for at, run in due if at <= now]
+            if not ready:
+                clock.sleep(min(at for at, _ in due) - now)
+                continue
+            later = [(at, run) for at, run in due if at > now]
+            pauses = _stepped(clock, pool, [run.step for run in ready])
+            now = clock.now()
+            due = later + [(now + pause, run) for run, pause in zip(ready, pauses, strict=True) if pause is not None]
+
+
+def _stepped(clock: Clock, pool: ThreadPoolExecutor, steps: list[Callable[[], float | None]]) -> list[float | None]:
+    """One alone runs in the caller's thread: it is the common case, and hears Ctrl-C at once."""
+    if len(steps) == 1:
+        return [steps[0]()]
+    futures = [pool.submit(step) for step in steps]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        clock.stop()
+        for future in futures:
+            future.cancel()
+        raise
