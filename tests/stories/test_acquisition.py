@@ -95,8 +95,8 @@ def test_with_every_zone_full_it_waits_and_asks_again_when_the_verdict_lapses(de
     applied = at.run("apply", "-auto-approve", at.write())
     assert applied.code == 0, applied.all
     assert at.asked() == [A, B, ELSEWHERE, A]
-    assert at.clock.now() - began > 300
-    assert "not asked there again for 5m" in applied.err
+    assert at.clock.now() - began > 60
+    assert "not asked there again for 1m" in applied.err
     assert "Still waiting: refused everywhere" in applied.err
 
 
