@@ -13,7 +13,7 @@ from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
 
 QUOTAS = frozenset({Scope.ZONE_QUOTA, Scope.REGION_QUOTA})
-# A place that was full is asked again soon at first, then ever later, up to what its refusal means: short gaps end soon.
+# A full place is asked again soon at first, then ever later, up to what its refusal means: short gaps end soon.
 _FIRST, _GROWTH = 60.0, 1.25
 # So often a text that nobody knows is taken for a passing trouble.
 _TRIES = 3
