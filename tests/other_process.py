@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 _HOLD = """
@@ -35,6 +35,22 @@ while True:
     print(state.serial, flush=True)
 """
 
+_RECORD = """
+import sys
+from pathlib import Path
+from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.adapters.system_clock import SystemClock
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.names import Zone
+backend = LocalState(Path(sys.argv[1]), SystemClock(), who="a writer")
+print("ready", flush=True)
+sys.stdin.read()
+for n in range(int(sys.argv[3])):
+    backend.record(Tried(at=float(n), zone=Zone("us-east5-a"), provisioning=Provisioning.SPOT, type="v6e-1", chips=1,
+                         outcome=Ending.REFUSED, waited=0.0, kind=f"writer {sys.argv[2]}", text="x" * 5000))
+"""
+
 
 @contextmanager
 def holding(folder: Path, name: str, *, who: str) -> Iterator[subprocess.Popen[str]]:
@@ -57,3 +73,18 @@ def kill_a_writer(folder: Path, *, after: int) -> int:
                 break
         told = [int(line) for line in process.stdout.read().splitlines() if line]
     return max([after, *told])
+
+
+def record_much(folder: Path, *, writers: int, lines: int) -> None:
+    """Processes that each record `lines` ends, all at the same time; done when they are."""
+    pipe = subprocess.PIPE
+    commands = [[sys.executable, "-c", _RECORD, str(folder), str(n), str(lines)] for n in range(writers)]
+    with ExitStack() as stack:
+        begun = [stack.enter_context(subprocess.Popen(c, stdin=pipe, stdout=pipe)) for c in commands]
+        for process in begun:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+        for process in begun:
+            assert process.stdin is not None
+            process.stdin.close()
+        assert [process.wait() for process in begun] == [0] * writers

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.lock import Lease
+from tpudeploy.domain.history import Tried
+from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
@@ -73,12 +74,27 @@ class StateBackend(Protocol):
 
     def unlock(self, lease: Lease) -> None: ...
 
+    def holder(self, name: str) -> LockInfo | None:
+        """Who holds the lock this very moment; None where nobody does. The lock is left as it is."""
+        ...
+
     def names(self) -> tuple[str, ...]:
         """Deployments that have a state here."""
         ...
 
     def publish(self, name: str, endpoint: dict[str, object] | None) -> None:
         """Write `endpoints/NAME.json` atomically, or remove it."""
+        ...
+
+    def history(self) -> tuple[Tried, ...]:
+        """Every request whose end was recorded here, by whichever deployment, oldest first.
+
+        Raise `errors.StateUnreadable` where the log cannot be read; a line that cannot be is left out.
+        """
+        ...
+
+    def record(self, tried: Tried) -> None:
+        """Add one end to the history, whoever else adds at the same time. Raise `errors.StateError`."""
         ...
 
 

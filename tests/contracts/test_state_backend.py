@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from other_process import holding, kill_a_writer
+from other_process import holding, kill_a_writer, record_much
 
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State
@@ -107,8 +108,11 @@ def test_a_lock_has_one_holder_and_names_it(reopen: Callable[[], StateBackend]) 
             reopen().lock("gemma", "apply")
         assert caught.value.holder is not None
         assert caught.value.holder.operation == "destroy"
+        assert reopen().holder("gemma") == caught.value.holder
+        assert reopen().holder("neighbour") is None
         with locked(reopen(), "neighbour"):
             pass
+    assert reopen().holder("gemma") is None
     with locked(reopen(), "gemma"):
         pass
 
@@ -118,10 +122,67 @@ def test_a_lock_of_another_process_ends_with_that_process_whatever_ends_it(tmp_p
     with holding(tmp_path, "gemma", who="alice@laptop") as process:
         with pytest.raises(errors.StateLocked, match=f"alice@laptop .process {process.pid}"):
             backend.lock("gemma", "apply")
+        held = backend.holder("gemma")
+        assert held is not None
+        assert (held.who, held.pid, held.operation) == ("alice@laptop", process.pid, "apply")
         process.kill()
         process.wait()
+        assert backend.holder("gemma") is None
         with locked(backend, "gemma"):
             pass
+
+
+GRANTED = Tried(
+    at=10.5,
+    zone=Zone("us-east5-a"),
+    provisioning=Provisioning.SPOT,
+    type="v6e-1",
+    chips=1,
+    outcome=Ending.GRANTED,
+    waited=31.25,
+)
+REFUSED = replace(
+    GRANTED,
+    at=20.0,
+    provisioning=Provisioning.FLEX_START,
+    outcome=Ending.REFUSED,
+    kind="stockout",
+    text='There is no more "capacity"\nin 模 \u2028 here',
+)
+
+
+def test_what_was_tried_is_told_oldest_first_by_whichever_run(reopen: Callable[[], StateBackend]) -> None:
+    assert reopen().history() == ()
+    for tried in (REFUSED, GRANTED):
+        reopen().record(tried)
+    assert reopen().history() == (GRANTED, REFUSED)
+    assert reopen().names() == ()
+
+
+def test_a_history_that_was_cut_off_or_written_by_others_keeps_its_other_lines(tmp_path: Path) -> None:
+    backend = BACKENDS["local"](tmp_path)
+    backend.record(GRANTED)
+    path = tmp_path / "zones.jsonl"
+    whole = path.read_bytes()
+    odd = [b"[]", b"7", b"\xff", b"{}", b"[" * 99999, whole.strip().replace(b"10.5", b"NaN"), whole.strip()[:-9]]
+    path.write_bytes(whole + b"\n".join(odd))
+    assert backend.history() == (GRANTED,)
+    backend.record(REFUSED)
+    assert backend.history() == (GRANTED, REFUSED)
+
+
+def test_two_who_record_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    record_much(tmp_path, writers=2, lines=200)
+    found = BACKENDS["local"](tmp_path).history()
+    assert sorted((t.kind, t.at) for t in found) == [(f"writer {w}", float(n)) for w in range(2) for n in range(200)]
+
+
+def test_a_history_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "zones.jsonl").mkdir()
+    with pytest.raises(errors.StateUnreadable, match=r"zones\.jsonl cannot be read"):
+        BACKENDS["local"](tmp_path).history()
+    with pytest.raises(errors.StateError, match=r"zones\.jsonl cannot be written"):
+        BACKENDS["local"](tmp_path).record(GRANTED)
 
 
 @pytest.mark.parametrize("after", [1, 17, 60])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -13,8 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tpudeploy.core import statefile
+from tpudeploy.core import statefile, zonelog
 from tpudeploy.domain import errors
+from tpudeploy.domain.history import Tried
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
@@ -22,10 +24,14 @@ from tpudeploy.version import VERSION
 
 
 class LocalState:
-    """`folder`/state/NAME.json, NAME.lock beside it, `folder`/../endpoints/NAME.json. See `ports.StateBackend`."""
+    """`folder`/state/NAME.json, NAME.lock beside it, `folder`/zones.jsonl, `folder`/../endpoints/NAME.json.
+
+    See `ports.StateBackend`.
+    """
 
     def __init__(self, folder: Path, clock: Clock, *, who: str) -> None:
         self._states = folder / "state"
+        self._history = folder / "zones.jsonl"
         self._endpoints = folder.parent / "endpoints"
         self._clock = clock
         self._who = who
@@ -88,6 +94,12 @@ class LocalState:
         os.ftruncate(handle, 0)
         os.close(handle)  # frees the kernel's lock
 
+    def holder(self, name: str) -> LockInfo | None:
+        path = self._path(name).with_suffix(".lock")
+        told = _holder(path)
+        # A free lock is empty, and is not touched: whoever takes it at this moment must find it free.
+        return told if told is not None and _is_held(path) else None
+
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(p.stem for p in self._states.glob("*.json")))
 
@@ -97,6 +109,21 @@ class LocalState:
             path.unlink(missing_ok=True)
         else:
             _replace(path, json.dumps(endpoint, indent=2) + "\n")
+
+    def history(self) -> tuple[Tried, ...]:
+        try:
+            text = self._history.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ()
+        except OSError as cause:
+            raise errors.StateUnreadable(f"{self._history} cannot be read: {cause.strerror or cause}.") from cause
+        return zonelog.read(text)
+
+    def record(self, tried: Tried) -> None:
+        with _writing(self._history):
+            self._history.parent.mkdir(parents=True, exist_ok=True)
+            _hide_from_git(self._history.parent, self._history.name)
+            _append(self._history, zonelog.line(tried).encode())
 
     def _path(self, name: str) -> Path:
         return self._states / f"{name}.json"
@@ -108,11 +135,11 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def _hide_from_git(folder: Path) -> None:
+def _hide_from_git(folder: Path, what: str = "*") -> None:
     """A state is one machine's memory, no source: unless somebody decided otherwise, git leaves it alone."""
     rules = folder / ".gitignore"
     if not rules.exists():
-        rules.write_text("*\n", encoding="utf-8")
+        rules.write_text(f"{what}\n", encoding="utf-8")
 
 
 def _version(state: State) -> str:
@@ -152,12 +179,40 @@ def _write_beside(path: Path, text: str) -> None:
         os.close(folder)
 
 
+def _append(path: Path, line: bytes) -> None:
+    """In one write at the end, wherever that is by then: lines of two runs never mix."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        size = os.fstat(handle).st_size
+        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        whole = b"\n" + line if torn else line
+        if os.write(handle, whole) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(handle)
+
+
 def _holder(path: Path) -> LockInfo | None:
     try:
         tree: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return LockInfo(**tree)
     except (OSError, ValueError, TypeError):
         return None  # taken this very moment, not written yet
+
+
+def _is_held(path: Path) -> bool:
+    """Whether who wrote himself into it still lives."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _locked(name: str, holder: LockInfo | None) -> errors.StateLocked:
