@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.history import Tried
 from tpudeploy.domain.names import Zone
 
 UNLIMITED = -1
@@ -15,10 +14,14 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Why something could not be told, and what may help. It is never taken for a no."""
+    """Why something could not be told, and what may help. It is never taken for a no.
+
+    `needs_person`: asking again will not help before somebody acts.
+    """
 
     because: str
     hint: str = ""
+    needs_person: bool = False
 
 
 class Pool(StrEnum):
@@ -99,4 +102,3 @@ class Facts:
     limits: tuple[Limit, ...] | Unknown
     uses: tuple[Use, ...] | Unknown
     prices: Prices | Unknown
-    history: tuple[Tried, ...] | Unknown
