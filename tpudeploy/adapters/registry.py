@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -51,11 +52,11 @@ class Registry:
             status, headers = self._head(url, self._token() if is_google else None)
             if status == HTTPStatus.UNAUTHORIZED and not is_google:
                 status, headers = self._head(url, self._anonymous(headers.get("www-authenticate", "")))
-        except (OSError, ValueError) as cause:
+        except (OSError, ValueError, HTTPException) as cause:
             return Unknown(because=f"{host} cannot be asked: {_reason(cause)}.")
         if status == HTTPStatus.OK:
             return Image(is_there=True, digest=headers.get("docker-content-digest", ""))
-        if status == HTTPStatus.NOT_FOUND or (status in _CLOSED and host == HUB):
+        if status == HTTPStatus.NOT_FOUND or (status == HTTPStatus.UNAUTHORIZED and host == HUB):
             return Image(is_there=False)
         if status in _CLOSED:
             return Unknown(because=f"{host} does not show {reference} to you; it may to the machine.")

@@ -14,6 +14,7 @@ from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
 _DAY = 86400
+_EMULATED = "On the emulator: hardware, quota and prices are made up."
 _NARROWEST = 40
 _TABLES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "list prices"}
 _READ = {Gate.HARDWARE: "accelerator types", Gate.PRICE: "the billing catalogue"}
@@ -22,16 +23,18 @@ _READ = {Gate.HARDWARE: "accelerator types", Gate.PRICE: "the billing catalogue"
 def zones(tables: Iterable[Zones], paint: Paint, *, width: int | None, emulated: bool) -> str:
     """`width` is the terminal's, in columns; None: nobody looks, so that nothing has to be left out."""
     blocks = ["\n".join(_table(table, paint, width)) for table in tables]
-    note = [paint.yellow("On the emulator: hardware, quota and prices are made up.")] if emulated else []
-    return "\n\n".join([*blocks, *note])
+    note = words.wrapped(_EMULATED, width, indent="") if emulated else []
+    return "\n\n".join([*blocks, *(["\n".join(map(paint.yellow, note))] if note else [])])
 
 
 def _table(of: Zones, paint: Paint, width: int | None) -> Iterator[str]:
     shown = [pair for pair in of.pairs if pair.standing is not Standing.CLOSED]
-    yield from words.wrapped(_head(of, len(shown), paint), width, indent="")
+    first, *rest = words.wrapped(_head(of, len(shown)), width, indent="")
+    yield first.replace(of.type, paint.bold(of.type), 1)
+    yield from rest
     if shown:
         yield ""
-        yield from _rows(of, shown, paint, width)
+        yield from _rows(shown, paint, width)
     closed = list(_closed(of))
     if closed:
         yield "\nClosed:"
@@ -45,12 +48,12 @@ def _table(of: Zones, paint: Paint, width: int | None) -> Iterator[str]:
         yield from (paint.yellow(line) for line in words.wrapped(reason, width, indent="  "))
 
 
-def _head(of: Zones, count: int, paint: Paint) -> str:
-    who = f"{paint.bold(of.profile)}: " if of.profile else ""
+def _head(of: Zones, count: int) -> str:
+    who = f"{of.profile}: " if of.profile else ""
     where = f"in {of.project}" if of.project else "in no project"
     chips = f"{of.chips} chip{'s' if of.chips > 1 else ''}"
     pairs = f"{count} of {len(of.pairs)} pairs of zone and provisioning model can be asked"
-    return f"{who}{paint.bold(of.type)} ({chips}) {where}: {pairs}."
+    return f"{who}{of.type} ({chips}) {where}: {pairs}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +70,8 @@ class _Column:
         return text.rjust(self.width) if self.is_number else text.ljust(self.width)
 
 
-def _rows(of: Zones, shown: Sequence[Pair], paint: Paint, width: int | None) -> Iterator[str]:
-    columns = list(_fitting(_columns(of, shown), width))
+def _rows(shown: Sequence[Pair], paint: Paint, width: int | None) -> Iterator[str]:
+    columns = list(_fitting(_columns(shown), width))
     yield paint.bold(_row(columns, [c.title for c in columns]))
     for number, pair in enumerate(shown):
         text = _row(columns, [c.cells[number] for c in columns])
@@ -79,7 +82,7 @@ def _lucky(pair: Pair, text: str, paint: Paint) -> str:
     return paint.green(text) if pair.luck.last is Ending.GRANTED else text
 
 
-def _columns(of: Zones, shown: Sequence[Pair]) -> Iterator[_Column]:
+def _columns(shown: Sequence[Pair]) -> Iterator[_Column]:
     """The more telling first: a narrow terminal leaves out the last ones."""
     yield _Column(title="zone", cells=[p.zone for p in shown])
     yield _Column(title="model", cells=[_model(p) for p in shown])
@@ -87,7 +90,7 @@ def _columns(of: Zones, shown: Sequence[Pair]) -> Iterator[_Column]:
     yield _Column(title="quota left", cells=[_quota(p.quota) for p in shown])
     if any(p.luck.last is not None for p in shown):
         yield _Column(title="last", cells=[_last(p) for p in shown])
-        yield _Column(title=f"{of.window / _DAY:.0f} days", cells=[_counted(p) for p in shown])
+        yield _Column(title="granted", cells=[_counted(p) for p in shown])
         yield _Column(title="median wait", cells=[_wait(p) for p in shown], is_number=True)
 
 
@@ -141,7 +144,7 @@ def _last(of: Pair) -> str:
 def _counted(of: Pair) -> str:
     """Grants, of what was not given up by ourselves."""
     asked = sum(count for ending, count in of.luck.counts.items() if ending is not Ending.RELEASED)
-    return f"{of.luck.counts.get(Ending.GRANTED, 0)} of {asked} granted" if asked else ""
+    return f"{of.luck.counts.get(Ending.GRANTED, 0)} of {asked}" if asked else ""
 
 
 def _wait(of: Pair) -> str:
@@ -183,7 +186,8 @@ def _told(gate: Gate, of: Reading, table: Zones) -> str:
             return f"read now, {used}; it only warns, capacity is the real gate"
         case Gate.LUCK, Source.LOG:
             tried = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
-            return f"{tried} requests of the last {table.window / _DAY:.0f} days" if tried else "nothing was asked yet"
+            days = f"the last {table.window / _DAY:.0f} days"
+            return f"{tried} requests of {days}, as they ended" if tried else f"nothing was asked in {days}"
         case _, Source.LIVE:
             return f"{_READ[gate]}, read {words.ago(of.age or 0.0)}" + ("" if _is_new(of) else "; --refresh reads anew")
         case _, Source.TABLE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import googleapiclient.discovery
@@ -57,7 +57,7 @@ class Connection:
 
         credentials = self._adc[0]
         with translated("use the Google credentials"):
-            credentials.refresh(Request())  # type: ignore[no-untyped-call]  # google-auth annotates no method
+            credentials.refresh(partial(Request(), timeout=self.timeout))  # type: ignore[no-untyped-call]  # google-auth annotates no method
         named = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
         return str(named or "a person, by application-default credentials")
 

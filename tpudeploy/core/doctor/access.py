@@ -120,7 +120,7 @@ def _machine_s(case: Case, reference: SecretRef, found: Secret, what: str) -> Fi
     if any(member.startswith(_OPAQUE) for member in readers):
         why = Unknown(because=f"{what} is there; whether the machine is in a group that may read it cannot be seen.")
         return unknown(case, "secret", why)
-    message = f"{what} is there, but no policy of it or of its project lets {email or 'the machine'} read it."
+    message = f"{what} is there, but nothing seen lets {email or 'the machine'} read it."
     return warn("secret", message, _grant(reference, f"serviceAccount:{email}" if email else "ACCOUNT"))
 
 

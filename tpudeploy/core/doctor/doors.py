@@ -10,6 +10,7 @@ from tpudeploy.domain.surroundings import Firewall
 
 _SSH = 22
 _EVERYWHERE = {"0.0.0.0/0", "::/0"}
+_INSIDE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")  # RFC 1918 and 4193
 _TCP = {"tcp", "6", "all"}
 
 
@@ -54,7 +55,7 @@ def _has_port(rule: Firewall, port: int) -> bool:
 
 def _is_public(source: str) -> bool:
     """Whether somebody outside can be in it: the default network lets its own machines reach each other."""
-    return source in _EVERYWHERE or not ip_network(source, strict=False).is_private
+    return not any(_covers(own, str(ip_network(source, strict=False))) for own in _INSIDE)
 
 
 def _covers(wide: str, narrow: str) -> bool:

@@ -43,13 +43,14 @@ def quota(case: Case) -> Iterator[Finding]:
     room = sum(p.quota.fill is Fill.ENOUGH for p in pairs)
     known = sum(p.quota.fill is not Fill.UNKNOWN for p in pairs)
     reading = case.zones.readings[Gate.QUOTA]
+    chips = f"{case.zones.chips} chip{'s' if case.zones.chips > 1 else ''}"
     hint = "Ask for more on the console's quota page of tpu.googleapis.com: a zone's and its region's limit both count."
     if not known:
         yield unknown(case, "quota", reading.unknown or Unknown(because="No limit is known for these zones."))
     elif not room:
-        yield warn("quota", f"No pair has {case.zones.chips} chips of quota left.", hint)
+        yield warn("quota", f"No pair has {chips} of quota left.", hint)
     elif room < known:
-        yield ok("quota", f"{room} of {len(pairs)} pairs have {case.zones.chips} chips of quota left.")
+        yield ok("quota", f"{room} of {len(pairs)} pairs have {chips} of quota left.")
     else:
         yield ok("quota", "Every pair has quota left.")
 

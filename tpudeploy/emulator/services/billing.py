@@ -15,13 +15,13 @@ _PAGE = 25  # Google's is 5000 at most; a server may always give fewer
 _CITIES = {"us-east5": "Columbus", "us-south1": "Dallas", "europe-west4": "Netherlands"}
 # (provisioning model, description, usage type); those without a model are sold beside the ones that we want.
 _SOLD = (
-    ("on-demand", "TpuV6e running in {city}", "OnDemand"),
-    ("spot", "TpuV6e attached to Spot Preemptible VMs running in {city}", "Preemptible"),
-    ("flex-start", "DWS Defined Duration V6e running in {city}", "OnDemand"),
     ("", "Capacity Optimized TpuV6e running in {city}", "OnDemand"),
     ("", "Reserved TpuV6e in {city}", "OnDemand"),
     ("", "Commitment v1: TpuV6e in {city} for 1 Year", "Commit1Yr"),
     ("", "N1 Predefined Instance Core running in {city}", "OnDemand"),
+    ("on-demand", "TpuV6e running in {city}", "OnDemand"),
+    ("spot", "TpuV6e attached to Spot Preemptible VMs running in {city}", "Preemptible"),
+    ("flex-start", "DWS Defined Duration V6e running in {city}", "OnDemand"),
 )
 _DECOY = 0.05  # USD: cheap enough to be taken by mistake
 
