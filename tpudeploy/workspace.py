@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.diagnosis import Diagnosis
+    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import Clock, World
+    from tpudeploy.ports import Clock, StateBackend, Survey, World
+
+T = TypeVar("T")
 
 
 class Workspace:
@@ -149,6 +154,51 @@ class Workspace:
         world = self._world(None)
         return tuple(status(world, name, None) for name in world.state.names())
 
+    def zones(
+        self,
+        profiles: Iterable[config.Profile] = (),
+        *,
+        type: str | None = None,  # noqa: A002 - the command line's word
+        refresh: bool = False,
+    ) -> tuple[Zones, ...]:
+        """Where each profile's slice can be had, or one of `type`. What Google does not tell is in the answer.
+
+        Raise `errors.UsageError` for a type that there is not.
+        """
+        from tpudeploy.core.gates import Wanted, zones
+
+        kind = None if type is None else loading.accelerator_type(type)
+        known = [self._deployment(p) for p in profiles]
+        wanted = [(d.project, Wanted.of(d, kind)) for d in known]
+        if not known:
+            wanted = [(self._any_project(), Wanted(type=kind or loading.smallest_type()))]
+        history = self._told(self._backend.history)
+        facts = {
+            project: self.survey.facts(project, refresh=refresh) for project in dict.fromkeys(p for p, _ in wanted)
+        }
+        now = self.clock.now()
+        return tuple(zones(w, facts[p], history, project=p, now=now) for p, w in wanted)
+
+    def doctor(self, profile: config.Profile, *, refresh: bool = False) -> Diagnosis:
+        """Every precondition of a profile, checked. Creates nothing; what Google does not tell is in the answer."""
+        from tpudeploy.core.checks import check
+        from tpudeploy.core.doctor import diagnose
+        from tpudeploy.core.doctor.case import Case
+
+        of = self._deployment(profile)
+        (places,) = self.zones([profile], refresh=refresh)
+        return diagnose(
+            Case(
+                deployment=of,
+                diagnostics=(*profile.warnings, *check([of])),
+                lacking=self.survey.lacking(of.project),
+                around=self.survey.surroundings(of),
+                zones=places,
+                state=self._told(lambda: self._backend.read(of.name).state),
+                holder=self._told(lambda: self._backend.holder(of.name)),
+            )
+        )
+
     def endpoint(self, name: str) -> Mapping[str, object] | None:
         """`endpoints/NAME.json`, as the last apply published it, or None."""
         import json
@@ -206,16 +256,55 @@ class Workspace:
 
         return CreateBudget(self.clock, every=self.patience.create_every)
 
+    @cached_property
+    def survey(self) -> Survey:
+        from tpudeploy.adapters.google.survey import GoogleSurvey
+
+        return GoogleSurvey(self.connection, self.clock, self._states / "facts")
+
+    @cached_property
+    def _backend(self) -> StateBackend:
+        from tpudeploy.adapters.state.local import LocalState, who
+
+        return LocalState(self._states, self.clock, who=who())
+
+    def _told(self, remembered: Callable[[], T]) -> T | Unknown:
+        """What the states tell, or why they do not."""
+        from tpudeploy.domain.errors import StateError
+        from tpudeploy.domain.facts import Unknown
+
+        try:
+            return remembered()
+        except StateError as cause:
+            return Unknown(because=cause.message, hint=cause.hint)
+
+    def _deployment(self, profile: config.Profile) -> Deployment:
+        """As `deployment`, for who goes on without a project."""
+        from dataclasses import replace
+
+        known = self.deployment(profile, offline=True, script=False)
+        return known if known.project else replace(known, project=self._any_project())
+
+    def _any_project(self) -> str | None:
+        """The project of whoever names none, or None: that the credentials are missing is told with what they read."""
+        from tpudeploy.domain.errors import CloudError
+
+        named = self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+        try:
+            return named or self.connection.project()
+        except CloudError:
+            return None
+
     def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
         import uuid
 
         from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-        from tpudeploy.adapters.state.local import LocalState, who
+        from tpudeploy.adapters.state.local import who
         from tpudeploy.ports import World
 
         return World(
             cloud=CloudTpu(self.connection),
-            state=LocalState(self._states, self.clock, who=who()),
+            state=self._backend,
             probe=self.probe,
             clock=self.clock,
             emit=_guarded(on_event) if on_event is not None else _silent,

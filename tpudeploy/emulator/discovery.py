@@ -30,11 +30,12 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 
 @cache
 def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
+    """Of Cloud TPU's `version`, or of another service's, e.g. `iam.v1`."""
     spec = find_spec("googleapiclient")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("google-api-python-client is not installed: its discovery documents are needed")
     documents = Path(spec.submodule_search_locations[0]) / "discovery_cache" / "documents"
-    parsed = json.loads((documents / f"tpu.{version}.json").read_text("utf-8"))
+    parsed = json.loads((documents / f"{version if '.' in version else f'tpu.{version}'}.json").read_text("utf-8"))
     found: Mapping[str, Mapping[str, Any]] = parsed["schemas"]
     return found
 

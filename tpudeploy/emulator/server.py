@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(reply)
 
-    do_POST = do_DELETE = do_PATCH = do_GET  # noqa: N815  names are http.server's
+    do_HEAD = do_POST = do_DELETE = do_PATCH = do_GET  # noqa: N815  names are http.server's
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
         """The service keeps the log."""
@@ -120,7 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", reply.content_type if is_text else "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(payload)))
         self.end_headers()
-        self.wfile.write(payload)
+        if self.command != "HEAD":
+            self.wfile.write(payload)
         self.wfile.flush()
 
     def _cut(self, how: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from tpudeploy.emulator import (
     asked,
@@ -17,6 +17,7 @@ from tpudeploy.emulator import (
     queued_resources,
     refusals,
     secrets,
+    services,
     texts,
     wire,
 )
@@ -59,6 +60,7 @@ TROUBLED: Mapping[Route, tuple[str, TroubledDeed]] = {
 BANNER = "tpudeploy emulator of the Cloud TPU API: nothing here is real, nothing is billed.\n"
 _SECRETS = "v1"
 _ERRORS = 400
+_REASONS = {400: "invalid", 403: "forbidden", 404: "notFound", 429: "rateLimitExceeded"}  # Compute Engine's
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class Service:
             reply = _error(refusal.status)
         except OSError as cause:  # ours, not the client's socket: it must be seen
             raise RuntimeError(f"the emulator failed at {method} {target}") from cause
-        name = reply.body["error"]["status"] if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
+        error = reply.body["error"] if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else {}
+        name = error.get("status", "")
         verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
         self.requests.append(Request(method, target, verdict))
         return reply
@@ -94,10 +97,33 @@ class Service:
             return Reply(http=200, body=BANNER)
         if version == _SECRETS and method == "GET" and rest.endswith(":access"):
             return Reply(http=200, body=secrets.answer(self._cloud.scenario, rest.removesuffix(":access")))
+        other = services.find(method, unquote(path).lstrip("/"))
+        if other is not None:
+            return self._neighbour(*other, unquote(path), target, _parsed(body))
         if version not in discovery.VERSIONS:
             raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
         parsed = _parsed(body)
         return self._carry_out(_route(method, rest), version, rest.partition(":")[0], query, parsed)
+
+    def _neighbour(self, of: services.Method, named: Mapping[str, str], path: str, target: str, body: Any) -> Reply:
+        """A call of another service than Cloud TPU."""
+        many = parse_qs(urlsplit(target).query)
+        call = Call(
+            version="",
+            method=f"{of.service}.{of.name}",
+            name=path.lstrip("/").partition(":")[0],
+            project=named.get("project", ""),
+            zone="",
+            query={**{key: values[-1] for key, values in many.items()}, **named},
+            body=body,
+            service=of.service,
+            many=many,
+        )
+        with self._cloud.lock:
+            self._cloud.age()
+            troubles = self._troubles(call)
+            reply = self._troubled(lambda: of.deed(self._cloud, call), call, troubles)
+        return _slow(reply if of.service != "compute" else _without_status(reply), troubles)
 
     def _carry_out(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
         known = ROUTES.get(route) or TROUBLED.get(route)
@@ -109,9 +135,8 @@ class Service:
         with self._cloud.lock:
             self._cloud.age()
             troubles = self._troubles(call)
-            reply = self._troubled(route, call, troubles)
-        seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
-        return Reply(http=reply.http, body=reply.body, cut=reply.cut, seconds=seconds)
+            reply = self._troubled(lambda: self._done(route, call, troubles), call, troubles)
+        return _slow(reply, troubles)
 
     def _troubles(self, call: Call) -> Mapping[str, Trouble]:
         """Counts the call, then asks the scenario."""
@@ -123,11 +148,11 @@ class Service:
         facts = {"method": call.method, "zone": call.zone, "name": named}
         return self._cloud.striking(facts | asked.pattern(call.body), counts)
 
-    def _troubled(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
+    def _troubled(self, deed: Callable[[], dict[str, Any]], call: Call, troubles: Mapping[str, Trouble]) -> Reply:
         if (row := troubles.get("connection-refused")) is not None:
             return Reply(http=0, body="", cut=_cut(row))
-        status = refusals.at_once(call, troubles)
-        reply = self._done(route, call, troubles) if status is None else _error(status)
+        status = refusals.at_once(call, troubles, self._cloud.scenario.project.apis_off)
+        reply = _answered(deed) if status is None else _error(status)
         if (row := troubles.get("lost-reply")) is not None:
             return Reply(http=reply.http, body=reply.body, cut=_cut(row))
         if "already-exists" in troubles and reply.http < _ERRORS:
@@ -135,13 +160,10 @@ class Service:
             return _error(texts.status("already-exists", {"name": named}))
         return reply
 
-    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
-        try:
-            if route in TROUBLED:
-                return Reply(http=200, body=TROUBLED[route][1](self._cloud, call, troubles))
-            return Reply(http=200, body=ROUTES[route][1](self._cloud, call))
-        except wire.Refusal as refusal:
-            return _error(refusal.status)
+    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
+        if route in TROUBLED:
+            return TROUBLED[route][1](self._cloud, call, troubles)
+        return ROUTES[route][1](self._cloud, call)
 
 
 def _route(method: str, rest: str) -> Route:
@@ -158,6 +180,27 @@ def _parsed(body: bytes) -> Any:
         return json.loads(body) if body else None
     except ValueError as cause:
         raise wire.refuse(3, f"Invalid JSON payload received. {cause}") from cause
+
+
+def _answered(deed: Callable[[], dict[str, Any]]) -> Reply:
+    try:
+        return Reply(http=200, body=deed())
+    except wire.Refusal as refusal:
+        return _error(refusal.status)
+
+
+def _slow(reply: Reply, troubles: Mapping[str, Trouble]) -> Reply:
+    seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
+    return Reply(http=reply.http, body=reply.body, cut=reply.cut, seconds=seconds)
+
+
+def _without_status(reply: Reply) -> Reply:
+    """Compute Engine names no canonical status in its errors, but a reason."""
+    if reply.http < _ERRORS or not isinstance(reply.body, Mapping):
+        return reply
+    error = {k: v for k, v in reply.body["error"].items() if k in ("code", "message")}
+    reason = {"message": error["message"], "domain": "global", "reason": _REASONS.get(reply.http, "backendError")}
+    return replace(reply, body={"error": {**error, "errors": [reason]}})
 
 
 def _error(status: wire.Status) -> Reply:
