@@ -52,6 +52,11 @@ NEVER_HERE = {"not-found", "already-exists", "delete-refused", "delete-needs-for
 NEVER_HERE |= {"unavailable", "backend-error", "spot-mismatch"}
 
 
+# Codes that say enough by themselves.
+TELLING = {Code.INVALID_ARGUMENT, Code.DEADLINE_EXCEEDED, Code.PERMISSION_DENIED}
+TELLING |= {Code.RESOURCE_EXHAUSTED, Code.UNAUTHENTICATED}
+
+
 @pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)
 def test_the_text_that_was_seen_falls_to_its_own_row(row: Verdict) -> None:
     refusal = verdict(row.example, Code.UNKNOWN)
@@ -82,16 +87,31 @@ def test_the_random_error_id_is_no_part_of_the_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "scope"),
+    ("text", "kind", "scope", "limit"),
     [
-        ("Quota limit 'Q' has been exceeded. Limit: 0 in region us-east5.", Scope.REGION),
-        ("Quota limit 'Q' has been exceeded. Limit: 0 in zone us-east5-a.", Scope.ZONE),
-        ("Quota 'Q' exhausted. Limit 16 in region us-west4", Scope.REGION),
-        ("Quota 'Q' exhausted. Limit 16 in zone us-west4-a", Scope.ZONE),
+        ("Quota limit 'Q' has been exceeded. Limit: 0 in region us-east5.", "quota-none", Scope.REGION_QUOTA, 0),
+        ("Quota limit 'Q' has been exceeded. Limit: 0 in zone us-east5-a.", "quota-none", Scope.ZONE_QUOTA, 0),
+        ("Quota limit 'Q' has been exceeded. Limit: 64 in zone us-east5-a.", "quota", Scope.ZONE_QUOTA, 64),
+        ("Quota 'Q' exhausted. Limit 16 in region us-west4", "quota", Scope.REGION_QUOTA, 16),
+        ("Quota 'Q' exhausted. Limit 16 in zone us-west4-a", "quota", Scope.ZONE_QUOTA, 16),
+        ("Quota 'Q' exhausted. Limit 0 in zone us-west4-a", "quota-none", Scope.ZONE_QUOTA, 0),
+        # both places at once: the one that is 0 decides, else the wider
+        ("Quota limit 'A,B' has been exceeded. Limit: 0,0 in {both}.", "quota-none", Scope.REGION_QUOTA, 0),
+        ("Quota limit 'A,B' has been exceeded. Limit: 64,0 in {both}.", "quota-none", Scope.ZONE_QUOTA, 0),
+        ("Quota limit 'A,B' has been exceeded. Limit: 0,64 in {both}.", "quota-none", Scope.REGION_QUOTA, 0),
+        ("Quota limit 'A,B' has been exceeded. Limit: 64,32 in {both}.", "quota", Scope.REGION_QUOTA, 64),
+        # words that name no place, or other numbers than places: the widest that they may speak of
+        ("Quota limit 'TPUV6EPerProjectPerRegionForTPUAPI' has been exceeded.", "quota", Scope.REGION_QUOTA, None),
+        ("Quota limit 'TPUV6EPerProjectPerZoneForTPUAPI' has been exceeded.", "quota", Scope.ZONE_QUOTA, None),
+        ("Quota 'Q' exhausted. Limit 10,000 in zone us-west4-a", "quota", Scope.ZONE_QUOTA, None),
     ],
 )
-def test_a_quota_speaks_of_the_place_that_its_text_names(text: str, scope: Scope) -> None:
-    assert verdict(text, Code.RESOURCE_EXHAUSTED).scope is scope
+def test_a_quota_speaks_of_its_pool_in_the_place_that_its_text_names(
+    text: str, kind: str, scope: Scope, limit: int | None
+) -> None:
+    both = "region us-central1,zone us-central1-a"
+    refusal = verdict(text.format(both=both), Code.RESOURCE_EXHAUSTED)
+    assert (refusal.kind, refusal.scope, refusal.limit) == (kind, scope, limit)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +130,15 @@ def test_a_text_that_nobody_has_seen_is_told_by_its_code_and_kept_verbatim(code:
     refusal = verdict("words nobody has seen", code)
     assert refusal.remedy is remedy
     assert refusal.message == "words nobody has seen"
+
+
+@pytest.mark.parametrize("code", Code)
+def test_what_neither_text_nor_code_explains_is_unknown_and_held_for_half_a_minute(code: Code) -> None:
+    refusal = verdict("words nobody has seen", code)
+    assert refusal.is_known is (code in TELLING)
+    if not refusal.is_known:
+        assert (refusal.kind, refusal.remedy, refusal.scope) == ("unknown", Remedy.NEXT_ZONE, Scope.PAIR)
+        assert refusal.holds_seconds == 30
 
 
 @pytest.mark.parametrize(

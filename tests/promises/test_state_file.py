@@ -61,6 +61,20 @@ def test_a_state_of_a_later_version_is_refused_and_kept(served: tuple[Any, Path]
     assert path.read_text(encoding="utf-8") == later
 
 
+def test_a_state_written_before_quotas_had_pools_is_read(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "quota-exhausted", "zone": "us-east5-a", "limit": 16}])
+    at.write()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    path = at.folder / ".tpudeploy" / "state" / "gemma.json"
+    tree = json.loads(path.read_text(encoding="utf-8"))
+    (refused,) = tree["records"][0]["refusals"]
+    assert (refused["scope"], refused.pop("limit"), refused.pop("known")) == ("region quota", 16, True)
+    del refused["held"]
+    path.write_text(json.dumps(tree | {"serial": tree["serial"] + 1}), encoding="utf-8")
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    assert statefile.loads(path.read_text(encoding="utf-8"), source="gemma.json").records[0].refusals[0].limit is None
+
+
 @settings(database=None, deadline=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(text=st.text() | _json.map(json.dumps), key=st.sampled_from(("", "lineage", "records", "goal", "serial")))
 @example(text="[" * 100_000, key="")

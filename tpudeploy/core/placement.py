@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 
-from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Scope
 from tpudeploy.domain.state import Attempt, Refused
+
+
+class Pool(StrEnum):
+    """What a quota limits: Google counts chips per pool, not per provisioning model."""
+
+    PREEMPTIBLE = "preemptible"
+    ON_DEMAND = "on-demand"
+
+
+def pool(provisioning: Provisioning) -> Pool:
+    """Spot and flex-start share the preemptible quota (Google's page on flex-start; one published note says that
+    flex-start draws from the other, UNVERIFIED); on-demand and reserved have their own.
+    """
+    preemptible = provisioning in {Provisioning.SPOT, Provisioning.FLEX_START}
+    return Pool.PREEMPTIBLE if preemptible else Pool.ON_DEMAND
 
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
@@ -34,13 +50,19 @@ def is_closed(candidates: Iterable[Candidate], refusals: Iterable[Refused], now:
 
 
 def covers(refused: Refused, candidate: Candidate) -> bool:
+    """Whether a refusal speaks of this candidate too."""
+    same_pool = pool(refused.provisioning) is pool(candidate.provisioning)
     match refused.scope:
         case Scope.PAIR:
             return (refused.zone, refused.provisioning) == (candidate.zone, candidate.provisioning)
         case Scope.ZONE:
             return refused.zone == candidate.zone
+        case Scope.ZONE_QUOTA:
+            return refused.zone == candidate.zone and same_pool
         case Scope.REGION:
             return refused.zone.region == candidate.zone.region
+        case Scope.REGION_QUOTA:
+            return refused.zone.region == candidate.zone.region and same_pool
         case Scope.PROJECT:
             return True
 
@@ -55,5 +77,7 @@ def remembered(refusals: tuple[Refused, ...], attempt: Attempt, refusal: Refusal
         message=refusal.message,
         at=now,
         until=now + refusal.holds_seconds,
+        limit=refusal.limit,
+        known=refusal.is_known,
     )
     return (*(r for r in refusals if r.until > now), new)

@@ -45,11 +45,16 @@ class Remedy(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a refusal speaks of: this pair of zone and provisioning model, the zone, its region, the project."""
+    """What a refusal speaks of: this pair of zone and provisioning model, the zone, its region, the project.
+
+    The quotas: the pool that this provisioning model draws from (core/placement.py), in the zone or in its region.
+    """
 
     PAIR = "pair"
     ZONE = "zone"
+    ZONE_QUOTA = "zone quota"
     REGION = "region"
+    REGION_QUOTA = "region quota"
     PROJECT = "project"
 
 
@@ -57,8 +62,9 @@ class Scope(StrEnum):
 class Refusal:
     """Why something was not given: Google's words and what they mean for the next choice.
 
-    `kind` is the row of the error table (adapters/google/verdicts.py). `remedy` and `scope` are all that a decision
-    may read.
+    `kind` is the row of the error table (adapters/google/verdicts.py), for display. `limit` is the chips that the text
+    of a quota says may be held there; None where it says none. `is_known` False: neither the text nor its code says
+    what it means, so the remedy is a guess, to be tried a bounded number of times.
     """
 
     kind: str
@@ -66,6 +72,8 @@ class Refusal:
     remedy: Remedy
     scope: Scope
     holds_seconds: float
+    limit: int | None = None
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

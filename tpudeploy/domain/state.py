@@ -48,7 +48,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A refusal and how long it stands. `until` is seconds since the epoch."""
+    """A refusal and how long it stands. `until` is seconds since the epoch.
+
+    `limit` and `known` are the refusal's (domain/slices.py); `held` is the chips that we held there ourselves, against
+    that limit, when it was said.
+    """
 
     zone: Zone
     provisioning: Provisioning
@@ -57,6 +61,9 @@ class Refused:
     message: str
     at: float
     until: float
+    limit: int | None = None
+    held: int = 0
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

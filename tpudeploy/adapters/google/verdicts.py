@@ -20,7 +20,7 @@ _EID = re.compile(r"\s*\[EID: 0x[0-9a-f]+\]", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`scope` None: read from the text (`in region R`, `in zone Z`). `hint` is what a person can do."""
+    """`scope` None: a quota's, read from the text (`in region R`, `in zone Z`). `hint` is what a person can do."""
 
     kind: str
     pattern: str
@@ -79,7 +79,7 @@ VERDICTS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="quota-none",
-        pattern=r"quota limit '[^']*' has been exceeded\. limit: 0\b",
+        pattern=r"quota (limit )?'[^']*' (has been exceeded|exhausted)\. limit:? (\d+,)*0(\.0+)?(?!\.?\d)",
         remedy=Remedy.DROP_ZONE,
         scope=None,
         holds=24 * _HOURS,
@@ -257,7 +257,16 @@ _BY_CODE: Mapping[int, Verdict] = {
     Code.RESOURCE_EXHAUSTED: _by_code("exhausted", Remedy.NEXT_ZONE, Scope.PAIR, 5 * _MINUTES),
     Code.UNAUTHENTICATED: _by_code("credentials", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES, _LOGIN),
 }
-_UNKNOWN = _by_code("unknown", Remedy.NEXT_ZONE, Scope.PAIR, 10 * _MINUTES)
+_UNKNOWN = _by_code("unknown", Remedy.NEXT_ZONE, Scope.PAIR, 30.0)
+
+# `Limit: 0 in region R.`, `Limit 16 in zone Z`, and both at once: `Limit: 0,64 in region R,zone Z.`
+_LIMITS = re.compile(
+    r"limit:? (?P<limits>\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)"
+    r" in (?P<places>(?:region|zone) [\w-]+(?:, ?(?:region|zone) [\w-]+)*)",
+    re.IGNORECASE,
+)
+_PLACES = {"region": Scope.REGION_QUOTA, "zone": Scope.ZONE_QUOTA}
+_WIDEST_FIRST = (Scope.REGION_QUOTA, Scope.ZONE_QUOTA)
 
 
 def verdict(text: str, code: int) -> Refusal:
@@ -265,16 +274,30 @@ def verdict(text: str, code: int) -> Refusal:
     message = _EID.sub("", text).strip()
     known = next((v for v in VERDICTS if re.search(v.pattern, message, re.IGNORECASE)), None)
     row = known if known is not None else _BY_CODE.get(code, _UNKNOWN)
-    scope = row.scope if row.scope is not None else _named_scope(message)
-    return Refusal(kind=row.kind, message=message, remedy=row.remedy, scope=scope, holds_seconds=row.holds)
+    scope, limit = (row.scope, None) if row.scope is not None else _named_pool(message)
+    return Refusal(
+        kind=row.kind,
+        message=message,
+        remedy=row.remedy,
+        scope=scope,
+        holds_seconds=row.holds,
+        limit=limit,
+        is_known=row is not _UNKNOWN,
+    )
 
 
 def hint_for(kind: str) -> str:
     return next((v.hint for v in (*VERDICTS, *_BY_CODE.values()) if v.kind == kind), "")
 
 
-def _named_scope(message: str) -> Scope:
-    """A quota text says whose limit was hit. Both forms at once: the region's, as the wider one."""
-    if re.search(r"in region|,region", message):
-        return Scope.REGION
-    return Scope.ZONE
+def _named_pool(message: str) -> tuple[Scope, int | None]:
+    """Whose limit a quota text names, and that limit, in chips. Of two, the place where it is 0, else the wider."""
+    found = _LIMITS.search(message)
+    if found is None:
+        return (Scope.REGION_QUOTA if "PerRegion" in message else Scope.ZONE_QUOTA), None
+    numbers = [int(float(number)) for number in found["limits"].split(",")]
+    places = [_PLACES[place.split()[0].lower()] for place in found["places"].split(",")]
+    if len(numbers) != len(places):
+        return min(places, key=_WIDEST_FIRST.index), None
+    closed = [row for row in zip(places, numbers, strict=True) if row[1] == 0]
+    return min(closed or zip(places, numbers, strict=True), key=lambda row: _WIDEST_FIRST.index(row[0]))
