@@ -29,12 +29,15 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRef:
-    """Enough to find a slice. `operation` is the create operation, where its name is still known."""
+    """Enough to find a slice, and to read a refusal of it. `operation` is the create operation, where its name is
+    still known; `provisioning` the model that it was asked for under.
+    """
 
     name: str
     project: str
     zone: Zone
     operation: str | None = None
+    provisioning: Provisioning | None = None
 
 
 class Remedy(StrEnum):

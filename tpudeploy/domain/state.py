@@ -43,7 +43,13 @@ class Attempt:
 
     @property
     def ref(self) -> SliceRef:
-        return SliceRef(name=self.name, project=self.project, zone=self.zone, operation=self.operation)
+        return SliceRef(
+            name=self.name,
+            project=self.project,
+            zone=self.zone,
+            operation=self.operation,
+            provisioning=self.provisioning,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,17 @@ from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, lo
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.slices import (
+    BootReport,
+    NodeUpdate,
+    Phase,
+    Refusal,
+    Remedy,
+    Scope,
+    Slice,
+    SliceRef,
+    SliceRequest,
+)
 
 _MODELS = {"FLEX_START": Provisioning.FLEX_START, "SPOT": Provisioning.SPOT}
 # A crashed retry of one create must carry the same id (deduplication on replay is unverified).
@@ -42,12 +52,12 @@ class CloudTpu:
             body=queued_resource(request),
         )
         try:
-            with translated(f"ask for {request.name}"):
+            with translated(f"ask for {request.name}", request.provisioning):
                 operation: dict[str, Any] = call.execute(num_retries=0)
         except Exists:
             return None  # an earlier run asked, and the name is derived: it is ours
         except (Absent, Precondition) as cause:
-            refusal = verdict(str(cause), Code.NOT_FOUND)
+            refusal = _late(verdict(str(cause), Code.UNKNOWN, request.provisioning))
             raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
         return operation.get("name")
 
@@ -87,7 +97,7 @@ class CloudTpu:
             zone=ref.zone,
             phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
             raw_state=raw,
-            refusal=_refusal(state),
+            refusal=_refusal(state, ref.provisioning),
             ends_at=_moment(resource.get("runDuration", {}).get("terminationTime")),
             provisioning=_MODELS.get(str(resource.get("provisioningModel"))),
         )
@@ -113,7 +123,7 @@ class CloudTpu:
         error = operation.get("error")
         if not operation.get("done") or error is None:
             return None
-        refusal = verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)))
+        refusal = _read(error, ref.provisioning)
         return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
 
     def _resources(self) -> Any:
@@ -124,9 +134,19 @@ def _path(ref: SliceRef) -> str:
     return f"projects/{ref.project}/locations/{ref.zone}/queuedResources/{ref.name}"
 
 
-def _refusal(state: dict[str, Any]) -> Refusal | None:
+def _refusal(state: dict[str, Any], asked: Provisioning | None) -> Refusal | None:
     error = state.get("failedData", {}).get("error")
-    return None if error is None else verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)))
+    return None if error is None else _read(error, asked)
+
+
+def _read(error: dict[str, Any], asked: Provisioning | None) -> Refusal:
+    """A google.rpc.Status, from an operation or a FAILED resource."""
+    return _late(verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)), asked))
+
+
+def _late(refusal: Refusal) -> Refusal:
+    """What passes by itself is waited out where the call can be made again; here it was, and nothing came of it."""
+    return replace(refusal, scope=Scope.PAIR) if refusal.remedy is Remedy.LOOK_AGAIN else refusal
 
 
 def _moment(text: str | None) -> float | None:
