@@ -81,11 +81,13 @@ def _ours(doing: str, cause: Exception, asked: Provisioning | None) -> Exception
 
 def _said(status: int, text: str, content: bytes) -> tuple[str, Code]:
     """The body's text and canonical status, else `text` and what the HTTP status stands for."""
-    code = OF_STATUS.get(status, Code.UNKNOWN)
+    of_status = code = OF_STATUS.get(status, Code.UNKNOWN)
     try:
         body = json.loads(content)["error"]
         text = str(body["message"])
         code = Code.__members__.get(body.get("status", ""), code)
+        if code is Code.UNKNOWN:
+            code = of_status  # a 500 may have had its effect, whatever its body does not know
     except (ValueError, KeyError, TypeError):
         text = text or f"HTTP {status}"  # a proxy's page, or no body at all
     return text, code
