@@ -83,6 +83,11 @@ FAULTS: Mapping[str, Fault] = {
     "never-healthy": Fault(what="the node's health stays TIMEOUT", kind=_LIFE),
     "hidden": Fault(what="taken, but every look says 404 for `seconds`", kind=_LIFE, options={"seconds": 70.0}),
     "slow-operation": Fault(what="the create operation ends `seconds` late", kind=_LIFE, options={"seconds": 300.0}),
+    "operation-fails": Fault(
+        what="the create operation ends in an error, the slice lives on; `message` and `code` are what it says",
+        kind=_LIFE,
+        options={"message": "", "code": None},
+    ),
     "timings": Fault(
         what="other timings for this slice",
         kind=_LIFE,
