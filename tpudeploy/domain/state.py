@@ -18,7 +18,8 @@ class Attempt:
     `spec` is what it was asked to be (see Deployment.attributes). `seen` says that the cloud has shown it once: from
     then on a 404 means gone, before that it may only be late. `booted` is the fingerprint of the server that its
     last boot was told to run, `booted_before` the one that a restart ended; `boot_asked` is False between writing
-    that down and asking for the reboot. Times are seconds since the epoch.
+    that down and asking for the reboot. `deletion` is the operation of the last release. Times are seconds since the
+    epoch.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Attempt:
     provisioning_at: float | None = None
     releasing_at: float | None = None
     release_reason: str = ""
+    deletion: str | None = None
     booted_at: float | None = None
     booted_before: str = ""
     boot_asked: bool = True
@@ -43,12 +45,15 @@ class Attempt:
 
     @property
     def ref(self) -> SliceRef:
+        # Once granted, or seen and released, an absent slice is simply gone: its create operation has no say in that.
+        is_settled = self.granted_at is not None or (self.seen and self.releasing_at is not None)
         return SliceRef(
             name=self.name,
             project=self.project,
             zone=self.zone,
-            operation=self.operation,
+            operation=None if is_settled else self.operation,
             provisioning=self.provisioning,
+            deletion=self.deletion,
         )
 
 

@@ -61,14 +61,15 @@ class CloudTpu:
             raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
         return operation.get("name")
 
-    def release(self, ref: SliceRef) -> None:
+    def release(self, ref: SliceRef) -> str | None:
         call = self._resources().delete(name=_path(ref), force=True)
         try:
             with looking(f"delete {ref.name}"):
-                call.execute(num_retries=0)
+                operation: dict[str, Any] = call.execute(num_retries=0)
         except (Absent, Exists, Precondition):
             # Gone is what was wanted; refused in this state (PROVISIONING, SUSPENDING) shows at the next look.
-            return
+            return None
+        return operation.get("name")
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
         nodes.update(self._connection, ref, node)
@@ -98,6 +99,7 @@ class CloudTpu:
             phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
             raw_state=raw,
             refusal=_refusal(state, ref.provisioning),
+            undeleted=None if raw == "DELETING" else self._undeleted(ref),
             ends_at=_moment(resource.get("runDuration", {}).get("terminationTime")),
             provisioning=_MODELS.get(str(resource.get("provisioningModel"))),
         )
@@ -112,19 +114,28 @@ class CloudTpu:
 
     def _refused(self, ref: SliceRef) -> Slice | None:
         """A 404, held against the create operation: it knows whether there will ever be anything to see."""
-        if ref.operation is None:
+        refusal = None if ref.operation is None else self._failure(ref, ref.operation)
+        if refusal is None:
             return None
+        return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+
+    def _undeleted(self, ref: SliceRef) -> Refusal | None:
+        """Why the last deletion failed. Only ever told, so whatever keeps us from knowing keeps nobody waiting."""
+        try:
+            return None if ref.deletion is None else self._failure(ref, ref.deletion)
+        except errors.CloudError:
+            return None
+
+    def _failure(self, ref: SliceRef, operation: str) -> Refusal | None:
+        """What this operation ended with; None where it is under way, has succeeded, or is no longer known."""
         calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "operations")
         try:
-            with looking(f"look at the request for {ref.name}"):
-                operation: dict[str, Any] = calls.get(name=ref.operation).execute(num_retries=0)
+            with looking(f"look at what became of {ref.name}"):
+                found: dict[str, Any] = calls.get(name=operation).execute(num_retries=0)
         except Absent:
             return None
-        error = operation.get("error")
-        if not operation.get("done") or error is None:
-            return None
-        refusal = _read(error, ref.provisioning)
-        return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+        error = found.get("error")
+        return _read(error, ref.provisioning) if found.get("done") and error is not None else None
 
     def _resources(self) -> Any:
         return self._connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
