@@ -34,8 +34,11 @@ class TpuCloud(Protocol):
         """
         ...
 
-    def release(self, ref: SliceRef) -> None:
-        """Ask for deletion, machines included. Absent is success; a refusal shows at a later look."""
+    def release(self, ref: SliceRef) -> str | None:
+        """Ask for deletion, machines included; the name of the delete operation, where one is given.
+
+        Absent is success; a refusal shows at a later look.
+        """
         ...
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:

@@ -11,7 +11,7 @@ from desk import PROFILE, Desk, Open
 from goldens import assert_golden
 from pseudo_terminal import person
 
-from tpudeploy.adapters.google.verdicts import VERDICTS
+from tpudeploy.adapters.google.refusals import VERDICTS
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.core import gates
 from tpudeploy.domain.deployment import Provisioning

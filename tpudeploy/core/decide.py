@@ -165,6 +165,8 @@ def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
         left = judged.attempt.asked_at + moment.patience.grace - moment.now
         return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
     state = judged.slice.raw_state if judged.slice is not None else judged.reason
+    if judged.slice is not None and judged.slice.undeleted is not None:
+        state = f"{state}; its deletion failed: {judged.slice.undeleted.message}"
     going = judged.fate in {Fate.LEAVING, Fate.DEAD}
     return Wait(replica=record.index, why=f"for {judged.attempt.name} to be gone ({state})" if going else state)
 

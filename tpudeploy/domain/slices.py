@@ -30,12 +30,16 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRef:
-    """Enough to find a slice. `operation` is the create operation, where its name is still known."""
+    """Enough to find a slice, and to read a refusal of it. `operation` is the create operation, where its name is
+    still known, `deletion` the last delete operation; `provisioning` the model that it was asked for under.
+    """
 
     name: str
     project: str
     zone: Zone
     operation: str | None = None
+    provisioning: Provisioning | None = None
+    deletion: str | None = None
 
 
 class Remedy(StrEnum):
@@ -81,7 +85,8 @@ class Refusal:
 class Slice:
     """One slice as the cloud lists it now. `raw_state` is Google's word, for display only.
 
-    `created_at` is its machine's, `ends_at` where its run is limited; seconds since the epoch.
+    `created_at` is its machine's, `ends_at` where its run is limited; seconds since the epoch. `undeleted` is why its
+    last deletion failed, where that is known.
     """
 
     name: str
@@ -89,6 +94,7 @@ class Slice:
     phase: Phase
     raw_state: str = ""
     refusal: Refusal | None = None
+    undeleted: Refusal | None = None
     created_at: float | None = None
     ends_at: float | None = None
     provisioning: Provisioning | None = None

@@ -21,9 +21,7 @@ def be_born(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal:
     if refusal is None:
         slow = (slice_.told("slow-operation") or {"seconds": 0.0})["seconds"]
         cloud.later(slice_, at, lambda now: queue(cloud, slice_, now))
-        cloud.agenda.add(
-            at + slow, lambda now: operation.succeed(now, "QueuedResource", {"name": slice_.name, **slice_.body})
-        )
+        cloud.agenda.add(at + slow, lambda now: _end(slice_, operation, now))
         return
 
     def refuse(now: float) -> None:
@@ -31,6 +29,13 @@ def be_born(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal:
         forget(cloud, slice_)
 
     cloud.later(slice_, at, refuse)
+
+
+def _end(slice_: QueuedResource, operation: Operation, at: float) -> None:
+    if (told := slice_.told("operation-fails")) is not None:
+        operation.fail(at, texts.status("backend-error", {}, message=told["message"], code=told.get("code")))
+    else:
+        operation.succeed(at, "QueuedResource", {"name": slice_.name, **slice_.body})
 
 
 def queue(cloud: Cloud, slice_: QueuedResource, at: float) -> None:

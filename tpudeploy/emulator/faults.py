@@ -53,10 +53,16 @@ FAULTS: Mapping[str, Fault] = {
     "too-big": _refusal("more chips than one request may ask for"),
     "queue-closed": _refusal("code 7 that is not IAM: this queue is not for us"),
     "reservation-missing": _refusal("only reservations are served there"),
+    "reservation-queue": _refusal("the reservation cannot be queued for"),
+    "spot-mismatch": _refusal("the provisioning model contradicts itself"),
+    "runtime-unknown": _refusal("no such runtime version"),
+    "expired": _refusal("the request waited as long as it may"),
+    "unauthenticated": _refusal("the caller's credentials are no longer good", "*"),
     "iam-denied": _refusal("the caller lacks a role", "*"),
     "api-off": _refusal("the API is not enabled", "*"),
     "location-denied": _refusal("the zone is not for this project", "*"),
     "no-subnetwork": _refusal("the network has no subnetwork there"),
+    "org-policy": _refusal("an organisation policy closes the region"),
     "unavailable": _refusal("503, nothing carried out", "*"),
     "backend-error": _refusal("500, nothing carried out", "*"),
     # lives
@@ -77,6 +83,11 @@ FAULTS: Mapping[str, Fault] = {
     "never-healthy": Fault(what="the node's health stays TIMEOUT", kind=_LIFE),
     "hidden": Fault(what="taken, but every look says 404 for `seconds`", kind=_LIFE, options={"seconds": 70.0}),
     "slow-operation": Fault(what="the create operation ends `seconds` late", kind=_LIFE, options={"seconds": 300.0}),
+    "operation-fails": Fault(
+        what="the create operation ends in an error, the slice lives on; `message` and `code` are what it says",
+        kind=_LIFE,
+        options={"message": "", "code": None},
+    ),
     "timings": Fault(
         what="other timings for this slice",
         kind=_LIFE,

@@ -77,12 +77,14 @@ CAUSES: Mapping[str, Cause] = {
         " in location {zone}",
     ),
     "reservation-missing": Cause("L2", 5, "Reservation not found"),
+    "reservation-queue": Cause("L1", 3, "Could not find a reservation for request queue {type}."),  # UNVERIFIED
     "iam-denied": Cause(  # UNVERIFIED
         "L1",
         7,
         "Permission '{permission}' denied on resource '//{service}.googleapis.com/{parent}' (or it may not exist).",
         detail=_ERROR_INFO,
     ),
+    "unauthenticated": Cause("L1", 16, "Request had invalid authentication credentials."),  # UNVERIFIED
     "api-off": Cause(
         "L1",
         7,
@@ -94,6 +96,9 @@ CAUSES: Mapping[str, Cause] = {
     ),
     "location-denied": Cause("L1", 7, "Location {zone} is not found or access is unauthorized."),
     "no-subnetwork": Cause("L1", 3, "No default subnetwork was found in region {region}"),
+    "org-policy": Cause(  # UNVERIFIED
+        "L1", 9, "Constraint constraints/gcp.resourceLocations violated for projects/{project} in {zone}."
+    ),
     "not-found": Cause("L1", 5, "Resource '{name}' was not found"),
     "already-exists": Cause("L1", 6, "Resource '{name}' already exists"),  # UNVERIFIED
     "runtime-unknown": Cause(  # UNVERIFIED

@@ -102,8 +102,11 @@ class Hands:
         now = self._world.clock.now()
         attempt = self._attempt(what.replica, what.name)
         first = attempt.releasing_at is None
-        self._put(what.replica, replace(attempt, releasing_at=now, release_reason=what.reason), what.refusal)
-        self._world.cloud.release(attempt.ref)
+        attempt = replace(attempt, releasing_at=now, release_reason=what.reason)
+        self._put(what.replica, attempt, what.refusal)
+        deletion = self._world.cloud.release(attempt.ref)
+        if deletion is not None:
+            self._put(what.replica, replace(attempt, deletion=deletion))
         if first:
             where = address(self._session.state.deployment, what.replica)
             self._tell(events.Released(at=now, address=where, name=what.name, zone=attempt.zone, reason=what.reason))

@@ -57,7 +57,7 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.PhaseChanged():
             return f"{_phase(event)} [{words.duration(event.elapsed)} elapsed]"
         case events.Waiting():
-            return f"Still waiting: {event.why} [{words.duration(event.elapsed)} elapsed]"
+            return f"Still waiting: {words.plain(event.why)} [{words.duration(event.elapsed)} elapsed]"
         case events.Retrying():
             again = f"looking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
