@@ -67,7 +67,7 @@ class Scope(StrEnum):
 class Refusal:
     """Why something was not given: Google's words and what they mean for the next choice.
 
-    `kind` is the row of the error table (adapters/google/verdicts.py), for display. `limit` is the chips that the text
+    `kind` is the row of the error table (adapters/google/refusals/), for display. `limit` is the chips that the text
     of a quota says may be held there; None where it says none. `is_known` False: neither the text nor its code says
     what it means, so the remedy is a guess, to be tried a bounded number of times.
     """

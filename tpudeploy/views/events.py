@@ -64,7 +64,7 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
-            return f"{event.name} is {event.reason if event.reason != 'gone' else 'gone: nothing of it is left'}"
+            return f"{event.name} {'is gone: nothing of it is left' if event.reason == 'gone' else event.reason}"
         case events.Updated():
             return f"Restart asked for [{event.name}]" if event.what == "restart" else f"Node updated [{event.name}]"
         case events.Serving():
