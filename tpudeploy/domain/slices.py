@@ -29,12 +29,16 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRef:
-    """Enough to find a slice. `operation` is the create operation, where its name is still known."""
+    """Enough to find a slice. `operation` is the create operation, where its name is still known.
+
+    `is_bare`: a node alone is meant, whose queued resource is gone.
+    """
 
     name: str
     project: str
     zone: Zone
     operation: str | None = None
+    is_bare: bool = False
 
 
 class Remedy(StrEnum):

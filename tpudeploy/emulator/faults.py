@@ -102,7 +102,7 @@ FAULTS: Mapping[str, Fault] = {
     "slow": Fault(what="the reply takes `seconds`", kind=_CALL, method="*", options={"seconds": 30.0}),
     "delete-refused": Fault(what="accepted, the delete operation fails a little later", kind=_CALL, method=DELETE),
     "unreachable": Fault(
-        what="a list of queued resources or nodes leaves out the zones that `zones` names (a shell pattern), and says so",
+        what="a list of queued resources or nodes leaves out the zones that fit `zones`, and says so",
         kind=_CALL,
         method=LISTS,
         options={"zones": "*"},

@@ -5,11 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
-from tpudeploy.adapters.google import nodes
-from tpudeploy.adapters.google.body import parent, queued_resource
+from tpudeploy.adapters.google import listing, nodes
+from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
@@ -17,6 +16,8 @@ from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, lo
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.found import Listing
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
 
 _MODELS = {"FLEX_START": Provisioning.FLEX_START, "SPOT": Provisioning.SPOT}
@@ -31,8 +32,11 @@ class CloudTpu:
         self._connection = connection
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
-        found = (self._slice(ref) for ref in refs)
+        found = (nodes.bare(self._connection, ref) if ref.is_bare else self._slice(ref) for ref in refs)
         return tuple(s for s in found if s is not None)
+
+    def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
+        return listing.marked(self._connection, project, zones, machines=machines)
 
     def request(self, request: SliceRequest) -> str | None:
         call = self._resources().create(
@@ -52,6 +56,9 @@ class CloudTpu:
         return operation.get("name")
 
     def release(self, ref: SliceRef) -> None:
+        if ref.is_bare:
+            nodes.remove(self._connection, ref)
+            return
         call = self._resources().delete(name=_path(ref), force=True)
         try:
             with looking(f"delete {ref.name}"):
@@ -88,7 +95,7 @@ class CloudTpu:
             phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
             raw_state=raw,
             refusal=_refusal(state),
-            ends_at=_moment(resource.get("runDuration", {}).get("terminationTime")),
+            ends_at=moment(resource.get("runDuration", {}).get("terminationTime")),
             provisioning=_MODELS.get(str(resource.get("provisioningModel"))),
         )
         if base.phase is not Phase.UP:
@@ -127,7 +134,3 @@ def _path(ref: SliceRef) -> str:
 def _refusal(state: dict[str, Any]) -> Refusal | None:
     error = state.get("failedData", {}).get("error")
     return None if error is None else verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)))
-
-
-def _moment(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text).timestamp()
