@@ -20,6 +20,7 @@ class Patience:
     * `refused`: a verdict that stands longer (no quota, no such zone) is not waited for.
     * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
     * `restart_again`: a reboot that shows no effect for so long was lost.
+    * `removal`: how long `gc` looks until what it removes is gone; one delete took 12 min 38 s to take (SPRAY).
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
@@ -37,6 +38,7 @@ class Patience:
     refused: float = 7200.0
     restart: float = 240.0
     restart_again: float = 600.0
+    removal: float = 1800.0
 
     def poll(self, quiet_looks: int) -> float:
         """Seconds to the next look after `quiet_looks` looks that showed nothing new."""
