@@ -92,13 +92,17 @@ class Workspace:
         profiles: Iterable[config.Profile],
         *,
         destroy: bool = False,
+        adopt: bool = False,
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
-        """What would change. Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at."""
+        """What would change. With `adopt`, slices that no state remembers are taken over.
+
+        Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at.
+        """
         from tpudeploy.engine.plan import plan
 
         deployments = [self.deployment(p) for p in profiles]
-        return plan(self._world(on_event), deployments, destroy=destroy)
+        return plan(self._world(on_event), deployments, destroy=destroy, adopt=adopt)
 
     def apply(
         self,

@@ -96,3 +96,16 @@ def test_what_is_left_over_reads_well(desk: Open) -> None:
     at.emulator.script({"fault": "unreachable", "zones": "europe-west4-a", "times": 2})
     _holds(at, "gc", "gc", "-auto-approve")
     _holds(at, "gc-foreign", "gc", "-foreign", "-auto-approve")
+
+
+def test_a_lost_state_reads_well(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    _holds(at, "plan-lost-state", "plan", profile)
+    _holds(at, "destroy-lost-state", "destroy", profile)
+    _holds(at, "apply-adopt", "apply", "-adopt", "-auto-approve", profile)
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    at.write(PROFILE.replace("16384", "8192"))
+    _holds(at, "plan-adopt-restart", "plan", "-adopt", profile)

@@ -28,9 +28,10 @@ _SPEAKS_OF = {
 
 
 def explanations() -> dict[str, str]:
-    """Code → text. Diagnostics of profiles, checks, classes of errors, kinds of Google's refusals."""
+    """Code → text. Diagnostics of profiles and plans, checks, classes of errors, kinds of Google's refusals."""
     from tpudeploy.adapters.google.verdicts import VERDICTS
     from tpudeploy.config.codes import EXPLANATIONS
+    from tpudeploy.core import lost
     from tpudeploy.core.checks import CHECKS
 
     texts = {cls.code: _of_class(cls) for cls in _tree(errors.TpudeployError)}
@@ -38,6 +39,7 @@ def explanations() -> dict[str, str]:
         code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
     }
     texts |= {row.CODE: row.MEANING for row in CHECKS}
+    texts |= lost.MEANINGS
     for row in VERDICTS:
         texts[row.kind] = _of_refusal(row)
     return texts

@@ -83,6 +83,10 @@ def labels_of(name: SliceName) -> Mapping[str, str]:
     return {_DEPLOYMENT: name.deployment, _LINEAGE: name.lineage, _REPLICA: str(name.replica)}
 
 
+def is_label_of_ours(key: str) -> bool:
+    return key in {_DEPLOYMENT, _LINEAGE, _REPLICA}
+
+
 def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
     """The mark in a derived name, else in labels; None for what is not ours."""
     parsed = SliceName.parse(name)

@@ -56,7 +56,7 @@ def _group(heading: str, strays: Sequence[Stray], of: Garbage, paint: Paint) -> 
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for stray, row in zip(strays, rows, strict=True):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        yield f"  {paint.red('-') if stray.goes else ' '} {line}"
+        yield f"  {paint.red('-') if stray.goes else ' '} {words.plain(line)}"
 
 
 def _columns(of: Stray, *, with_project: bool) -> Iterator[str]:

@@ -13,6 +13,7 @@ from tpudeploy.cli.progress import teller
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "auto-approve", "do not ask")
+    options.flag(parser, "adopt", "take over slices that no state remembers")
     options.option(
         parser,
         "wait",
@@ -27,6 +28,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
     workspace = context.workspace(given.profiles)
-    plan = workspace.plan(profiles, on_event=teller(context.terminal, as_json=given.json))
+    plan = workspace.plan(profiles, adopt=given.adopt, on_event=teller(context.terminal, as_json=given.json))
     question = "Do you want to perform these actions?"
     return carry_out(given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout)
