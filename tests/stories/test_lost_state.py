@@ -333,6 +333,39 @@ def test_what_the_cloud_says_nothing_of_is_taken_to_be_as_wanted_and_its_server_
     assert at.slices == dict.fromkeys(names, "ACTIVE")
 
 
+def test_a_machine_that_runs_another_server_than_its_metadata_says_is_restarted(desk: Open) -> None:
+    """A run that was ended between telling the node and booting it anew."""
+    at = desk()
+    bereft(at)
+    wanted = at.write(PROFILE.replace("16384", "8192"))
+    request = json.loads(at.run("render", wanted, "request").out)
+    told = request["tpu"]["nodeSpec"][0]["node"]["metadata"]
+    (node,) = at.emulator._cloud.nodes.values()
+    node.spec = {**node.spec, "metadata": told}
+    assert "gemma[0] will be restarted in place" in at.run("plan", "-adopt", wanted).out
+    assert at.run("apply", "-adopt", "-auto-approve", wanted).code == 0
+    assert at.run("plan", "-detailed-exitcode", wanted).code == 0
+
+
+def test_a_network_that_google_names_in_full_is_the_same_network(desk: Open) -> None:
+    at = desk()
+    bereft(at, PROFILE + "  network: {network: vpc}\n")
+    (slice_,) = at.emulator._cloud.slices.values()
+    slice_.body["tpu"]["nodeSpec"][0]["node"]["networkConfig"]["network"] = "projects/emulated/global/networks/vpc"
+    assert "will be adopted as it stands" in at.run("plan", "-adopt", "gemma.yaml").out
+    at.write(PROFILE + "  network: {network: other}\n")
+    planned = at.run("plan", "-adopt", "gemma.yaml")
+    assert 'network.network = "projects/emulated/global/networks/vpc" -> "other" # forces replacement' in planned.words
+
+
+def test_the_endpoint_file_never_goes_back_to_an_earlier_generation(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+    bereft(at)
+    before = json.loads(at.run("output", "gemma", "-json").out)["generation"]
+    assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
+    assert json.loads(at.run("output", "gemma", "-json").out)["generation"] >= before > 1
+
+
 def test_a_state_is_lost_with_its_folder_too(desk: Open, tmp_path: Path) -> None:
     at = desk()
     bereft(at)
