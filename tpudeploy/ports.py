@@ -9,8 +9,10 @@ from typing import Protocol
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
+from tpudeploy.domain.found import Listing
 from tpudeploy.domain.history import Tried
 from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
@@ -25,6 +27,14 @@ class TpuCloud(Protocol):
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
         """The slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out."""
+        ...
+
+    def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
+        """Everything in the project that carries our mark, whether or not any state remembers it.
+
+        `zones`, and all that the catalogue knows, are looked through one by one where not all can be listed at once.
+        With `machines`, nodes too whose queued resource is gone.
+        """
         ...
 
     def request(self, request: SliceRequest) -> str | None:

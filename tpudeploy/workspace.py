@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
@@ -88,7 +89,7 @@ class Workspace:
 
         Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
         """
-        known = profile.spec.placement.project or self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+        known = profile.spec.placement.project or self._known_project()
         project = known if known or offline else self.connection.project()
         return loading.deployment(profile, project=project, script=script)
 
@@ -97,13 +98,17 @@ class Workspace:
         profiles: Iterable[config.Profile],
         *,
         destroy: bool = False,
+        adopt: bool = False,
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
-        """What would change. Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at."""
+        """What would change. With `adopt`, slices that no state remembers are taken over.
+
+        Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at.
+        """
         from tpudeploy.engine.plan import plan
 
         deployments = [self.deployment(p) for p in profiles]
-        return plan(self._world(on_event), deployments, destroy=destroy)
+        return plan(self._world(on_event), deployments, destroy=destroy, adopt=adopt)
 
     def apply(
         self,
@@ -139,6 +144,30 @@ class Workspace:
     ) -> Report:
         """Remove everything these profiles ever asked for, and look until it is gone."""
         return self.apply(self.plan(profiles, destroy=True), on_event=on_event)
+
+    def gc(
+        self,
+        profiles: Iterable[config.Profile] = (),
+        *,
+        foreign: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> Garbage:
+        """What stands in the cloud under our mark and nothing needs; of these profiles, or of all. Changes nothing.
+
+        `foreign`: also what no state here speaks of. Raise `errors.Fault`, `errors.Denied` or `errors.StateError`
+        where it cannot be known.
+        """
+        from tpudeploy.engine.gc import survey
+
+        deployments = [self.deployment(p, script=False) for p in profiles]
+        asked = {d.project for d in deployments} or {self._known_project() or self.connection.project()}
+        return survey(self._world(on_event), deployments, [p for p in asked if p], foreign=foreign)
+
+    def collect(self, garbage: Garbage, *, on_event: Callable[[events.Event], None] | None = None) -> Report:
+        """Remove what `garbage` says goes, and look until it is gone. What has come to be needed meanwhile stays."""
+        from tpudeploy.engine.gc import collect
+
+        return collect(self._world(on_event), garbage)
 
     def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
         """How the deployments of these profiles stand, endpoints probed."""
@@ -229,6 +258,9 @@ class Workspace:
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{published['url']} did not answer: {cause}.", hint=hint) from cause
+
+    def _known_project(self) -> str | None:
+        return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
 
     @property
     def is_emulated(self) -> bool:

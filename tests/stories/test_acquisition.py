@@ -153,7 +153,7 @@ def test_a_slice_that_loops_in_provisioning_is_abandoned_for_the_next_zone(desk:
 def test_what_only_a_person_can_mend_stops_at_once_with_the_command_to_run(
     desk: Open, fault: str, command: str
 ) -> None:
-    at = desk(trouble=[{"fault": fault, "times": 1}])
+    at = desk(trouble=[{"fault": fault, "times": 1, "method": "queuedResources.create"}])
     profile = at.write()
     stopped = at.run("apply", "-auto-approve", profile)
     assert stopped.code == 1

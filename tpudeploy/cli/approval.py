@@ -37,20 +37,21 @@ def carry_out(
     if errors_in(plan.diagnostics):
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and not given.auto_approve:
-        _approve(context, question)
+        approve(context, question)
     emit = teller(terminal, as_json=given.json)
     report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
     if report.error is not None:
         terminal.talk("")
-        for error in _distinct(report):
+        for error in distinct(report):
             tell_error(terminal, error)
         return report.error.exit_code
     return exits.SUCCESS if given.json else _sum_up(context, plan, report)
 
 
-def _approve(context: Context, question: str) -> None:
+def approve(context: Context, question: str) -> None:
+    """Raise `errors.NotApproved` for anything but a yes."""
     terminal = context.terminal
     if not terminal.is_interactive:
         raise NotApproved(
@@ -82,5 +83,6 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
     return exits.SUCCESS
 
 
-def _distinct(report: Report) -> Iterable[TpudeployError]:
+def distinct(report: Report) -> Iterable[TpudeployError]:
+    """Each of its errors once."""
     return dict.fromkeys(o.error for o in report.outcomes if o.error is not None)

@@ -87,6 +87,14 @@ class Gone(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted(_Event):
+    """A slice that no state remembered is remembered from here on."""
+
+    name: str
+    zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Updated(_Event):
     name: str
     what: str
@@ -133,6 +141,7 @@ Event: TypeAlias = (
     | Retrying
     | Released
     | Gone
+    | Adopted
     | Updated
     | Serving
     | Warned

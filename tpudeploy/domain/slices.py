@@ -32,6 +32,8 @@ class Phase(StrEnum):
 class SliceRef:
     """Enough to find a slice, and to read a refusal of it. `operation` is the create operation, where its name is
     still known, `deletion` the last delete operation; `provisioning` the model that it was asked for under.
+
+    `is_bare`: a node alone is meant, whose queued resource is gone.
     """
 
     name: str
@@ -40,6 +42,7 @@ class SliceRef:
     operation: str | None = None
     provisioning: Provisioning | None = None
     deletion: str | None = None
+    is_bare: bool = False
 
 
 class Remedy(StrEnum):

@@ -114,18 +114,23 @@ def suspend(
     def end(_now: float) -> None:
         drop_nodes(cloud, slice_)
         slice_.enter(then, initiator=initiator)
+        cloud.orphaned.pop(slice_.name, None)
 
     cloud.later(slice_, at + slice_.timings.suspending, end)
 
 
 def delete(cloud: Cloud, slice_: QueuedResource, operation: Operation, at: float) -> None:
     slice_.enter("DELETING", initiator="USER")
-    for node in cloud.nodes_of(slice_):
+    nodes = () if "orphan" in slice_.troubles else tuple(cloud.nodes_of(slice_))
+    for node in nodes:
         node.state = "DELETING"
         take_down(node)
 
     def end(now: float) -> None:
-        forget(cloud, slice_)
+        if "orphan" in slice_.troubles and any(True for _ in cloud.nodes_of(slice_)):
+            cloud.orphaned[slice_.name] = cloud.slices.pop(slice_.name)
+        else:
+            forget(cloud, slice_)
         operation.succeed(now, "Empty", {})
 
     cloud.later(slice_, at + slice_.timings.deleting, end)

@@ -15,6 +15,7 @@ from tpudeploy.emulator.machine.facts import Behaviour
 
 CREATE = "queuedResources.create"
 DELETE = "queuedResources.delete"
+LISTS = "*.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,7 @@ FAULTS: Mapping[str, Fault] = {
     "vanish": Fault(
         what="the node is gone `after` ACTIVE, the queued resource says nothing", kind=_LIFE, options={"after": 600.0}
     ),
+    "orphan": Fault(what="deleted, its node stays: billed, and no queued resource names it any more", kind=_LIFE),
     "never-healthy": Fault(what="the node's health stays TIMEOUT", kind=_LIFE),
     "hidden": Fault(what="taken, but every look says 404 for `seconds`", kind=_LIFE, options={"seconds": 70.0}),
     "slow-operation": Fault(what="the create operation ends `seconds` late", kind=_LIFE, options={"seconds": 300.0}),
@@ -110,4 +112,10 @@ FAULTS: Mapping[str, Fault] = {
     "already-exists": Fault(what="carried out, the reply is 409", kind=_CALL),
     "slow": Fault(what="the reply takes `seconds`", kind=_CALL, method="*", options={"seconds": 30.0}),
     "delete-refused": Fault(what="accepted, the delete operation fails a little later", kind=_CALL, method=DELETE),
+    "unreachable": Fault(
+        what="a list of queued resources or nodes leaves out the zones that fit `zones`, and says so",
+        kind=_CALL,
+        method=LISTS,
+        options={"zones": "*"},
+    ),
 }

@@ -33,10 +33,8 @@ TroubledDeed = Callable[[Cloud, Call, Mapping[str, Trouble]], dict[str, Any]]
 # (HTTP method, collection, "one" resource or the "all" of it, verb) -> method name, deed.
 ROUTES: Mapping[Route, tuple[str, Deed]] = {
     ("GET", "queuedResources", "one", ""): ("queuedResources.get", queued_resources.get),
-    ("GET", "queuedResources", "all", ""): ("queuedResources.list", queued_resources.list_),
     ("POST", "queuedResources", "one", "reset"): ("queuedResources.reset", queued_resources.reset),
     ("GET", "nodes", "one", ""): ("nodes.get", nodes.get),
-    ("GET", "nodes", "all", ""): ("nodes.list", nodes.list_),
     ("DELETE", "nodes", "one", ""): ("nodes.delete", nodes.delete),
     ("PATCH", "nodes", "one", ""): ("nodes.patch", nodes.patch),
     ("POST", "nodes", "one", "start"): ("nodes.start", nodes.start),
@@ -54,6 +52,8 @@ ROUTES: Mapping[Route, tuple[str, Deed]] = {
     ("GET", "locations", "all", ""): ("locations.list", listings.list_locations),
 }
 TROUBLED: Mapping[Route, tuple[str, TroubledDeed]] = {
+    ("GET", "queuedResources", "all", ""): ("queuedResources.list", queued_resources.list_),
+    ("GET", "nodes", "all", ""): ("nodes.list", nodes.list_),
     ("POST", "queuedResources", "all", ""): ("queuedResources.create", queued_resources.create),
     ("DELETE", "queuedResources", "one", ""): ("queuedResources.delete", queued_resources.delete),
 }

@@ -65,6 +65,8 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
             return f"{event.name} {'is gone: nothing of it is left' if event.reason == 'gone' else event.reason}"
+        case events.Adopted():
+            return f"Adopted {event.name} in {event.zone}: remembered from here on"
         case events.Updated():
             return f"Restart asked for [{event.name}]" if event.what == "restart" else f"Node updated [{event.name}]"
         case events.Serving():

@@ -5,11 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
-from tpudeploy.adapters.google import nodes
-from tpudeploy.adapters.google.body import parent, queued_resource
+from tpudeploy.adapters.google import listing, nodes
+from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
@@ -17,6 +16,8 @@ from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, lo
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.found import Listing
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import (
     BootReport,
     NodeUpdate,
@@ -41,8 +42,11 @@ class CloudTpu:
         self._connection = connection
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
-        found = (self._slice(ref) for ref in refs)
+        found = (nodes.bare(self._connection, ref) if ref.is_bare else self._slice(ref) for ref in refs)
         return tuple(s for s in found if s is not None)
+
+    def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
+        return listing.marked(self._connection, project, zones, machines=machines)
 
     def request(self, request: SliceRequest) -> str | None:
         call = self._resources().create(
@@ -67,6 +71,9 @@ class CloudTpu:
         return operation.get("name")
 
     def release(self, ref: SliceRef) -> str | None:
+        if ref.is_bare:
+            nodes.remove(self._connection, ref)
+            return None
         call = self._resources().delete(name=_path(ref), force=True)
         try:
             with looking(f"delete {ref.name}"):
@@ -105,7 +112,7 @@ class CloudTpu:
             raw_state=raw,
             refusal=_refusal(state, ref.provisioning),
             undeleted=None if raw == "DELETING" else self._undeleted(ref),
-            ends_at=_moment(resource.get("runDuration", {}).get("terminationTime")),
+            ends_at=moment(resource.get("runDuration", {}).get("terminationTime")),
             provisioning=_MODELS.get(str(resource.get("provisioningModel"))),
         )
         if base.phase is not Phase.UP:
@@ -163,7 +170,3 @@ def _read(error: dict[str, Any], asked: Provisioning | None) -> Refusal:
 def _late(refusal: Refusal) -> Refusal:
     """What passes by itself is waited out where the call can be made again; here it was, and nothing came of it."""
     return replace(refusal, scope=Scope.PAIR) if refusal.remedy is Remedy.LOOK_AGAIN else refusal
-
-
-def _moment(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text).timestamp()

@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "show what would change, why, from which line",
     "apply": "make it so; resumes what an earlier run began",
     "destroy": "remove it, and look until it is gone",
+    "gc": "find and remove requests of ours that nothing needs",
     "status": "what is there, how far it has come, endpoint, health",
     "output": "the endpoint and other outputs",
     "query": "ask the endpoint a question",
