@@ -13,6 +13,7 @@ from typing import Any
 from tpudeploy.emulator import wire
 
 VERSIONS = ("v2", "v2alpha1")
+_DOCUMENTS: Mapping[str, str] = {**{v: f"tpu.{v}.json" for v in VERSIONS}, "storage": "storage.v1.json"}
 
 # Enums travel as numbers from the typed client. Discovery lists names without numbers; where the numbers are not
 # simply 0, 1, 2 … they stand here (google-cloud-tpu 1.28).
@@ -28,15 +29,26 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 }
 
 
-@cache
 def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
+    found: Mapping[str, Mapping[str, Any]] = _document(version)["schemas"]
+    return found
+
+
+def parameters(version: str, collection: str, method: str) -> frozenset[str]:
+    """Every query parameter of a method."""
+    document = _document(version)
+    said = document["resources"][collection]["methods"][method]
+    return frozenset((*document["parameters"], *said.get("parameters", {})))
+
+
+@cache
+def _document(version: str) -> Mapping[str, Any]:
     spec = find_spec("googleapiclient")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("google-api-python-client is not installed: its discovery documents are needed")
     documents = Path(spec.submodule_search_locations[0]) / "discovery_cache" / "documents"
-    parsed = json.loads((documents / f"tpu.{version}.json").read_text("utf-8"))
-    found: Mapping[str, Mapping[str, Any]] = parsed["schemas"]
-    return found
+    parsed: Mapping[str, Any] = json.loads((documents / _DOCUMENTS[version]).read_text("utf-8"))
+    return parsed
 
 
 def accept(body: Any, schema: str, version: str, *, at: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@
     offers: {us-west4-a: [v5litepod-4]}     # what a zone has, instead of the catalogue's word
     secrets: {hf-token: made-up}    # only these exist; without the key any secret does
     denied_secrets: [other]
+    buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
     trouble:
       - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
       - {fault: stockout, zone: us-east5-a, attempt: 2-, layer: L3}
@@ -65,6 +66,7 @@ class Scenario:
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secrets: Mapping[str, str] | None = None
     denied_secrets: tuple[str, ...] = ()
+    buckets: tuple[str, ...] | None = None
     trouble: tuple[Trouble, ...] = ()
 
     def draw(self, *what: object) -> float:
@@ -149,5 +151,6 @@ _READERS: Mapping[str, Any] = {
     "offers": lambda zones: {zone: tuple(types) for zone, types in zones.items()},
     "secrets": dict,
     "denied_secrets": tuple,
+    "buckets": tuple,
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -23,6 +23,7 @@ from tpudeploy.emulator import (
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.server import Reply
+from tpudeploy.emulator.storage import api as storage
 from tpudeploy.emulator.trouble import Trouble
 
 Route = tuple[str, str, str, str]
@@ -82,12 +83,14 @@ class Service:
             reply = _error(refusal.status)
         except OSError as cause:  # ours, not the client's socket: it must be seen
             raise RuntimeError(f"the emulator failed at {method} {target}") from cause
-        name = reply.body["error"]["status"] if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
+        name = _named(reply.body) if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
         verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
         self.requests.append(Request(method, target, verdict))
         return reply
 
     def _reply(self, method: str, target: str, body: bytes) -> Reply:
+        if (ask := storage.asked(method, target, body)) is not None:
+            return self._storage(ask)
         path, query = urlsplit(target).path, dict(parse_qsl(urlsplit(target).query))
         version, _, rest = unquote(path).lstrip("/").partition("/")
         if not rest:
@@ -97,21 +100,43 @@ class Service:
         if version not in discovery.VERSIONS:
             raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
         parsed = _parsed(body)
-        return self._carry_out(_route(method, rest), version, rest.partition(":")[0], query, parsed)
+        return self._tpu(_route(method, rest), version, rest.partition(":")[0], query, parsed)
 
-    def _carry_out(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
+    def _storage(self, ask: storage.Asked) -> Reply:
+        name = ask.name or ask.bucket
+        call = Call(version="storage", method=ask.method, name=name, project="", zone="-", query=ask.query, body=None)
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            no = storage.scripted(ask, troubles)
+            return no if no is not None else storage.answer(self._cloud.objects, ask)
+
+        return self._play(call, carry_out)
+
+    def _tpu(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
         known = ROUTES.get(route) or TROUBLED.get(route)
         if known is None:
             raise wire.refuse(12, f"The emulator does not serve {route[0]} {name}:{route[3]}".rstrip(":"))
         words = name.split("/")
         zone = words[3] if len(words) > 3 else "-"  # noqa: PLR2004  projects/P/locations/Z
         call = Call(version=version, method=known[0], name=name, project=words[1], zone=zone, query=query, body=body)
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            status = refusals.at_once(call, troubles)
+            reply = self._done(route, call, troubles) if status is None else _error(status)
+            if "already-exists" in troubles and reply.http < _ERRORS:
+                named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
+                return _error(texts.status("already-exists", {"name": named}))
+            return reply
+
+        return self._play(call, carry_out)
+
+    def _play(self, call: Call, carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
         with self._cloud.lock:
             self._cloud.age()
             troubles = self._troubles(call)
-            reply = self._troubled(route, call, troubles)
+            reply = _troubled(troubles, carry_out)
         seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
-        return Reply(http=reply.http, body=reply.body, cut=reply.cut, seconds=seconds)
+        return replace(reply, seconds=seconds)
 
     def _troubles(self, call: Call) -> Mapping[str, Trouble]:
         """Counts the call, then asks the scenario."""
@@ -123,18 +148,6 @@ class Service:
         facts = {"method": call.method, "zone": call.zone, "name": named}
         return self._cloud.striking(facts | asked.pattern(call.body), counts)
 
-    def _troubled(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
-        if (row := troubles.get("connection-refused")) is not None:
-            return Reply(http=0, body="", cut=_cut(row))
-        status = refusals.at_once(call, troubles)
-        reply = self._done(route, call, troubles) if status is None else _error(status)
-        if (row := troubles.get("lost-reply")) is not None:
-            return Reply(http=reply.http, body=reply.body, cut=_cut(row))
-        if "already-exists" in troubles and reply.http < _ERRORS:
-            named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
-            return _error(texts.status("already-exists", {"name": named}))
-        return reply
-
     def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
         try:
             if route in TROUBLED:
@@ -142,6 +155,24 @@ class Service:
             return Reply(http=200, body=ROUTES[route][1](self._cloud, call))
         except wire.Refusal as refusal:
             return _error(refusal.status)
+
+
+def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
+    """What the connection makes of it."""
+    if (row := troubles.get("connection-refused")) is not None:
+        return Reply(http=0, body="", cut=_cut(row))
+    reply = carry_out(troubles)
+    if (row := troubles.get("lost-reply")) is not None:
+        return replace(reply, cut=_cut(row))
+    if "failed-reply" in troubles and reply.http < _ERRORS:
+        return _error(texts.status("unavailable", {}))
+    return reply
+
+
+def _named(body: Mapping[str, Any]) -> str:
+    """Google's name for an error: a status, or Cloud Storage's older reason."""
+    error = body["error"]
+    return str(error.get("status") or error["errors"][0]["reason"])
 
 
 def _route(method: str, rest: str) -> Route:
