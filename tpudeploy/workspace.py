@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
+from tpudeploy.adapters.state import address
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain.errors import ConfigError, QueryFailed
+from tpudeploy.domain.errors import QueryFailed
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.wait import Wait
 
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
-    from tpudeploy.ports import Clock, World
+    from tpudeploy.ports import Clock, StateBackend, World
 
 
 class Workspace:
     """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
 
-    `backend` is another folder for the states; `project` stands in where a profile names none. `clock` and
-    `patience` are for pipelines with their own sense of time, and for tests.
+    `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` stands in where a profile
+    names none. `clock` and `patience` are for pipelines with their own sense of time, and for tests.
     """
 
     def __init__(
@@ -45,12 +46,11 @@ class Workspace:
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> None:
-        if backend is not None and "://" in backend:
-            raise ConfigError(f"The backend `{backend}` is not supported yet.", hint="Name a folder, or leave it out.")
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
-        self._states = folder / (backend or STATES)
+        self._backend = backend or STATES
+        self._bucket = address.parse(self._backend)
         self._project = project
 
     @classmethod
@@ -73,7 +73,9 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """End the connections to Google, if any were made."""
+        """Free what an interrupted run left locked, and end the connections to Google, if any were made."""
+        if "states" in self.__dict__:
+            self.states.close()
         if "connection" in self.__dict__:
             self.connection.close()
 
@@ -141,19 +143,8 @@ class Workspace:
         return tuple(status(world, name, None) for name in world.state.names())
 
     def endpoint(self, name: str) -> Mapping[str, object] | None:
-        """`endpoints/NAME.json`, as the last apply published it, or None."""
-        import json
-
-        path = self._states.parent / "endpoints" / f"{name}.json"
-        try:
-            published: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as cause:
-            raise QueryFailed(f"{path} cannot be read: {cause}.", hint="`tpudeploy apply` writes it anew.") from cause
-        if not isinstance(published, dict) or not isinstance(published.get("url"), str):
-            raise QueryFailed(f"{path} names no endpoint.", hint="`tpudeploy apply` writes it anew.")
-        return published
+        """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
+        return self.states.published(name)
 
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
@@ -191,16 +182,32 @@ class Workspace:
 
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
+    @cached_property
+    def states(self) -> StateBackend:
+        from tpudeploy.adapters.state.holder import who
+
+        if self._bucket is None:
+            from tpudeploy.adapters.state.local import LocalState
+
+            return LocalState(self.folder / self._backend, self.clock, who=who())
+        from tpudeploy.adapters.google.objects import Objects
+        from tpudeploy.adapters.state.aside import Aside
+        from tpudeploy.adapters.state.bucket import BucketState
+
+        objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
+        aside = Aside(self.folder / STATES / "errored")
+        return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
+
     def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
         import uuid
 
         from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-        from tpudeploy.adapters.state.local import LocalState, who
+        from tpudeploy.adapters.state.holder import who
         from tpudeploy.ports import World
 
         return World(
             cloud=CloudTpu(self.connection),
-            state=LocalState(self._states, self.clock, who=who()),
+            state=self.states,
             probe=self.probe,
             clock=self.clock,
             emit=_guarded(on_event) if on_event is not None else _silent,

@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_command_file_is_in_the_table_and_the_other_way_round() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "commands").glob("*.py")} - {"__init__"}
-    assert files == set(COMMANDS)
+    assert {file.replace("_", "-") for file in files} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = import_module(f"tpudeploy.cli.commands.{name}")
+    command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
     assert command.__doc__
     assert main([name, "--help"]) == 0
     assert command.__doc__.split(".")[0].split()[0] in capsys.readouterr().out

@@ -18,6 +18,8 @@ from tpudeploy.domain.slices import Remedy
 
 # "METHOD URL: " that the REST transport of the typed client puts before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
+# What Cloud Storage's client puts behind it.
+_SUFFIX = re.compile(r": \('Request failed with status code', .*\)$", re.DOTALL)
 _LOGIN = "Run: gcloud auth application-default login"
 
 
@@ -69,7 +71,7 @@ def _ours(doing: str, cause: Exception) -> Exception | None:
         case api.GoogleAPICallError():
             status = int(cause.code) if cause.code is not None else 500
             content = getattr(cause.response, "content", b"")
-            return _from_body(doing, status, _PREFIX.sub("", cause.message), content)
+            return _from_body(doing, status, _SUFFIX.sub("", _PREFIX.sub("", cause.message)), content)
         case auth.GoogleAuthError() if not isinstance(cause, auth.TransportError):
             return errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=_LOGIN)
         case auth.TransportError() | googleapiclient.errors.Error() | api.GoogleAPIError():

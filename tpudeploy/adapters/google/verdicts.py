@@ -68,6 +68,16 @@ VERDICTS: tuple[Verdict, ...] = (
         example="Quota exceeded for quota metric 'Create' and limit 'Maximum number of CreateNode requests per minute'",
     ),
     Verdict(
+        kind="object-rate",
+        pattern=r"rate limit for object mutation",
+        remedy=Remedy.LOOK_AGAIN,
+        scope=Scope.PROJECT,
+        holds=1.0,
+        hint="One object takes about one write a second; we wait.",
+        example="The object b/o exceeded the rate limit for object mutation operations (create, update, and delete). "
+        "Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429.",
+    ),
+    Verdict(
         kind="address-quota",
         pattern=r"IN_USE_ADDRESSES",
         remedy=Remedy.DROP_ZONE,
@@ -209,6 +219,17 @@ VERDICTS: tuple[Verdict, ...] = (
         hint="Run: gcloud services enable tpu.googleapis.com",
         example="Cloud TPU API has not been used in project 1 before or it is disabled. Enable it by visiting "
         "https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project=1 then retry.",
+    ),
+    Verdict(
+        kind="bucket-permission",
+        pattern=r"permission 'storage\.[^']*' denied on resource",
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * _MINUTES,
+        hint="Run: gcloud storage buckets add-iam-policy-binding gs://BUCKET --member=user:YOU "
+        "--role=roles/storage.objectUser",
+        example="you@example.com does not have storage.objects.list access to the Google Cloud Storage bucket. "
+        "Permission 'storage.objects.list' denied on resource (or it may not exist).",
     ),
     Verdict(
         kind="permission",

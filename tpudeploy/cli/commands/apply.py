@@ -21,6 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="serving",
     )
     options.option(parser, "timeout", "give up waiting after this long, e.g. 2h (exit 12)", type=options.duration)
+    options.backend(parser)
     options.json(parser)
 
 

@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
     options.flag(parser, "destroy", "plan the removal")
+    options.backend(parser)
     options.json(parser)
 
 
