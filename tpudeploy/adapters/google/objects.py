@@ -84,6 +84,7 @@ class Objects:
         def send() -> int:
             blob = self._blob(key)
             blob.metadata = {**(metadata or {}), **mark}
+            blob.cache_control = "no-store"  # else the service may show what is public an hour late
             blob.upload_from_string(content, content_type=_JSON, if_generation_match=over, **self._once)
             return int(blob.generation)
 
