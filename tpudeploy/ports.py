@@ -8,11 +8,13 @@ from typing import Protocol
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
+from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.history import Tried
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
+from tpudeploy.domain.surroundings import Surroundings
 
 
 class TpuCloud(Protocol):
@@ -122,6 +124,22 @@ class Probe(Protocol):
     """Is vLLM answering? Never raises: what failed is in the answer."""
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
+
+
+class Survey(Protocol):
+    """What can be told before anything is asked for. Creates nothing and never raises: what failed is in the answer."""
+
+    def lacking(self, project: str | None) -> Unknown | None:
+        """Why nothing of a project can be read at all: no credentials, no project. None where it may be tried."""
+        ...
+
+    def facts(self, project: str | None, *, refresh: bool = False) -> Facts:
+        """What the gates are judged by. `refresh`: what is kept for a while is read anew."""
+        ...
+
+    def surroundings(self, deployment: Deployment) -> Surroundings:
+        """What a deployment needs around it in its project."""
+        ...
 
 
 class Clock(Protocol):

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
@@ -24,10 +24,15 @@ if TYPE_CHECKING:
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.diagnosis import Diagnosis
+    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
-    from tpudeploy.ports import Clock, StateBackend, World
+    from tpudeploy.ports import Clock, StateBackend, Survey, World
+
+T = TypeVar("T")
 
 
 class Workspace:
@@ -49,8 +54,9 @@ class Workspace:
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
-        self._backend = backend or STATES
-        self._bucket = address.parse(self._backend)
+        self._bucket = None if backend is None else address.parse(backend)
+        # What lies on this machine: the states, or with them in a bucket what is kept beside.
+        self._kept = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
 
     @classmethod
@@ -142,6 +148,51 @@ class Workspace:
         world = self._world(None)
         return tuple(status(world, name, None) for name in world.state.names())
 
+    def zones(
+        self,
+        profiles: Iterable[config.Profile] = (),
+        *,
+        type: str | None = None,  # noqa: A002 - the command line's word
+        refresh: bool = False,
+    ) -> tuple[Zones, ...]:
+        """Where each profile's slice can be had, or one of `type`. What Google does not tell is in the answer.
+
+        Raise `errors.UsageError` for a type that there is not.
+        """
+        from tpudeploy.core.gates import Wanted, zones
+
+        kind = None if type is None else loading.accelerator_type(type)
+        known = [self._deployment(p) for p in profiles]
+        wanted = [(d.project, Wanted.of(d, kind)) for d in known]
+        if not known:
+            wanted = [(self._any_project(), Wanted(type=kind or loading.smallest_type()))]
+        history = self._told(self.states.history)
+        facts = {
+            project: self.survey.facts(project, refresh=refresh) for project in dict.fromkeys(p for p, _ in wanted)
+        }
+        now = self.clock.now()
+        return tuple(zones(w, facts[p], history, project=p, now=now) for p, w in wanted)
+
+    def doctor(self, profile: config.Profile, *, refresh: bool = False) -> Diagnosis:
+        """Every precondition of a profile, checked. Creates nothing; what Google does not tell is in the answer."""
+        from tpudeploy.core.checks import check
+        from tpudeploy.core.doctor import diagnose
+        from tpudeploy.core.doctor.case import Case
+
+        of = self._deployment(profile)
+        (places,) = self.zones([profile], refresh=refresh)
+        return diagnose(
+            Case(
+                deployment=of,
+                diagnostics=(*profile.warnings, *check([of])),
+                lacking=self.survey.lacking(of.project),
+                around=self.survey.surroundings(of),
+                zones=places,
+                state=self._told(lambda: self.states.read(of.name).state),
+                holder=self._told(lambda: self.states.holder(of.name)),
+            )
+        )
+
     def endpoint(self, name: str) -> Mapping[str, object] | None:
         """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
         return self.states.published(name)
@@ -189,14 +240,47 @@ class Workspace:
         if self._bucket is None:
             from tpudeploy.adapters.state.local import LocalState
 
-            return LocalState(self.folder / self._backend, self.clock, who=who())
+            return LocalState(self._kept, self.clock, who=who())
         from tpudeploy.adapters.google.objects import Objects
         from tpudeploy.adapters.state.aside import Aside
         from tpudeploy.adapters.state.bucket import BucketState
 
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        aside = Aside(self.folder / STATES / "errored")
+        aside = Aside(self._kept / "errored")
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
+
+    @cached_property
+    def survey(self) -> Survey:
+        from tpudeploy.adapters.google.survey import GoogleSurvey
+
+        return GoogleSurvey(self.connection, self.clock, self._kept / "facts")
+
+    def _told(self, remembered: Callable[[], T]) -> T | Unknown:
+        """What the states tell, or why they do not."""
+        from tpudeploy.domain.errors import CloudError, StateError
+        from tpudeploy.domain.facts import Unknown
+
+        try:
+            return remembered()
+        except (StateError, CloudError) as cause:
+            return Unknown(because=cause.message, hint=cause.hint)
+
+    def _deployment(self, profile: config.Profile) -> Deployment:
+        """As `deployment`, for who goes on without a project."""
+        from dataclasses import replace
+
+        known = self.deployment(profile, offline=True, script=False)
+        return known if known.project else replace(known, project=self._any_project())
+
+    def _any_project(self) -> str | None:
+        """The project of whoever names none, or None: that the credentials are missing is told with what they read."""
+        from tpudeploy.domain.errors import CloudError
+
+        named = self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+        try:
+            return named or self.connection.project()
+        except CloudError:
+            return None
 
     def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
         import uuid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,11 @@ class Terminal:
     @property
     def paint(self) -> Paint:
         return Paint(self.colour)
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal that shows the data; None where there is none, and nothing has to fit."""
+        return shutil.get_terminal_size().columns if self.stdout.isatty() else None
 
     @property
     def is_interactive(self) -> bool:

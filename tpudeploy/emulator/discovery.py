@@ -13,7 +13,6 @@ from typing import Any
 from tpudeploy.emulator import wire
 
 VERSIONS = ("v2", "v2alpha1")
-_DOCUMENTS: Mapping[str, str] = {**{v: f"tpu.{v}.json" for v in VERSIONS}, "storage": "storage.v1.json"}
 
 # Enums travel as numbers from the typed client. Discovery lists names without numbers; where the numbers are not
 # simply 0, 1, 2 … they stand here (google-cloud-tpu 1.28).
@@ -30,6 +29,7 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 
 
 def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
+    """Of Cloud TPU's `version`, or of another service's, e.g. `iam.v1`."""
     found: Mapping[str, Mapping[str, Any]] = _document(version)["schemas"]
     return found
 
@@ -47,7 +47,8 @@ def _document(version: str) -> Mapping[str, Any]:
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("google-api-python-client is not installed: its discovery documents are needed")
     documents = Path(spec.submodule_search_locations[0]) / "discovery_cache" / "documents"
-    parsed: Mapping[str, Any] = json.loads((documents / _DOCUMENTS[version]).read_text("utf-8"))
+    name = version if "." in version else f"tpu.{version}"
+    parsed: Mapping[str, Any] = json.loads((documents / f"{name}.json").read_text("utf-8"))
     return parsed
 
 

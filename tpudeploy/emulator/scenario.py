@@ -11,6 +11,7 @@
     secrets: {hf-token: made-up}    # only these exist; without the key any secret does
     denied_secrets: [other]
     buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
+    project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: surroundings.py
     trouble:
       - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
       - {fault: stockout, zone: us-east5-a, attempt: 2-, layer: L3}
@@ -35,6 +36,7 @@ from typing import Any, Self
 
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.emulator.machine.facts import Behaviour
+from tpudeploy.emulator.surroundings import Surroundings
 from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble
 
@@ -67,6 +69,7 @@ class Scenario:
     secrets: Mapping[str, str] | None = None
     denied_secrets: tuple[str, ...] = ()
     buckets: tuple[str, ...] | None = None
+    project: Surroundings = field(default_factory=Surroundings)
     trouble: tuple[Trouble, ...] = ()
 
     def draw(self, *what: object) -> float:
@@ -152,5 +155,6 @@ _READERS: Mapping[str, Any] = {
     "secrets": dict,
     "denied_secrets": tuple,
     "buckets": tuple,
+    "project": Surroundings.parse,
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

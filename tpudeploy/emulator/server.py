@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(reply)
 
-    do_POST = do_DELETE = do_PATCH = do_GET  # noqa: N815  names are http.server's
+    do_HEAD = do_POST = do_DELETE = do_PATCH = do_GET  # noqa: N815  names are http.server's
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
         """The service keeps the log."""
@@ -125,7 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in reply.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(payload)
+        if self.command != "HEAD":
+            self.wfile.write(payload)
         self.wfile.flush()
 
     def _cut(self, how: str) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from tpudeploy.emulator import (
     asked,
@@ -17,6 +17,7 @@ from tpudeploy.emulator import (
     queued_resources,
     refusals,
     secrets,
+    services,
     texts,
     wire,
 )
@@ -60,6 +61,7 @@ TROUBLED: Mapping[Route, tuple[str, TroubledDeed]] = {
 BANNER = "tpudeploy emulator of the Cloud TPU API: nothing here is real, nothing is billed.\n"
 _SECRETS = "v1"
 _ERRORS = 400
+_REASONS = {400: "invalid", 403: "forbidden", 404: "notFound", 429: "rateLimitExceeded"}  # Compute Engine's
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,9 @@ class Service:
             return Reply(http=200, body=BANNER)
         if version == _SECRETS and method == "GET" and rest.endswith(":access"):
             return Reply(http=200, body=secrets.answer(self._cloud.scenario, rest.removesuffix(":access")))
+        other = services.find(method, unquote(path).lstrip("/"))
+        if other is not None:
+            return self._neighbour(*other, unquote(path), target, _parsed(body))
         if version not in discovery.VERSIONS:
             raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
         parsed = _parsed(body)
@@ -104,13 +109,43 @@ class Service:
 
     def _storage(self, ask: storage.Asked) -> Reply:
         name = ask.name or ask.bucket
-        call = Call(version="storage", method=ask.method, name=name, project="", zone="-", query=ask.query, body=None)
+        call = Call(
+            version="",
+            method=ask.method,
+            name=name,
+            project="",
+            zone="-",
+            query=ask.query,
+            body=None,
+            service="storage",
+        )
 
         def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
             no = storage.scripted(ask, troubles)
             return no if no is not None else storage.answer(self._cloud.objects, ask)
 
         return self._play(call, carry_out)
+
+    def _neighbour(self, of: services.Method, named: Mapping[str, str], path: str, target: str, body: Any) -> Reply:
+        """A call of another service than Cloud TPU."""
+        many = parse_qs(urlsplit(target).query)
+        call = Call(
+            version="",
+            method=f"{of.service}.{of.name}",
+            name=path.lstrip("/").partition(":")[0],
+            project=named.get("project", ""),
+            zone="",
+            query={**{key: values[-1] for key, values in many.items()}, **named},
+            body=body,
+            service=of.service,
+            many=many,
+        )
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            return self._answered(call, troubles, lambda: of.deed(self._cloud, call))
+
+        reply = self._play(call, carry_out)
+        return reply if of.service != "compute" else _without_status(reply)
 
     def _tpu(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
         known = ROUTES.get(route) or TROUBLED.get(route)
@@ -121,12 +156,7 @@ class Service:
         call = Call(version=version, method=known[0], name=name, project=words[1], zone=zone, query=query, body=body)
 
         def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
-            status = refusals.at_once(call, troubles)
-            reply = self._done(route, call, troubles) if status is None else _error(status)
-            if "already-exists" in troubles and reply.http < _ERRORS:
-                named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
-                return _error(texts.status("already-exists", {"name": named}))
-            return reply
+            return self._answered(call, troubles, lambda: self._done(route, call, troubles))
 
         return self._play(call, carry_out)
 
@@ -148,13 +178,19 @@ class Service:
         facts = {"method": call.method, "zone": call.zone, "name": named}
         return self._cloud.striking(facts | asked.pattern(call.body), counts)
 
-    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
-        try:
-            if route in TROUBLED:
-                return Reply(http=200, body=TROUBLED[route][1](self._cloud, call, troubles))
-            return Reply(http=200, body=ROUTES[route][1](self._cloud, call))
-        except wire.Refusal as refusal:
-            return _error(refusal.status)
+    def _answered(self, call: Call, troubles: Mapping[str, Trouble], deed: Callable[[], dict[str, Any]]) -> Reply:
+        """What the scenario says instead, or what the deed does."""
+        status = refusals.at_once(call, troubles, self._cloud.scenario.project.apis_off)
+        reply = _done(deed) if status is None else _error(status)
+        if "already-exists" in troubles and reply.http < _ERRORS:
+            named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
+            return _error(texts.status("already-exists", {"name": named}))
+        return reply
+
+    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
+        if route in TROUBLED:
+            return TROUBLED[route][1](self._cloud, call, troubles)
+        return ROUTES[route][1](self._cloud, call)
 
 
 def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
@@ -172,7 +208,7 @@ def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str,
 def _named(body: Mapping[str, Any]) -> str:
     """Google's name for an error: a status, or Cloud Storage's older reason."""
     error = body["error"]
-    return str(error.get("status") or error["errors"][0]["reason"])
+    return str(error.get("status") or next((row["reason"] for row in error.get("errors", ())), ""))
 
 
 def _route(method: str, rest: str) -> Route:
@@ -189,6 +225,22 @@ def _parsed(body: bytes) -> Any:
         return json.loads(body) if body else None
     except ValueError as cause:
         raise wire.refuse(3, f"Invalid JSON payload received. {cause}") from cause
+
+
+def _done(deed: Callable[[], dict[str, Any]]) -> Reply:
+    try:
+        return Reply(http=200, body=deed())
+    except wire.Refusal as refusal:
+        return _error(refusal.status)
+
+
+def _without_status(reply: Reply) -> Reply:
+    """Compute Engine names no canonical status in its errors, but a reason."""
+    if reply.http < _ERRORS or not isinstance(reply.body, Mapping):
+        return reply
+    error = {k: v for k, v in reply.body["error"].items() if k in ("code", "message")}
+    reason = {"message": error["message"], "domain": "global", "reason": _REASONS.get(reply.http, "backendError")}
+    return replace(reply, body={"error": {**error, "errors": [reason]}})
 
 
 def _error(status: wire.Status) -> Reply:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 
 from tpudeploy.domain.deployment import Json
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
+_NARROWEST = 40
 # What a terminal obeys, what XML forbids, and what breaks a line unseen; tabs and line feeds stay.
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
@@ -28,6 +30,26 @@ def duration(seconds: float) -> str:
     if whole < _DAY:
         return f"{whole // _HOUR}h {whole % _HOUR // _MINUTE}m"
     return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
+
+
+def ago(seconds: float) -> str:
+    """`now`, `5m ago`, `3h ago`, `2d ago`: the largest unit is enough of an age."""
+    whole = round(seconds)
+    if whole < 1:
+        return "now"
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
+        if whole >= unit:
+            return f"{whole // unit}{name} ago"
+    return f"{whole}s ago"
+
+
+def wrapped(text: str, width: int | None, *, indent: str) -> list[str]:
+    """Lines of at most `width` columns, the later ones behind `indent`; as it is where nobody says how wide."""
+    if width is None:
+        return [text]
+    return textwrap.wrap(
+        text, max(width, _NARROWEST), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [""]
 
 
 def hourly(usd: float | None) -> str:

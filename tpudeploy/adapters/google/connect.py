@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import googleapiclient.discovery
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
 STORAGE_VARIABLE = "STORAGE_EMULATOR_HOST"  # Google's own; with the scheme, or as we take it too, without
+# An endpoint of our own stands for the whole base URL, of which the documents of these services have a path.
+_PATHS = {"compute": "/compute/v1/"}
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
@@ -54,6 +56,30 @@ class Connection:
         """The credentials' own project. Raise `errors.Denied` where there are no credentials."""
         return "emulated" if self.emulator_host else self._adc[1]
 
+    def identity(self) -> str:
+        """Whom Google takes us for. Raise `errors.Denied` where credentials are missing, or are good no longer."""
+        if self.emulator_host:
+            return "nobody (the emulator asks for no credentials)"
+        from google.auth.transport.requests import Request
+
+        credentials = self._adc[0]
+        with translated("use the Google credentials"):
+            credentials.refresh(partial(Request(), timeout=self.timeout))  # type: ignore[no-untyped-call]  # google-auth annotates no method
+        named = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
+        return str(named or "a person, by application-default credentials")
+
+    def token(self) -> str | None:
+        """An access token for a registry of Google's; None where there is nobody to be. Raise as `identity` does."""
+        if self.emulator_host:
+            return None
+        self.identity()
+        token: str | None = self._adc[0].token
+        return token
+
+    def registry(self, host: str) -> str:
+        """The URL of a container registry, which the emulator stands in for too."""
+        return f"{self._endpoint}/registry/{host}" if self._endpoint else f"https://{host}"
+
     def collection(self, name: str, version: str, *path: str) -> Any:
         """A collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`.
 
@@ -70,19 +96,20 @@ class Connection:
 
     def _service(self, name: str, version: str) -> Any:
         """A discovery client, from the document in the library: nothing is downloaded."""
-        services: dict[str, Any] = self._local.__dict__.setdefault("services", {})
-        if name not in services:
+        services: dict[tuple[str, str], Any] = self._local.__dict__.setdefault("services", {})
+        if (name, version) not in services:
+            endpoint = f"{self._endpoint}{_PATHS.get(name, '')}" if self._endpoint else None
             service = googleapiclient.discovery.build(
                 name,
                 version,
                 http=self._http(),
-                client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
+                client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
                 static_discovery=True,
                 cache_discovery=False,
             )
-            services[name] = service
+            services[name, version] = service
             self._opened.append(service.close)
-        return services[name]
+        return services[name, version]
 
     def nodes(self) -> tpu_v2.TpuClient:
         """The typed client, over REST. Its import costs more than all else together: only here, only when called."""
@@ -132,12 +159,22 @@ class Connection:
     def _credentials(self) -> Credentials:
         return AnonymousCredentials() if self.emulator_host else self._adc[0]  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
 
-    @cached_property
+    @property
     def _adc(self) -> tuple[Credentials, str | None]:
+        if isinstance(self._found, errors.CloudError):
+            raise self._found
+        return self._found
+
+    @cached_property
+    def _found(self) -> tuple[Credentials, str | None] | errors.CloudError:
+        """Looked for once, found or not: on some networks the search for Google's own machines takes its time."""
         import google.auth
 
-        with translated("find Google credentials"):
-            credentials, project = google.auth.default(scopes=_SCOPES)
+        try:
+            with translated("find Google credentials"):
+                credentials, project = google.auth.default(scopes=_SCOPES)
+        except errors.CloudError as missing:
+            return missing
         return credentials, project
 
     def _http(self) -> Any:

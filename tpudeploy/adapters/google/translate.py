@@ -105,7 +105,7 @@ def _refused(doing: str, text: str, code: Code) -> Exception:
     if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
         return Precondition(text)
     if refusal.remedy is Remedy.STOP:
-        hint = hint_for(refusal.kind)
+        hint = hint_for(refusal.kind, refusal.message)
         return errors.Denied(f"Could not {doing}: {refusal.message}", hint=hint, refusal=refusal)
     return errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal)
 

@@ -15,6 +15,7 @@ from tpudeploy.domain.slices import Refusal, Remedy, Scope
 
 _MINUTES = 60.0
 _HOURS = 3600.0
+_API = re.compile(r"apis/api/([a-z.-]+)/overview")
 _EID = re.compile(r"\s*\[EID: 0x[0-9a-f]+\]", re.IGNORECASE)
 
 
@@ -290,8 +291,17 @@ def verdict(text: str, code: int) -> Refusal:
     return Refusal(kind=row.kind, message=message, remedy=row.remedy, scope=scope, holds_seconds=row.holds)
 
 
-def hint_for(kind: str) -> str:
-    return next((v.hint for v in (*VERDICTS, *_BY_CODE.values()) if v.kind == kind), "")
+def hint_for(kind: str, message: str = "") -> str:
+    """What a person can do; where `message` names the API that is off, for that one."""
+    hint = next((v.hint for v in (*VERDICTS, *_BY_CODE.values()) if v.kind == kind), "")
+    named = api_named(message)
+    return hint.replace("tpu.googleapis.com", named) if named else hint
+
+
+def api_named(message: str) -> str:
+    """The API of which Google says that it is off, or "" ."""
+    named = _API.search(message)
+    return "" if named is None else named[1]
 
 
 def _named_scope(message: str) -> Scope:

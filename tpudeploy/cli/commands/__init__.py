@@ -10,6 +10,8 @@ COMMANDS: Mapping[str, str] = {
     "validate": "check everything that can be known offline",
     "size": "what fits, how many tokens, how long to compile, what else would do",
     "render": "show what would be sent and run",
+    "doctor": "every precondition, checked, with what to do",
+    "zones": "where a slice type can be had: hardware, models, quota, price, luck",
     "plan": "show what would change, why, from which line",
     "apply": "make it so; resumes what an earlier run began",
     "destroy": "remove it, and look until it is gone",

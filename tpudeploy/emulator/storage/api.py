@@ -102,7 +102,7 @@ def _done(objects: Objects, ask: Asked) -> Reply:
 
 def _check_query(ask: Asked, heeded: AbstractSet[str]) -> None:
     """A condition that nobody reads would be one that always holds: what is not served is refused."""
-    known = discovery.parameters("storage", *ask.method.split(".")[1:])
+    known = discovery.parameters("storage.v1", *ask.method.split(".")[1:])
     for key in ask.query:
         if key not in known:
             raise Refused(400, f"Unknown parameter `{key}`.")  # UNVERIFIED: the service may ignore it

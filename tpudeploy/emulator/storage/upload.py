@@ -65,7 +65,11 @@ def _parts(body: bytes) -> tuple[Mapping[str, Any], str, bytes]:
     try:
         first, second = parts
         resource = json.loads(_bytes(first))
-        return discovery.accept(resource, "Object", "storage", at="object"), second.get_content_type(), _bytes(second)
+        return (
+            discovery.accept(resource, "Object", "storage.v1", at="object"),
+            second.get_content_type(),
+            _bytes(second),
+        )
     except ValueError as cause:
         raise Refused(400, f"Multipart body is malformed: {cause}") from cause
     except wire.Refusal as refusal:
