@@ -11,7 +11,10 @@ import pytest
 from desk import PROFILE, Desk, Open
 
 from tpudeploy import Profile, Workspace
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.lock import Lease
+from tpudeploy.domain.names import Zone
 from tpudeploy.emulator.storage.objects import Conditions
 
 PLACE = "gs://states/team"
@@ -231,3 +234,42 @@ def test_a_state_that_cannot_be_read_is_left_as_it_is(desk: Open, content: bytes
     assert said.code == 1
     assert "gs://states/team/state/gemma.json" in said.words
     assert objects(at) == {"team/state/gemma.json": content}
+
+
+def test_the_zone_log_and_the_lock_are_read_from_the_bucket(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    at.write()
+    monkeypatch.setenv("USER", "ada")
+    workspace, lease = taken(at)
+    workspace.states.record(
+        Tried(
+            at=at.clock.now() - 60,
+            zone=Zone("us-east5-b"),
+            provisioning=Provisioning.SPOT,
+            type="v6e-1",
+            chips=1,
+            outcome=Ending.REFUSED,
+            waited=0.0,
+            kind="stockout",
+        )
+    )
+    zones = at.run("zones", "gemma.yaml", "--json", *BACKEND)
+    assert zones.code == 0, zones.all
+    assert '"stockout"' in zones.out
+    assert '"stockout"' not in at.run("zones", "gemma.yaml", "--json").out
+    assert "ada@" in at.run("doctor", "gemma.yaml", *BACKEND).words
+    workspace.states.unlock(lease)
+    assert "ada@" not in at.run("doctor", "gemma.yaml", *BACKEND).words
+    workspace.close()
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("command", ["zones", "doctor"])
+def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(desk: Open, name: str, command: str) -> None:
+    scenario, _ = BAD[name]
+    at = desk(**scenario)
+    at.write()
+    said = at.run(command, "gemma.yaml", *BACKEND)
+    assert said.code in {0, 13}, said.all
+    assert "gs://states" in said.words
+    assert "Traceback" not in said.all
