@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,14 +80,26 @@ class StateBackend(Protocol):
         ...
 
     def write(self, name: str, state: State, *, over: str) -> str:
-        """Write if the stored version is still `over`; the new version. Raise `errors.StateConflict`."""
+        """Write if the stored version is still `over`; the new version.
+
+        Raise `errors.StateConflict` where it is not, or where this run had the lock and it was taken away.
+        """
         ...
 
     def lock(self, name: str, operation: str) -> Lease:
         """Raise `errors.StateLocked`, which names the holder. `operation` says what for."""
         ...
 
-    def unlock(self, lease: Lease) -> None: ...
+    def unlock(self, lease: Lease) -> None:
+        """Gone already is success: somebody took it away by force, or an earlier call did it."""
+        ...
+
+    def force_unlock(self, lock_id: str) -> str:
+        """Take away the lock with this id, whoever holds it; the deployment's name.
+
+        Raise `errors.StateError` where there is none, or where its holder is known to live.
+        """
+        ...
 
     def holder(self, name: str) -> LockInfo | None:
         """Who holds the lock this very moment; None where nobody does. The lock is left as it is."""
@@ -97,12 +109,16 @@ class StateBackend(Protocol):
         """Deployments that have a state here."""
         ...
 
-    def publish(self, name: str, endpoint: dict[str, object] | None) -> None:
+    def publish(self, name: str, body: Mapping[str, object] | None) -> None:
         """Write `endpoints/NAME.json` atomically, or remove it."""
         ...
 
+    def published(self, name: str) -> Mapping[str, object] | None:
+        """What was last published. Raise `errors.StateUnreadable` for what names no `url`."""
+        ...
+
     def history(self) -> tuple[Tried, ...]:
-        """Every request whose end was recorded here, by whichever deployment, oldest first.
+        """Every request whose end was recorded here lately, by whichever deployment, oldest first: a thousand at least.
 
         Raise `errors.StateUnreadable` where the log cannot be read; a line that cannot be is left out.
         """
@@ -110,6 +126,10 @@ class StateBackend(Protocol):
 
     def record(self, tried: Tried) -> None:
         """Add one end to the history, whoever else adds at the same time. Raise `errors.StateError`."""
+        ...
+
+    def close(self) -> None:
+        """Free what an interrupted call may have left locked."""
         ...
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
+from tpudeploy.adapters.state import address
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain.errors import ConfigError, QueryFailed
+from tpudeploy.domain.errors import QueryFailed
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.wait import Wait
 
@@ -39,8 +40,8 @@ T = TypeVar("T")
 class Workspace:
     """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
 
-    `backend` is another folder for the states; `project` stands in where a profile names none. `clock` and
-    `patience` are for pipelines with their own sense of time, and for tests.
+    `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` stands in where a profile
+    names none. `clock` and `patience` are for pipelines with their own sense of time, and for tests.
     """
 
     def __init__(
@@ -52,12 +53,12 @@ class Workspace:
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> None:
-        if backend is not None and "://" in backend:
-            raise ConfigError(f"The backend `{backend}` is not supported yet.", hint="Name a folder, or leave it out.")
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
-        self._states = folder / (backend or STATES)
+        self._bucket = None if backend is None else address.parse(backend)
+        # What lies on this machine: the states, or with them in a bucket what is kept beside.
+        self._kept = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
 
     @classmethod
@@ -80,7 +81,9 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """End the connections to Google, if any were made."""
+        """Free what an interrupted run left locked, and end the connections to Google, if any were made."""
+        if "states" in self.__dict__:
+            self.states.close()
         if "connection" in self.__dict__:
             self.connection.close()
 
@@ -201,7 +204,7 @@ class Workspace:
         wanted = [(d.project, Wanted.of(d, kind)) for d in known]
         if not known:
             wanted = [(self._any_project(), Wanted(type=kind or loading.smallest_type()))]
-        history = self._told(self._backend.history)
+        history = self._told(self.states.history)
         facts = {
             project: self.survey.facts(project, refresh=refresh) for project in dict.fromkeys(p for p, _ in wanted)
         }
@@ -223,25 +226,14 @@ class Workspace:
                 lacking=self.survey.lacking(of.project),
                 around=self.survey.surroundings(of),
                 zones=places,
-                state=self._told(lambda: self._backend.read(of.name).state),
-                holder=self._told(lambda: self._backend.holder(of.name)),
+                state=self._told(lambda: self.states.read(of.name).state),
+                holder=self._told(lambda: self.states.holder(of.name)),
             )
         )
 
     def endpoint(self, name: str) -> Mapping[str, object] | None:
-        """`endpoints/NAME.json`, as the last apply published it, or None."""
-        import json
-
-        path = self._states.parent / "endpoints" / f"{name}.json"
-        try:
-            published: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as cause:
-            raise QueryFailed(f"{path} cannot be read: {cause}.", hint="`tpudeploy apply` writes it anew.") from cause
-        if not isinstance(published, dict) or not isinstance(published.get("url"), str):
-            raise QueryFailed(f"{path} names no endpoint.", hint="`tpudeploy apply` writes it anew.")
-        return published
+        """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
+        return self.states.published(name)
 
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
@@ -289,25 +281,36 @@ class Workspace:
         return CreateBudget(self.clock, every=self.patience.create_every)
 
     @cached_property
+    def states(self) -> StateBackend:
+        from tpudeploy.adapters.state.holder import who
+
+        if self._bucket is None:
+            from tpudeploy.adapters.state.local import LocalState
+
+            return LocalState(self._kept, self.clock, who=who())
+        from tpudeploy.adapters.google.objects import Objects
+        from tpudeploy.adapters.state.aside import Aside
+        from tpudeploy.adapters.state.bucket import BucketState
+
+        objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
+        aside = Aside(self._kept / "errored")
+        return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
+
+    @cached_property
+    @cached_property
     def survey(self) -> Survey:
         from tpudeploy.adapters.google.survey import GoogleSurvey
 
-        return GoogleSurvey(self.connection, self.clock, self._states / "facts")
-
-    @cached_property
-    def _backend(self) -> StateBackend:
-        from tpudeploy.adapters.state.local import LocalState, who
-
-        return LocalState(self._states, self.clock, who=who())
+        return GoogleSurvey(self.connection, self.clock, self._kept / "facts")
 
     def _told(self, remembered: Callable[[], T]) -> T | Unknown:
         """What the states tell, or why they do not."""
-        from tpudeploy.domain.errors import StateError
+        from tpudeploy.domain.errors import CloudError, StateError
         from tpudeploy.domain.facts import Unknown
 
         try:
             return remembered()
-        except StateError as cause:
+        except (StateError, CloudError) as cause:
             return Unknown(because=cause.message, hint=cause.hint)
 
     def _deployment(self, profile: config.Profile) -> Deployment:
@@ -331,12 +334,12 @@ class Workspace:
         import uuid
 
         from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-        from tpudeploy.adapters.state.local import who
+        from tpudeploy.adapters.state.holder import who
         from tpudeploy.ports import World
 
         return World(
             cloud=CloudTpu(self.connection),
-            state=self._backend,
+            state=self.states,
             probe=self.probe,
             clock=self.clock,
             emit=_guarded(on_event) if on_event is not None else _silent,

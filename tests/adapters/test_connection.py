@@ -10,6 +10,7 @@ from answering import answering, http
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tpudeploy.adapters.google.access import _members
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.domain import errors
 
@@ -56,3 +57,19 @@ def test_missing_credentials_are_looked_for_once(tmp_path: Path, monkeypatch: py
     with pytest.raises(errors.Denied) as second:
         connection.identity()
     assert second.value is first.value
+
+
+def test_two_versions_of_a_service_are_two_services() -> None:
+    connection = Connection(emulator_host="127.0.0.1:9", timeout=5)
+    try:
+        assert hasattr(connection.collection("serviceusage", "v1beta1", "services"), "consumerQuotaMetrics")
+        assert hasattr(connection.collection("serviceusage", "v1", "services"), "batchGet")
+    finally:
+        connection.close()
+
+
+def test_a_grant_under_a_condition_is_not_taken_for_one() -> None:
+    grant = {"role": "roles/secretmanager.secretAccessor", "members": ["user:a@b.c"]}
+    assert list(_members({"bindings": [grant]})) == ["user:a@b.c"]
+    assert not list(_members({"bindings": [{**grant, "condition": {"expression": "request.time < x"}}]}))
+    assert not list(_members({"bindings": [{**grant, "role": "roles/secretmanager.viewer"}]}))

@@ -261,6 +261,14 @@ def test_one_projects_hardware_is_not_anothers(desk: Open) -> None:
     assert "in another: 3 of 3" in said
 
 
+def test_one_clouds_prices_are_not_anothers(desk: Open) -> None:
+    first = desk(project={"prices": {"us-east5": {"spot": 1.1}}})
+    profile = first.write()
+    assert rows(first.run("zones", profile).out)[A, "spot"].startswith("1.10")
+    second = desk(project={"prices": {"us-east5": {"spot": 1.2}}})
+    assert rows(second.run("zones", profile).out)[A, "spot"].startswith("1.20")
+
+
 # A method that fails, how, and what of the screen then comes from elsewhere or from nobody.
 SILENT: tuple[tuple[str, Mapping[str, str], str], ...] = (
     ("locations.list", {"fault": "unavailable"}, "hardware the catalogue's zones of 2026-08"),
@@ -308,7 +316,8 @@ def test_one_zone_that_does_not_answer_is_told_by_the_table_and_asked_again_next
     profile = at.write()
     first = pairs(at, profile)
     assert (first[A, "spot"]["hardware"]["source"], first[B, "spot"]["hardware"]["source"]) == ("table", "live")
-    assert pairs(at, profile)[A, "spot"]["hardware"]["source"] == "live"
+    again = pairs(at, profile)[A, "spot"]["hardware"]
+    assert (again["source"], again["yes"]) == ("live", True)
 
 
 def test_a_zone_that_is_not_for_this_project_is_closed(desk: Open) -> None:

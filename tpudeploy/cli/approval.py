@@ -37,7 +37,7 @@ def carry_out(
     if errors_in(plan.diagnostics):
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and not given.auto_approve:
-        approve(context, question)
+        approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
     emit = teller(terminal, as_json=given.json)
     report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
@@ -50,13 +50,11 @@ def carry_out(
     return exits.SUCCESS if given.json else _sum_up(context, plan, report)
 
 
-def approve(context: Context, question: str) -> None:
-    """Raise `errors.NotApproved` for anything but a yes."""
+def approve(context: Context, question: str, *, otherwise: str) -> None:
+    """Raise `errors.NotApproved` for any answer but yes. `otherwise` says what to do without a terminal."""
     terminal = context.terminal
     if not terminal.is_interactive:
-        raise NotApproved(
-            "There is no terminal to ask for approval.", hint="Pass -auto-approve, once you have read the plan."
-        )
+        raise NotApproved("There is no terminal to ask for approval.", hint=otherwise)
     terminal.data(f"\n{question}\n  Only 'yes' will be accepted to approve.\n")
     if terminal.ask("  Enter a value: ") != "yes":
         raise NotApproved("Cancelled: nothing was changed.")

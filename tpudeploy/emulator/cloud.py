@@ -14,6 +14,7 @@ from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import Node, Operation, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.storage.objects import Objects
 from tpudeploy.emulator.trouble import Trouble
 
 
@@ -31,6 +32,7 @@ class Cloud:
         self.orphaned: dict[str, QueuedResource] = {}  # gone, but for their nodes
         self.nodes: dict[str, Node] = {}
         self.operations: dict[str, Operation] = {}
+        self.objects = Objects(now=clock.now, known=scenario.buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
         self.creates: dict[str, list[float]] = {}

@@ -106,6 +106,7 @@ FAULTS: Mapping[str, Fault] = {
         kind=_CALL,
         options={"close": False},
     ),
+    "failed-reply": Fault(what="carried out, the reply is 503", kind=_CALL),
     "connection-refused": Fault(
         what="the connection is reset, nothing carried out", kind=_CALL, method="*", options={"close": False}
     ),

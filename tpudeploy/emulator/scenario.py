@@ -10,6 +10,7 @@
     offers: {us-west4-a: [v5litepod-4]}     # what a zone has, instead of the catalogue's word
     secrets: {hf-token: made-up}    # only these exist; without the key any secret does
     denied_secrets: [other]
+    buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
     project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: surroundings.py
     trouble:
       - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
@@ -67,6 +68,7 @@ class Scenario:
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secrets: Mapping[str, str] | None = None
     denied_secrets: tuple[str, ...] = ()
+    buckets: tuple[str, ...] | None = None
     project: Surroundings = field(default_factory=Surroundings)
     trouble: tuple[Trouble, ...] = ()
 
@@ -152,6 +154,7 @@ _READERS: Mapping[str, Any] = {
     "offers": lambda zones: {zone: tuple(types) for zone, types in zones.items()},
     "secrets": dict,
     "denied_secrets": tuple,
+    "buckets": tuple,
     "project": Surroundings.parse,
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

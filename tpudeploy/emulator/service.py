@@ -24,6 +24,7 @@ from tpudeploy.emulator import (
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.server import Reply
+from tpudeploy.emulator.storage import api as storage
 from tpudeploy.emulator.trouble import Trouble
 
 Route = tuple[str, str, str, str]
@@ -84,13 +85,14 @@ class Service:
             reply = _error(refusal.status)
         except OSError as cause:  # ours, not the client's socket: it must be seen
             raise RuntimeError(f"the emulator failed at {method} {target}") from cause
-        error = reply.body["error"] if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else {}
-        name = error.get("status", "")
+        name = _named(reply.body) if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
         verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
         self.requests.append(Request(method, target, verdict))
         return reply
 
     def _reply(self, method: str, target: str, body: bytes) -> Reply:
+        if (ask := storage.asked(method, target, body)) is not None:
+            return self._storage(ask)
         path, query = urlsplit(target).path, dict(parse_qsl(urlsplit(target).query))
         version, _, rest = unquote(path).lstrip("/").partition("/")
         if not rest:
@@ -103,7 +105,26 @@ class Service:
         if version not in discovery.VERSIONS:
             raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
         parsed = _parsed(body)
-        return self._carry_out(_route(method, rest), version, rest.partition(":")[0], query, parsed)
+        return self._tpu(_route(method, rest), version, rest.partition(":")[0], query, parsed)
+
+    def _storage(self, ask: storage.Asked) -> Reply:
+        name = ask.name or ask.bucket
+        call = Call(
+            version="",
+            method=ask.method,
+            name=name,
+            project="",
+            zone="-",
+            query=ask.query,
+            body=None,
+            service="storage",
+        )
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            no = storage.scripted(ask, troubles)
+            return no if no is not None else storage.answer(self._cloud.objects, ask)
+
+        return self._play(call, carry_out)
 
     def _neighbour(self, of: services.Method, named: Mapping[str, str], path: str, target: str, body: Any) -> Reply:
         """A call of another service than Cloud TPU."""
@@ -119,24 +140,33 @@ class Service:
             service=of.service,
             many=many,
         )
-        with self._cloud.lock:
-            self._cloud.age()
-            troubles = self._troubles(call)
-            reply = self._troubled(lambda: of.deed(self._cloud, call), call, troubles)
-        return _slow(reply if of.service != "compute" else _without_status(reply), troubles)
 
-    def _carry_out(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            return self._answered(call, troubles, lambda: of.deed(self._cloud, call))
+
+        reply = self._play(call, carry_out)
+        return reply if of.service != "compute" else _without_status(reply)
+
+    def _tpu(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
         known = ROUTES.get(route) or TROUBLED.get(route)
         if known is None:
             raise wire.refuse(12, f"The emulator does not serve {route[0]} {name}:{route[3]}".rstrip(":"))
         words = name.split("/")
         zone = words[3] if len(words) > 3 else "-"  # noqa: PLR2004  projects/P/locations/Z
         call = Call(version=version, method=known[0], name=name, project=words[1], zone=zone, query=query, body=body)
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            return self._answered(call, troubles, lambda: self._done(route, call, troubles))
+
+        return self._play(call, carry_out)
+
+    def _play(self, call: Call, carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
         with self._cloud.lock:
             self._cloud.age()
             troubles = self._troubles(call)
-            reply = self._troubled(lambda: self._done(route, call, troubles), call, troubles)
-        return _slow(reply, troubles)
+            reply = _troubled(troubles, carry_out)
+        seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
+        return replace(reply, seconds=seconds)
 
     def _troubles(self, call: Call) -> Mapping[str, Trouble]:
         """Counts the call, then asks the scenario."""
@@ -148,13 +178,10 @@ class Service:
         facts = {"method": call.method, "zone": call.zone, "name": named}
         return self._cloud.striking(facts | asked.pattern(call.body), counts)
 
-    def _troubled(self, deed: Callable[[], dict[str, Any]], call: Call, troubles: Mapping[str, Trouble]) -> Reply:
-        if (row := troubles.get("connection-refused")) is not None:
-            return Reply(http=0, body="", cut=_cut(row))
+    def _answered(self, call: Call, troubles: Mapping[str, Trouble], deed: Callable[[], dict[str, Any]]) -> Reply:
+        """What the scenario says instead, or what the deed does."""
         status = refusals.at_once(call, troubles, self._cloud.scenario.project.apis_off)
-        reply = _answered(deed) if status is None else _error(status)
-        if (row := troubles.get("lost-reply")) is not None:
-            return Reply(http=reply.http, body=reply.body, cut=_cut(row))
+        reply = _done(deed) if status is None else _error(status)
         if "already-exists" in troubles and reply.http < _ERRORS:
             named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
             return _error(texts.status("already-exists", {"name": named}))
@@ -164,6 +191,24 @@ class Service:
         if route in TROUBLED:
             return TROUBLED[route][1](self._cloud, call, troubles)
         return ROUTES[route][1](self._cloud, call)
+
+
+def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
+    """What the connection makes of it."""
+    if (row := troubles.get("connection-refused")) is not None:
+        return Reply(http=0, body="", cut=_cut(row))
+    reply = carry_out(troubles)
+    if (row := troubles.get("lost-reply")) is not None:
+        return replace(reply, cut=_cut(row))
+    if "failed-reply" in troubles and reply.http < _ERRORS:
+        return _error(texts.status("unavailable", {}))
+    return reply
+
+
+def _named(body: Mapping[str, Any]) -> str:
+    """Google's name for an error: a status, or Cloud Storage's older reason."""
+    error = body["error"]
+    return str(error.get("status") or next((row["reason"] for row in error.get("errors", ())), ""))
 
 
 def _route(method: str, rest: str) -> Route:
@@ -182,16 +227,11 @@ def _parsed(body: bytes) -> Any:
         raise wire.refuse(3, f"Invalid JSON payload received. {cause}") from cause
 
 
-def _answered(deed: Callable[[], dict[str, Any]]) -> Reply:
+def _done(deed: Callable[[], dict[str, Any]]) -> Reply:
     try:
         return Reply(http=200, body=deed())
     except wire.Refusal as refusal:
         return _error(refusal.status)
-
-
-def _slow(reply: Reply, troubles: Mapping[str, Trouble]) -> Reply:
-    seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
-    return Reply(http=reply.http, body=reply.body, cut=reply.cut, seconds=seconds)
 
 
 def _without_status(reply: Reply) -> Reply:

@@ -15,13 +15,15 @@ from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translated
 from tpudeploy.adapters.google.transport import OnceHttp
-from tpudeploy.domain.errors import CloudError
+from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
 if TYPE_CHECKING:
     from google.cloud import tpu_v2
+    from google.cloud.storage import Client
 
 EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
+STORAGE_VARIABLE = "STORAGE_EMULATOR_HOST"  # Google's own; with the scheme, or as we take it too, without
 # An endpoint of our own stands for the whole base URL, of which the documents of these services have a path.
 _PATHS = {"compute": "/compute/v1/"}
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
@@ -30,15 +32,20 @@ _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 class Connection:
     """Everything needed to call Google. httplib2 is not thread-safe: one `Http` and its services per thread."""
 
-    def __init__(self, *, emulator_host: str | None, timeout: float) -> None:
+    def __init__(self, *, emulator_host: str | None, timeout: float, storage_host: str | None = None) -> None:
         self.emulator_host = emulator_host
+        self.storage_host = storage_host or emulator_host
         self.timeout = timeout
         self._local = threading.local()
         self._opened: list[Callable[[], None]] = []
 
     @classmethod
     def from_environment(cls, *, timeout: float) -> Connection:
-        return cls(emulator_host=os.environ.get(EMULATOR_VARIABLE) or None, timeout=timeout)
+        return cls(
+            emulator_host=os.environ.get(EMULATOR_VARIABLE) or None,
+            storage_host=os.environ.get(STORAGE_VARIABLE) or None,
+            timeout=timeout,
+        )
 
     def close(self) -> None:
         """End every connection that any thread opened."""
@@ -119,6 +126,31 @@ class Connection:
         nodes: tpu_v2.TpuClient = self._local.nodes
         return nodes
 
+    def storage(self) -> Client:
+        """Cloud Storage's client. Raise `errors.ConfigError` where its library is not installed."""
+        if not hasattr(self._local, "storage"):
+            # Else each client looks up its bucket in a thread of its own, for traces that nobody collects.
+            os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+            try:
+                from google.cloud.storage import Client
+            except ImportError as cause:
+                raise errors.ConfigError(
+                    "A gs:// backend needs Google's library for Cloud Storage, which is not installed.",
+                    hint="Run: pip install 'tpudeploy[gcs]'",
+                ) from cause
+
+            host = self.storage_host
+            endpoint = None if host is None else host if "://" in host else f"http://{host}"
+            client = Client(
+                project=None,
+                credentials=self._adc[0] if endpoint is None else AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
+                client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
+            )
+            self._local.storage = client
+            self._opened.append(client.close)
+        kept: Client = self._local.storage
+        return kept
+
     @property
     def _endpoint(self) -> str | None:
         return f"http://{self.emulator_host}" if self.emulator_host else None
@@ -129,19 +161,19 @@ class Connection:
 
     @property
     def _adc(self) -> tuple[Credentials, str | None]:
-        if isinstance(self._found, CloudError):
+        if isinstance(self._found, errors.CloudError):
             raise self._found
         return self._found
 
     @cached_property
-    def _found(self) -> tuple[Credentials, str | None] | CloudError:
+    def _found(self) -> tuple[Credentials, str | None] | errors.CloudError:
         """Looked for once, found or not: on some networks the search for Google's own machines takes its time."""
         import google.auth
 
         try:
             with translated("find Google credentials"):
                 credentials, project = google.auth.default(scopes=_SCOPES)
-        except CloudError as missing:
+        except errors.CloudError as missing:
             return missing
         return credentials, project
 

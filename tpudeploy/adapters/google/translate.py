@@ -19,6 +19,8 @@ from tpudeploy.domain.slices import Remedy
 
 # "METHOD URL: " that the REST transport of the typed client puts before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
+# What Cloud Storage's client puts behind it.
+_SUFFIX = re.compile(r": \('Request failed with status code', .*\)$", re.DOTALL)
 
 
 class Absent(Exception):
@@ -69,7 +71,8 @@ def _ours(doing: str, cause: Exception, asked: Provisioning | None) -> Exception
         case api.GoogleAPICallError():
             status = int(cause.code) if cause.code is not None else 500
             content = getattr(cause.response, "content", b"")
-            return _refused(doing, *_said(status, _PREFIX.sub("", cause.message), content), asked)
+            text = _SUFFIX.sub("", _PREFIX.sub("", cause.message))
+            return _refused(doing, *_said(status, text, content), asked)
         case auth.GoogleAuthError() if not isinstance(cause, auth.TransportError):
             return errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=hint_for("credentials"))
         case auth.TransportError() | googleapiclient.errors.Error() | api.GoogleAPIError():

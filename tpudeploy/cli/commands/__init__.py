@@ -1,4 +1,4 @@
-"""COMMANDS: name → one line of help. Each is the module of that name here, imported only when it is run."""
+"""COMMANDS: name → one line of help. Each is the module of that name here (`_` for `-`), imported when it is run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "what is there, how far it has come, endpoint, health",
     "output": "the endpoint and other outputs",
     "query": "ask the endpoint a question",
+    "force-unlock": "take away the lock of a run that died",
     "emulator": "a local Cloud TPU to try everything on",
     "schema": "the profile's JSON Schema",
     "explain": "what an error code means",

@@ -13,6 +13,7 @@ from tpudeploy.domain.diagnosis import Grade
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
     options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
+    options.backend(parser)
     options.json(parser)
 
 

@@ -39,7 +39,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
 def _remove(given: argparse.Namespace, context: Context, workspace: Workspace, found: Garbage) -> int:
     terminal = context.terminal
     if not given.auto_approve:
-        approve(context, "Do you really want to remove this? There is no undo.")
+        otherwise = "Pass -auto-approve, once you have read the list."
+        approve(context, "Do you really want to remove this? There is no undo.", otherwise=otherwise)
     report = workspace.collect(found, on_event=teller(terminal, as_json=given.json))
     if given.json:
         terminal.data(jsonl.result(report))

@@ -13,6 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
     options.option(parser, "type", "the slice type, e.g. v6e-4 (default: the profile's, else v6e-1)", metavar="TYPE")
     options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
+    options.backend(parser)
     options.json(parser)
 
 

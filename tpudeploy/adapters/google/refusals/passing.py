@@ -20,6 +20,24 @@ ROWS: tuple[Verdict, ...] = (
         examples=("an internal error has occurred", "Code 13: Internal Error"),
     ),
     Verdict(
+        kind="object-rate",
+        what="One object of the state was written too often",
+        pattern=r"rate limit for object mutation",
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.LOOK_AGAIN,
+        scope=Scope.PAIR,
+        holds=1 * SECONDS,
+        hint="Cloud Storage takes about one write a second to one object; we wait.",
+        examples=(
+            (
+                "The object b/o exceeded the rate limit for object mutation operations (create, update, and delete). "
+                "Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429."
+            ),
+        ),
+        is_recorded=False,
+    ),
+    Verdict(
         kind="unavailable",
         what="The service does not answer",
         pattern=r"service is currently unavailable",

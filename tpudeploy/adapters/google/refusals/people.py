@@ -44,6 +44,24 @@ ROWS: tuple[Verdict, ...] = (
         ),
     ),
     Verdict(
+        kind="bucket-permission",
+        what="The caller may not read or write the bucket of the states",
+        pattern=r"permission 'storage\.[^']*' denied on resource",
+        code=Code.PERMISSION_DENIED,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Run: gcloud storage buckets add-iam-policy-binding gs://BUCKET --member=user:YOU "
+        "--role=roles/storage.objectUser",
+        examples=(
+            (
+                "you@example.com does not have storage.objects.list access to the Google Cloud Storage bucket. "
+                "Permission 'storage.objects.list' denied on resource (or it may not exist)."
+            ),
+        ),
+    ),
+    Verdict(
         kind="permission",
         what="The caller lacks a role",
         pattern=r"permission '[^']*' denied on resource|required '?[^ ]+'? permission|\bPERMISSION_DENIED\b",
