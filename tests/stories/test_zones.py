@@ -278,9 +278,9 @@ SILENT: tuple[tuple[str, Mapping[str, str], str], ...] = (
     ("serviceusage.*", {"fault": "iam-denied"}, "roles/serviceusage.serviceUsageViewer lets you see it"),
     ("serviceusage.*", {"fault": "connection-refused"}, "quota not known"),
     ("queuedResources.list", {"fault": "unavailable"}, "the limit: what is held is not known"),
-    ("cloudbilling.*", {"fault": "unavailable"}, "price list prices of 2026-08"),
-    ("cloudbilling.*", {"fault": "rate-limit"}, "price list prices of 2026-08"),
-    ("cloudbilling.*", {"fault": "lost-reply"}, "price list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "unavailable"}, "`~` marks list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "rate-limit"}, "`~` marks list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "lost-reply"}, "`~` marks list prices of 2026-08"),
 )
 
 
