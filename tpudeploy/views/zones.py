@@ -54,6 +54,8 @@ def _head(of: Zones, count: int) -> str:
     where = f"in {of.project}" if of.project else "in no project"
     chips = f"{of.chips} chip{'s' if of.chips > 1 else ''}"
     pairs = f"{count} of {len(of.pairs)} pairs of zone and provisioning model can be asked"
+    if not of.pairs:
+        pairs = "no zone is known to list it"
     return f"{who}{of.type} ({chips}) {where}: {pairs}."
 
 
