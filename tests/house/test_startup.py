@@ -49,7 +49,10 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("version",), ("plan", "--help"), ("emulator", "--help")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("version",), ("plan", "--help"), ("emulator", "--help"), ("zones", "--help"), ("doctor", "--help")],
+)
 def test_help_imports_nothing_heavy(work: Path, arguments: tuple[str, ...]) -> None:
     assert imported(*arguments, cwd=work).isdisjoint(HEAVY)
 

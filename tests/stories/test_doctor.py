@@ -10,6 +10,7 @@ import pytest
 from desk import PROFILE, Desk, Open, Said
 from goldens import assert_golden
 from other_process import holding
+from pseudo_terminal import person
 from stories.test_zones import no_credentials
 
 VLLM = "vllm@emulated.iam.gserviceaccount.com"
@@ -317,6 +318,21 @@ def test_a_state_that_cannot_be_read_fails(desk: Open) -> None:
     assert found["requests"][0] == "fail"
     assert "not a state that we can read" in found["requests"][1]
     assert said.code == 13
+
+
+@pytest.mark.parametrize("columns", [72, 100])
+def test_a_narrow_terminal_breaks_lines_between_words_and_never_a_command(desk: Open, columns: int) -> None:
+    at = desk(project={"secret_readers": [], "apis_off": ["cloudbilling.googleapis.com"]})
+    environment = {**at.emulator.environment, "COLUMNS": str(columns), "NO_COLOR": "1"}
+    with person("doctor", at.write(READY), folder=at.folder, environment=environment) as somebody:
+        assert somebody.stays_to_the_end() == 0
+    shown = somebody.read.splitlines()
+    commands = [line for line in shown if "Run: " in line]
+    assert max(len(line) for line in shown if line not in commands) <= columns
+    assert all(
+        line.split(" --role=")[-1] == "roles/secretmanager.secretAccessor" for line in commands if "secrets" in line
+    )
+    assert len(commands) == 4
 
 
 def test_json_says_all_of_it(desk: Open) -> None:

@@ -13,6 +13,7 @@ from pseudo_terminal import person
 
 from tpudeploy.adapters.google.refusals import VERDICTS
 from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.catalog import generation
 from tpudeploy.core import gates
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, Tried
@@ -116,11 +117,15 @@ def test_what_asking_came_to_outweighs_the_table_both_ways(desk: Open) -> None:
     tried(at, "us-central1-b", "flex-start", "lapsed", ago=DAY)  # it let us wait: the model is taken
     tried(at, A, "flex-start", "refused", ago=DAY, kind="model-unsupported", text="not supported for v6e-1 \x1b[31m")
     tried(at, B, "spot", "refused", ago=DAY, kind="too-big", text="Request size can be at most 4", type="v6e-8")
+    tried(at, C, "spot", "refused", ago=DAY, kind="zone-unsupported", text="is not supported", type="v6e-4")
     found = pairs(at)
     assert found["us-central1-b", "flex-start"]["model"]["yes"] is True
     assert found[A, "flex-start"]["closed_by"] == "model"
     assert found[A, "spot"]["standing"] == "open"
-    assert {found[B, model]["closed_by"] for model in ("flex-start", "spot", "on-demand")} == {"hardware"}
+    models = ("flex-start", "spot", "on-demand")
+    assert {found[B, model]["closed_by"] for model in models} == {None}  # another size was too big
+    assert {pairs(at, "-type", "v6e-8")[B, model]["closed_by"] for model in models} == {"hardware"}
+    assert {found[C, model]["closed_by"] for model in models} == {"hardware"}
     said = at.run("zones").out
     assert "not supported for v6e-1" in said
     assert "\x1b" not in said
@@ -140,6 +145,7 @@ def test_kinds_that_close_a_gate_are_kinds_of_refusals_that_drop_a_zone() -> Non
     known = {row.kind: row.remedy for row in VERDICTS}
     for kind in gates.NO_MODEL | gates.NO_HARDWARE:
         assert known[kind] is Remedy.DROP_ZONE
+    assert gates.OF_ALL_TYPES < gates.NO_MODEL | gates.NO_HARDWARE
 
 
 def test_both_limits_count_and_so_does_what_is_held_by_whomever(desk: Open) -> None:
@@ -278,9 +284,9 @@ SILENT: tuple[tuple[str, Mapping[str, str], str], ...] = (
     ("serviceusage.*", {"fault": "iam-denied"}, "roles/serviceusage.serviceUsageViewer lets you see it"),
     ("serviceusage.*", {"fault": "connection-refused"}, "quota not known"),
     ("queuedResources.list", {"fault": "unavailable"}, "the limit: what is held is not known"),
-    ("cloudbilling.*", {"fault": "unavailable"}, "price list prices of 2026-08"),
-    ("cloudbilling.*", {"fault": "rate-limit"}, "price list prices of 2026-08"),
-    ("cloudbilling.*", {"fault": "lost-reply"}, "price list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "unavailable"}, "`~` marks list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "rate-limit"}, "`~` marks list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "lost-reply"}, "`~` marks list prices of 2026-08"),
 )
 
 
@@ -425,3 +431,8 @@ def test_it_only_reads(desk: Open) -> None:
     at.run("zones", at.write())
     assert {r.method for r in at.emulator.requests} == {"GET"}
     assert not (at.folder / ".tpudeploy" / "state").exists()
+
+
+def test_a_type_that_no_zone_lists_is_said_to_be_so(desk: Open) -> None:
+    at = desk(offers=dict.fromkeys(generation("v6e").zones, ()))
+    assert "no zone is known to list it" in at.run("zones").out

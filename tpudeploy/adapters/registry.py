@@ -1,4 +1,7 @@
-"""Does a registry have an image? One HEAD of its manifest, as docker would ask, and nothing is pulled."""
+"""Does a registry have an image? One HEAD of its manifest, as docker would ask, and nothing is pulled.
+
+Written from the protocol; that Google's registries take an access token as a bearer's is unverified.
+"""
 
 from __future__ import annotations
 

@@ -24,6 +24,8 @@ _BELIEVED = 30 * _DAY
 # Kinds of refusal (adapters/google/verdicts.py) that speak of the place, and not of a moment's capacity.
 NO_MODEL = frozenset({"model-unsupported", "queue-closed", "reservation-missing"})
 NO_HARDWARE = frozenset({"zone-unsupported", "type-unsupported", "location-denied", "no-queueing", "too-big"})
+# Those that speak of every type of the generation; the others of the type that was asked for.
+OF_ALL_TYPES = frozenset({"zone-unsupported", "location-denied", "model-unsupported"})
 _TAKEN = {Ending.GRANTED, Ending.LAPSED, Ending.STUCK}  # the request was let in, whatever became of it
 _USUAL = (Provisioning.FLEX_START, Provisioning.SPOT, Provisioning.ON_DEMAND)
 _ORDER = tuple(Standing)
@@ -166,7 +168,7 @@ class _Judge:
     def learned(self, kinds: frozenset[str], tries: Iterable[Tried]) -> Word | None:
         """The last word of the log on a gate, or None where it has none that is recent."""
         for tried in reversed(list(tries)):
-            if self.now - tried.at > _BELIEVED or not self.is_alike(tried):
+            if self.now - tried.at > _BELIEVED or not self.speaks_of_ours(tried):
                 continue
             as_of = _day(tried.at)
             if tried.outcome is Ending.REFUSED and tried.kind in kinds:
@@ -175,9 +177,11 @@ class _Judge:
                 return Word(yes=True, source=Source.LOG, as_of=as_of)
         return None
 
-    def is_alike(self, tried: Tried) -> bool:
+    def speaks_of_ours(self, tried: Tried) -> bool:
+        """Whether it was asked for this type, or came to something that holds for all of its generation."""
         kind = catalog.accelerator_type(tried.type)
-        return kind is not None and kind.generation == self.generation.name
+        is_kin = kind is not None and kind.generation == self.generation.name
+        return tried.type == self.wanted.type.name or (is_kin and tried.kind in OF_ALL_TYPES)
 
     def alike(self, zone: Zone, model: Provisioning) -> tuple[Tried, ...]:
         """What asking for this very type came to there."""

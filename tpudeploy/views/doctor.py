@@ -28,8 +28,7 @@ def _finding(of: Finding, column: int, paint: Paint, width: int | None) -> Itera
     first, *rest = words.wrapped(head + words.plain(of.message), width, indent=indent)
     yield first.replace(grade, _coloured(of.grade, grade, paint), 1)
     yield from rest
-    for hint in of.hint.splitlines():
-        yield from (paint.dim(line) for line in words.wrapped(indent + words.plain(hint), width, indent=indent + "  "))
+    yield from (paint.dim(line) for line in words.advice(of.hint, width, indent=indent))
 
 
 def _coloured(grade: Grade, text: str, paint: Paint) -> str:

@@ -52,6 +52,16 @@ def wrapped(text: str, width: int | None, *, indent: str) -> list[str]:
     ) or [""]
 
 
+def advice(hint: str, width: int | None, *, indent: str) -> list[str]:
+    """Every line of a hint behind `indent`. A command stays on one line, however long: it is there to be copied."""
+    lines = (f"{indent}{plain(line)}" for line in hint.splitlines())
+    return [
+        part
+        for line in lines
+        for part in wrapped(line, None if line.strip().startswith("Run: ") else width, indent=f"{indent}  ")
+    ]
+
+
 def hourly(usd: float | None) -> str:
     return "price unknown" if usd is None else f"${usd:.2f}/h"
 

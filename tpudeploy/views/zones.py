@@ -13,10 +13,10 @@ from tpudeploy.domain.history import Ending
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
-_DAY = 86400
+_MINUTE, _DAY = 60, 86400
 _EMULATED = "On the emulator: hardware, quota and prices are made up."
 _NARROWEST = 40
-_TABLES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "list prices"}
+_TABLES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "the catalogue's prices"}
 _READ = {Gate.HARDWARE: "accelerator types", Gate.PRICE: "the billing catalogue"}
 
 
@@ -44,8 +44,9 @@ def _table(of: Zones, paint: Paint, width: int | None) -> Iterator[str]:
     for gate, reading in of.readings.items():
         text = f"{gate.ljust(8)}  {_told(gate, reading, of)}"
         yield from (paint.dim(line) for line in words.wrapped(text, width, indent=" " * 10))
-    for reason in dict.fromkeys(_reasons(of.readings.values())):
-        yield from (paint.yellow(line) for line in words.wrapped(reason, width, indent="  "))
+    for because, hint in dict.fromkeys(_reasons(of.readings.values())):
+        yield from (paint.yellow(line) for line in words.wrapped(because, width, indent="  "))
+        yield from words.advice(hint, width, indent="  ")
 
 
 def _head(of: Zones, count: int) -> str:
@@ -53,6 +54,8 @@ def _head(of: Zones, count: int) -> str:
     where = f"in {of.project}" if of.project else "in no project"
     chips = f"{of.chips} chip{'s' if of.chips > 1 else ''}"
     pairs = f"{count} of {len(of.pairs)} pairs of zone and provisioning model can be asked"
+    if not of.pairs:
+        pairs = "no zone is known to list it"
     return f"{who}{of.type} ({chips}) {where}: {pairs}."
 
 
@@ -188,19 +191,26 @@ def _told(gate: Gate, of: Reading, table: Zones) -> str:
             tried = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
             days = f"the last {table.window / _DAY:.0f} days"
             return f"{tried} requests of {days}, as they ended" if tried else f"nothing was asked in {days}"
-        case _, Source.LIVE:
-            return f"{_READ[gate]}, read {words.ago(of.age or 0.0)}" + ("" if _is_new(of) else "; --refresh reads anew")
-        case _, Source.TABLE:
-            return f"{_TABLES[gate]} of {of.as_of or 'nobody'}"
-    return "not known"
+        case Gate.PRICE, _:
+            return f"{_read(gate, of)}{_listed(table)}"
+    return _read(gate, of)
 
 
-def _is_new(of: Reading) -> bool:
-    return not of.age
+def _read(gate: Gate, of: Reading) -> str:
+    """What was read, and how long ago; or which table stands in."""
+    if of.source is not Source.LIVE:
+        return f"{_TABLES[gate]} of {of.as_of}" if of.as_of else "not known"
+    age = of.age or 0.0
+    return f"{_READ[gate]}, read " + ("now" if age < _MINUTE else f"{words.ago(age)}; --refresh reads anew")
 
 
-def _reasons(of: Iterable[Reading]) -> Iterator[str]:
+def _listed(table: Zones) -> str:
+    months = sorted({p.price.as_of for p in table.pairs if p.price.source is Source.TABLE})
+    return f"; `~` marks list prices of {', '.join(months)}" if months else ""
+
+
+def _reasons(of: Iterable[Reading]) -> Iterator[tuple[str, str]]:
+    """Why something was not told, and what may help."""
     for reading in of:
         if reading.unknown is not None:
-            hint = f" {reading.unknown.hint}" if reading.unknown.hint else ""
-            yield f"{words.plain(reading.unknown.because)}{hint}"
+            yield words.plain(reading.unknown.because), reading.unknown.hint

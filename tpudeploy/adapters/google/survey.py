@@ -20,8 +20,6 @@ from tpudeploy.ports import Clock
 
 _DAY = 86400.0
 _REAL = "googleapis.com"
-
-
 R = TypeVar("R", Offers, Prices)
 
 

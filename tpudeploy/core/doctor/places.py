@@ -17,8 +17,9 @@ def hardware(case: Case) -> Iterator[Finding]:
     listing = sum(word.yes is True for word in zones.values())
     denied = sum(word.yes is False for word in zones.values())
     reading, type_ = case.zones.readings[Gate.HARDWARE], case.zones.type
-    if zones and denied == len(zones):
-        yield fail("hardware", f"No zone of {len(zones)} has {type_}.", _SEE)
+    if denied == len(zones) and (zones or reading.source is Source.LIVE):
+        where = f"No zone of {len(zones)}" if zones else "No zone"
+        yield fail("hardware", f"{where} has {type_}.", _SEE)
     elif not listing:
         yield unknown(case, "hardware", reading.unknown or Unknown(because=f"Nobody knows where {type_} stands."))
     else:
