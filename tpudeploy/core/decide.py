@@ -75,10 +75,12 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
             yield from (_release(record, j, "its replacement serves") for j in outdated)
         step = serve(standing)
         yield step
-        # It serves, but the end is reached only when nothing else of ours is left, or can still appear.
+        # The end is reached only when nothing else of ours is left, or can still appear: Google may yet grant it.
+        # What a slice that failed was to replace stays, though.
         others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
-        if others and isinstance(step, Done):
-            yield _hold(record, others[0], moment)
+        left = [j for j in others if isinstance(step, Done) or j not in outdated]
+        if left and isinstance(step, Done | GiveUp):
+            yield _hold(record, left[0], moment)
         return
     # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
     # must go first.

@@ -56,6 +56,10 @@ class Tick:
         """Whether the goal is reached; False too where less than that was waited for."""
         return len(self.done) == len(self.steps)
 
+    def watches(self, replica: int) -> bool:
+        """Whether something of this replica is still waited for, or seen to its end."""
+        return any(isinstance(s, Wait) and s.replica == replica for s in self.steps)
+
 
 class Convergence:
     """One deployment on its way to `goal`, a look at a time. Every step is saved, so that any end can be resumed.
@@ -102,14 +106,14 @@ class Convergence:
         self._last = last
         self._announcer.tell(last.state, last.done)
         failed = next((s for s in last.steps if isinstance(s, GiveUp)), None)
-        if failed is not None and not self._may_recover(failed):
+        if failed is not None and not self._may_recover(failed) and not last.watches(failed.replica):
             raise failed.error
         if _is_enough(goal, last, self._until) or last.is_last:
             self._reached_at = world.clock.now()
             self._deadline = None
             return world.patience.watch if self._keep else None
         if self._deadline is not None and world.clock.now() >= self._deadline:
-            raise _timeout(goal, last)
+            raise failed.error if failed is not None else _timeout(goal, last)
         return self._pause(last)
 
     def _may_recover(self, failed: GiveUp) -> bool:
