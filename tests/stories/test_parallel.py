@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 from desk import Open
-from stories.hunts import A, B, hunt
+from stories.hunts import APPLY, TOKYO, WEST, A, B, heard, holds, hunt
 
 
 def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(desk: Open) -> None:
@@ -15,3 +16,20 @@ def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(desk: Op
     assert "gemma[0] does not serve: RESOURCE_EXHAUSTED" in failed.err
     assert "another slice is kept" in failed.err
     assert list(at.slices.values()) == ["ACTIVE"]  # the one that failed: nobody would watch over another
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_goes_on_looking(
+    desk: Open, replicas: int
+) -> None:
+    at = desk(trouble=[{"fault": "rate-limit", "call": 3}], timings={"waiting": 300})
+    at.write(hunt(A, B, WEST, TOKYO, top=f"replicas: {replicas}"))
+    said = at.run(*APPLY, "--json")
+    assert said.code == 0, said.all
+    asked = [event["at"] for event in heard(said, "requested")]
+    assert asked[2] == asked[0]
+    assert asked[3] >= asked[2] + 60
+    assert len(asked) == 4 * replicas + 1
+    seen = [event["at"] for event in heard(said, "phase_changed")]
+    assert len([moment for moment in seen if moment < asked[3]]) == 4  # received and queued, in A and in B
+    holds(at, slices=replicas)

@@ -118,8 +118,8 @@ def _hunt(
     places = next_places(deployment, record, attempts, unsaid=unsaid, luck=moment.luck, now=moment.now)
     yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
     if len(places) > moment.creates:
-        every = moment.patience.create_every
-        yield Wait(replica=record.index, why="the project's creates a minute are used up", seconds=every)
+        pause = max(moment.creates_in, moment.patience.create_every)
+        yield Wait(replica=record.index, why="the project's creates a minute are used up", seconds=pause)
     elif len(waiting) + len(places) < deployment.max_parallel_requests:
         opens = opens_at(deployment, record, attempts, moment.now)
         if opens is not None:

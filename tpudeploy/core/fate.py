@@ -32,11 +32,15 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had."""
+    """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
+
+    `creates_in`: seconds until it has one more.
+    """
 
     observed: Observed
     patience: Patience
     creates: int = 1000
+    creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
 
     @property

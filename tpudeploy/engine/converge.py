@@ -147,7 +147,13 @@ class Convergence:
         deployment: Deployment | None = self._goal.deployment
         replicas = 0 if deployment is None else deployment.replicas
         creates = self._world.creates.left()
-        moment = Moment(observed=observed, patience=self._world.patience, creates=creates, luck=self._chronicle.luck)
+        moment = Moment(
+            observed=observed,
+            patience=self._world.patience,
+            creates=creates,
+            creates_in=self._world.creates.opens_in(),
+            luck=self._chronicle.luck,
+        )
         steps: list[Step] = []
         if deployment is not None:
             for index in range(replicas):
