@@ -33,3 +33,25 @@ def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_g
     seen = [event["at"] for event in heard(said, "phase_changed")]
     assert len([moment for moment in seen if moment < asked[3]]) == 4  # received and queued, in A and in B
     holds(at, slices=replicas)
+
+
+def test_told_in_the_middle_that_only_a_person_can_help_it_watches_what_was_asked_for_before(desk: Open) -> None:
+    denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 3}
+    at = desk(trouble=[denied, {"fault": "timings", "zone": B, "waiting": 300}])
+    at.write(hunt(A, B, WEST, TOKYO))
+    granted = at.run(*APPLY)
+    assert granted.code == 0, granted.all
+    assert "Permission 'tpu.queuedResources.create' denied" in granted.err
+    assert at.asked() == [A, B, WEST]
+    holds(at)
+
+
+def test_and_stops_once_nothing_of_that_can_be_granted_any_more(desk: Open) -> None:
+    denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 3}
+    at = desk(trouble=[denied, {"fault": "wait-for-ever"}])
+    at.write(hunt(A, B, WEST, TOKYO, more="valid_until: 5m"))
+    stopped = at.run(*APPLY)
+    assert stopped.code == 1
+    assert "tpudeploy explain permission" in stopped.err
+    assert at.asked() == [A, B, WEST]
+    assert at.slices == {}
