@@ -55,3 +55,15 @@ def test_and_stops_once_nothing_of_that_can_be_granted_any_more(desk: Open) -> N
     assert "tpudeploy explain permission" in stopped.err
     assert at.asked() == [A, B, WEST]
     assert at.slices == {}
+
+
+def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_its_end(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "timings", "zone": B, "provisioning": 300}], boot={"boot_seconds": 1800})
+    at.write(hunt(A, B, WEST))
+    granted = at.run(*APPLY, "-wait", "granted")
+    assert granted.code == 0, granted.all
+    assert "Under way: gemma[0]." in granted.out
+    assert "Serving" not in granted.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert at.run(*APPLY).code == 0
+    holds(at)

@@ -209,10 +209,13 @@ def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
     if deployment is None or until is wait.Wait.SERVING:
         return False
     replicas = (tick.state.record(i).attempts for i in range(deployment.replicas))
-    fitting = ([a for a in attempts if a.releasing_at is None and matches(deployment, a)] for attempts in replicas)
-    if until is wait.Wait.GRANTED:
-        return all(any(a.granted_at is not None for a in attempts) for attempts in fitting)
-    return all(any(a.seen for a in attempts) for attempts in fitting)
+    fitting = [[a for a in attempts if matches(deployment, a)] for attempts in replicas]
+    kept = [[a for a in attempts if a.releasing_at is None] for attempts in fitting]
+    if until is wait.Wait.ACCEPTED:
+        return all(any(a.seen for a in attempts) for attempts in kept)
+    is_granted = all(any(a.granted_at is not None for a in attempts) for attempts in kept)
+    # Whatever else was asked for beside it could still be granted too, with nobody there to give it back.
+    return is_granted and all(len(attempts) == 1 for attempts in fitting)
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
