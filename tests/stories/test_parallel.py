@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from desk import Open
 from stories.hunts import APPLY, TOKYO, WEST, A, B, heard, holds, hunt
@@ -67,3 +70,22 @@ def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_
     assert list(at.slices.values()) == ["ACTIVE"]
     assert at.run(*APPLY).code == 0
     holds(at)
+
+
+@pytest.mark.parametrize(
+    ("boot", "code", "words"),
+    [
+        ({}, 1, "gemma serves, but what was given up for it is not gone yet"),
+        ({"hang": True}, 1, "gemma did not serve in time. The slice is kept."),
+    ],
+)
+def test_out_of_time_with_a_slice_in_hand_it_says_so_and_names_what_has_yet_to_go(
+    desk: Open, boot: Mapping[str, Any], code: int, words: str
+) -> None:
+    at = desk(trouble=[{"fault": "timings", "zone": B, "provisioning": 1800}], boot=boot)
+    at.write(hunt(A, B))
+    stopped = at.run(*APPLY, "-timeout", "15m")
+    assert stopped.code == code
+    assert words in stopped.err
+    assert f"({A}, spot), " in stopped.err
+    assert f"({B}, spot, given up)" in stopped.err

@@ -13,7 +13,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Goal as Aim
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
@@ -223,17 +223,24 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         left = ", ".join(a.name for a in tick.state.attempts)
         hint = "Run `tpudeploy destroy` again: it goes on where this stopped."
         return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
-    waiting = [a for a in tick.state.attempts if a.granted_at is None]
-    kept = ", ".join(f"{a.name} ({a.zone}, {a.provisioning})" for a in tick.state.attempts) or "none"
+    left = ", ".join(map(_outstanding, tick.state.attempts)) or "none"
     hint = (
-        f"Still outstanding: {kept}.\n"
+        f"Still outstanding: {left}.\n"
         "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
     )
-    if waiting or not tick.state.attempts:
-        return errors.CapacityTimeout(
-            f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
-        )
-    return errors.ServingError(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
+    if len(tick.done) == goal.deployment.replicas:
+        return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
+    records = map(tick.state.record, range(goal.deployment.replicas))
+    if all(any(a.granted_at is not None and a.releasing_at is None for a in r.attempts) for r in records):
+        return errors.ServingError(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
+    return errors.CapacityTimeout(
+        f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
+    )
+
+
+def _outstanding(attempt: Attempt) -> str:
+    given_up = "" if attempt.releasing_at is None else ", given up"
+    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}{given_up})"
 
 
 def finished(state: State) -> State:
