@@ -41,6 +41,13 @@ def holds(at: Desk, *, slices: int = 1) -> None:
     assert at.state()["goal"] is None
 
 
+def lose(at: Desk) -> None:
+    """Google takes back what is up, and ends with it within the time that takes."""
+    for name in at.emulator.billed():
+        at.emulator.preempt(name)
+    at.clock.sleep(120)
+
+
 def gives_back(at: Desk) -> None:
     """`destroy` leaves nothing: no slice, no husk that takes quota, nothing remembered."""
     destroyed = at.run("destroy", "-auto-approve", "gemma.yaml")

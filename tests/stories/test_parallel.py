@@ -7,7 +7,38 @@ from typing import Any
 
 import pytest
 from desk import Open
-from stories.hunts import APPLY, TOKYO, WEST, A, B, heard, holds, hunt
+from stories.hunts import APPLY, CENTRAL, TOKYO, WEST, A, B, heard, holds, hunt, lose
+
+
+def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the_home(desk: Open) -> None:
+    at = desk()
+    at.write(hunt(A, CENTRAL, B))
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert [f"in {zone} (another slice is kept)" in applied.err for zone in (A, CENTRAL, B)] == [True, False, True]
+    assert "$0.54/h" in at.run("status", "gemma.yaml").words
+    holds(at)
+    lose(at)
+    assert at.run(*APPLY).code == 0
+    assert at.asked() == [A, CENTRAL, B, CENTRAL, A, B]
+    holds(at)
+
+
+def test_of_two_that_cost_the_same_the_one_asked_for_earlier_stays(desk: Open) -> None:
+    at = desk()
+    at.write(hunt(B, A))
+    assert at.run(*APPLY).code == 0
+    assert f"v6e-1, {B}, spot" in at.run("status", "gemma.yaml").words
+    holds(at)
+
+
+def test_what_serves_is_kept_against_a_cheaper_one_that_was_granted_with_it_but_does_not(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "boot", "zone": CENTRAL, "boot_seconds": 600}])
+    at.write(hunt(A, CENTRAL))
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert f"in {CENTRAL} (another slice is kept)" in applied.err
+    holds(at)
 
 
 def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(desk: Open) -> None:

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import inf
 
-from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
+from tpudeploy.core.keep import seniority
 from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at, pair
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
@@ -65,7 +64,7 @@ def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator
 def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Step]:
     fitting = [j for j in judged if matches(deployment, j.attempt)]
     outdated = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING} and j not in fitting]
-    up = sorted((j for j in fitting if j.fate is Fate.UP), key=_seniority)
+    up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt))
     if up:
         keep, *surplus = up
         yield from (_release(record, j, "another slice is kept") for j in surplus)
@@ -199,9 +198,3 @@ def _place_in_queue(judged: Judged) -> tuple[bool, float]:
     """The best spare first: one that queues, and has for longest."""
     return (judged.attempt.provisioning not in QUEUED, judged.attempt.asked_at)
 
-
-def _seniority(judged: Judged) -> tuple[float, float, float, str]:
-    """The first that was granted; of those that one look found granted, the cheaper, then the one asked for earlier."""
-    attempt = judged.attempt
-    price = prices.of_attempt(attempt)
-    return (attempt.granted_at or inf, inf if price is None else price, attempt.asked_at, attempt.name)
