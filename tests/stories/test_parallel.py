@@ -9,6 +9,8 @@ import pytest
 from desk import Open
 from stories.hunts import APPLY, CENTRAL, TOKYO, WEST, A, B, heard, holds, hunt, lose
 
+from tpudeploy import Profile, Workspace
+
 
 def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the_home(desk: Open) -> None:
     at = desk()
@@ -120,3 +122,14 @@ def test_out_of_time_with_a_slice_in_hand_it_says_so_and_names_what_has_yet_to_g
     assert words in stopped.err
     assert f"({A}, spot), " in stopped.err
     assert f"({B}, spot, given up)" in stopped.err
+
+
+def test_a_hunt_that_moves_on_while_its_plan_is_read_does_not_make_it_stale(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "timings", "zone": A, "waiting": 600}])
+    at.write(hunt(A, B, WEST))
+    at.killed(15, *APPLY)
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
+        at.clock.sleep(300)  # A still waits; B and WEST were granted
+        assert workspace.apply(plan).error is None
+    holds(at)
