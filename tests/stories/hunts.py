@@ -8,21 +8,18 @@ from typing import Any
 
 from desk import PROFILE, Desk, Said
 
-A, B, WEST, TOKYO, CHILE, CENTRAL = (
-    "us-east5-a",
-    "us-east5-b",
-    "europe-west4-a",
-    "asia-northeast1-b",
-    "southamerica-west1-a",
-    "us-central1-a",
-)
+A, B, EAST_C = "us-east5-a", "us-east5-b", "us-east5-c"
+WEST, TOKYO, CHILE = "europe-west4-a", "asia-northeast1-b", "southamerica-west1-a"
+CENTRAL, CENTRAL_B, CENTRAL_C = "us-central1-a", "us-central1-b", "us-central1-c"
 APPLY = ("apply", "-auto-approve", "gemma.yaml")
 
 
 def hunt(*zones: str, models: str = "spot", requests: int = 4, more: str = "", top: str = "") -> str:
     """A profile; `more` are further keys of `placement`, `top` of the profile."""
     wanted = PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", f"[{', '.join(zones)}]")
-    wanted = wanted.replace("[spot]", f"[{models}]").replace("max_parallel_requests: 1", f"max_parallel_requests: {requests}")
+    wanted = wanted.replace("[spot]", f"[{models}]").replace(
+        "max_parallel_requests: 1", f"max_parallel_requests: {requests}"
+    )
     return f"{wanted}  max_run_duration: 4h\n{more and f'  {more}'}\n{top}\n"
 
 

@@ -7,7 +7,23 @@ from typing import Any
 
 import pytest
 from desk import Open
-from stories.hunts import APPLY, CENTRAL, TOKYO, WEST, A, B, heard, holds, hunt, lose
+from stories.hunts import (
+    APPLY,
+    CENTRAL,
+    CENTRAL_B,
+    CENTRAL_C,
+    CHILE,
+    EAST_C,
+    TOKYO,
+    WEST,
+    A,
+    B,
+    gives_back,
+    heard,
+    holds,
+    hunt,
+    lose,
+)
 
 from tpudeploy import Profile, Workspace
 
@@ -43,22 +59,11 @@ def test_what_serves_is_kept_against_a_cheaper_one_that_was_granted_with_it_but_
     holds(at)
 
 
-def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(desk: Open) -> None:
-    slow = {"fault": "timings", "zone": B, "provisioning": 900}
-    at = desk(trouble=[slow, {"fault": "boot", "zone": A, "crash": "RESOURCE_EXHAUSTED"}])
-    at.write(hunt(A, B))
-    failed = at.run("apply", "-auto-approve", "gemma.yaml")
-    assert failed.code == 1
-    assert "gemma[0] does not serve: RESOURCE_EXHAUSTED" in failed.err
-    assert "another slice is kept" in failed.err
-    assert list(at.slices.values()) == ["ACTIVE"]  # the one that failed: nobody would watch over another
-
-
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_goes_on_looking(
     desk: Open, replicas: int
 ) -> None:
-    at = desk(trouble=[{"fault": "rate-limit", "call": 3}], timings={"waiting": 300})
+    at = desk(trouble=[{"fault": "rate-limit", "call": 3}], timings={"waiting": 90})
     at.write(hunt(A, B, WEST, TOKYO, top=f"replicas: {replicas}"))
     said = at.run(*APPLY, "--json")
     assert said.code == 0, said.all
@@ -71,59 +76,6 @@ def test_told_that_it_asks_too_often_the_project_asks_nothing_for_a_minute_and_g
     holds(at, slices=replicas)
 
 
-def test_told_in_the_middle_that_only_a_person_can_help_it_watches_what_was_asked_for_before(desk: Open) -> None:
-    denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 3}
-    at = desk(trouble=[denied, {"fault": "timings", "zone": B, "waiting": 300}])
-    at.write(hunt(A, B, WEST, TOKYO))
-    granted = at.run(*APPLY)
-    assert granted.code == 0, granted.all
-    assert "Permission 'tpu.queuedResources.create' denied" in granted.err
-    assert at.asked() == [A, B, WEST]
-    holds(at)
-
-
-def test_and_stops_once_nothing_of_that_can_be_granted_any_more(desk: Open) -> None:
-    denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 3}
-    at = desk(trouble=[denied, {"fault": "wait-for-ever"}])
-    at.write(hunt(A, B, WEST, TOKYO, more="valid_until: 5m"))
-    stopped = at.run(*APPLY)
-    assert stopped.code == 1
-    assert "tpudeploy explain permission" in stopped.err
-    assert at.asked() == [A, B, WEST]
-    assert at.slices == {}
-
-
-def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_its_end(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "timings", "zone": B, "provisioning": 300}], boot={"boot_seconds": 1800})
-    at.write(hunt(A, B, WEST))
-    granted = at.run(*APPLY, "-wait", "granted")
-    assert granted.code == 0, granted.all
-    assert "Under way: gemma[0]." in granted.out
-    assert "Serving" not in granted.err
-    assert list(at.slices.values()) == ["ACTIVE"]
-    assert at.run(*APPLY).code == 0
-    holds(at)
-
-
-@pytest.mark.parametrize(
-    ("boot", "code", "words"),
-    [
-        ({}, 1, "gemma serves, but what was given up for it is not gone yet"),
-        ({"hang": True}, 1, "gemma did not serve in time. The slice is kept."),
-    ],
-)
-def test_out_of_time_with_a_slice_in_hand_it_says_so_and_names_what_has_yet_to_go(
-    desk: Open, boot: Mapping[str, Any], code: int, words: str
-) -> None:
-    at = desk(trouble=[{"fault": "timings", "zone": B, "provisioning": 1800}], boot=boot)
-    at.write(hunt(A, B))
-    stopped = at.run(*APPLY, "-timeout", "15m")
-    assert stopped.code == code
-    assert words in stopped.err
-    assert f"({A}, spot), " in stopped.err
-    assert f"({B}, spot, given up)" in stopped.err
-
-
 def test_a_hunt_that_moves_on_while_its_plan_is_read_does_not_make_it_stale(desk: Open) -> None:
     at = desk(trouble=[{"fault": "timings", "zone": A, "waiting": 600}])
     at.write(hunt(A, B, WEST))
@@ -132,4 +84,134 @@ def test_a_hunt_that_moves_on_while_its_plan_is_read_does_not_make_it_stale(desk
         plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
         at.clock.sleep(300)  # A still waits; B and WEST were granted
         assert workspace.apply(plan).error is None
+    holds(at)
+
+
+QUOTAS: Mapping[str, tuple[str, list[Mapping[str, Any]], list[str]]] = {
+    # the profile; the limits; where it is asked: the second of each pair is refused, and the third not asked
+    "of each region": (
+        hunt(CENTRAL, CENTRAL_B, CENTRAL_C, A, B, EAST_C, requests=8),
+        [{"class": "preemptible", "region": "*", "limit": 1}],
+        [CENTRAL, CENTRAL_B, A, B],
+    ),
+    "of each zone": (
+        hunt(A, WEST, models="spot, flex-start", requests=8),
+        [{"class": "preemptible", "zone": "*", "limit": 1}],
+        [A, WEST, A, WEST],
+    ),
+    "of each pool": (
+        hunt(A, B, EAST_C, models="spot, on-demand", requests=8),
+        [{"class": "preemptible", "region": "*", "limit": 1}, {"class": "on-demand", "region": "*", "limit": 1}],
+        [A, B, A, B],
+    ),
+}
+
+
+@pytest.mark.parametrize("quota", QUOTAS)
+def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_more_is_asked_there(
+    desk: Open, quota: str
+) -> None:
+    profile, limits, asked = QUOTAS[quota]
+    at = desk(quota=limits, timings={"waiting": 200})
+    at.write(profile)
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert applied.err.count("exhausted. Limit 1 in") == 2
+    assert at.asked() == asked
+    holds(at)
+    gives_back(at)
+
+
+def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(desk: Open) -> None:
+    limit = {"class": "preemptible", "region": "us-east5", "limit": 1}
+    at = desk(quota=[limit], trouble=[{"fault": "stockout", "zone": A, "layer": "L3"}])
+    at.write(hunt(A, B))
+    applied = at.run(*APPLY, "--json")
+    assert applied.code == 0, applied.all
+    events = [(event["zone"], event["at"]) for event in heard(applied, "requested")]
+    assert [zone for zone, _ in events] == [A, B, B]
+    assert events[2][1] - events[0][1] < 120  # B was refused for five minutes
+    holds(at)
+
+
+@pytest.mark.parametrize(("type_", "limit"), [("v6e-1", 0), ("v6e-8", 4)])
+def test_a_quota_too_small_for_one_slice_is_asked_about_once_however_long_the_hunt(
+    desk: Open, type_: str, limit: int
+) -> None:
+    quota = {"class": "preemptible", "region": "us-east5", "limit": limit}
+    at = desk(quota=[quota], trouble=[{"fault": "stockout", "zone": WEST, "attempt": "1-12"}])
+    at.write(hunt(A, B, WEST).replace("v6e-1", type_))
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert at.asked().count(A) == 1
+    assert B not in at.asked()
+    assert at.asked().count(WEST) == 13  # five minutes apart
+    holds(at)
+
+
+def test_words_that_nobody_knows_are_tried_three_times_everywhere_and_then_a_person_is_asked(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "stockout", "message": "quantum flux", "code": 2, "times": 9}])
+    at.write(hunt(A, B, WEST))
+    stopped = at.run(*APPLY)
+    assert stopped.code == 1
+    assert sorted(at.asked()) == sorted([A, B, WEST] * 3)
+    assert stopped.err.partition("Error: ")[2].count("quantum flux") == 3
+    assert at.slices == {}
+    assert at.run(*APPLY).code == 0  # a person has looked
+    holds(at)
+
+
+@pytest.mark.parametrize("hidden", [0, 70])
+def test_replies_lost_in_the_middle_of_a_fan_out_cost_no_second_request_anywhere(desk: Open, hidden: int) -> None:
+    lost = {"fault": "lost-reply", "call": "3-6"}
+    at = desk(trouble=[lost, {"fault": "hidden", "call": "3-6", "seconds": hidden}], timings={"waiting": 70})
+    at.write(hunt(A, B, WEST, TOKYO, CHILE, CENTRAL, CENTRAL_B, CENTRAL_C, requests=8))
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B, WEST, TOKYO, CHILE, CENTRAL, CENTRAL_B, CENTRAL_C]
+    holds(at)
+    gives_back(at)
+
+
+def test_once_one_is_provisioned_a_single_spare_waits_on_and_all_others_are_given_back(desk: Open) -> None:
+    first = {"fault": "timings", "zone": B, "waiting": 60, "provisioning": 300}
+    at = desk(trouble=[first, {"fault": "timings", "waiting": 3000}])
+    at.write(hunt(A, B, WEST, CENTRAL))
+    stopped = at.run(*APPLY, "-timeout", "3m")
+    assert stopped.code == 12
+    assert stopped.err.count("another one is about to land") == 2
+    assert {zone: list(slices.values()) for zone, slices in at.emulator.live().items()} == {
+        A: ["WAITING_FOR_RESOURCES"],  # it was asked for first
+        B: ["PROVISIONING"],
+    }
+    assert at.run(*APPLY).code == 0
+    assert at.asked() == [A, B, WEST, CENTRAL]
+    holds(at)
+
+
+def test_a_landing_that_fails_leaves_the_spare_its_place_and_the_hunt_goes_on_beside_it(desk: Open) -> None:
+    fails = {"fault": "internal-error", "zone": B, "attempt": 1}
+    slow = {"fault": "timings", "zone": A, "waiting": 3000}
+    at = desk(trouble=[fails, slow, {"fault": "timings", "zone": "*-?4-a", "attempt": 2, "waiting": 300}])
+    at.write(hunt(A, B, WEST, CENTRAL))
+    at.emulator.script({"fault": "timings", "attempt": 1, "waiting": 3000, "zone": "[!u]*"})
+    at.emulator.script({"fault": "timings", "attempt": 1, "waiting": 3000, "zone": CENTRAL})
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert "an internal error has occurred" in applied.err
+    assert at.asked()[:6] == [A, B, WEST, CENTRAL, WEST, CENTRAL]
+    assert at.asked().count(A) == 1  # it held its place
+    holds(at)
+
+
+def test_a_queue_keeps_its_place_while_the_other_model_is_swept_beside_it(desk: Open) -> None:
+    full = {"fault": "stockout", "model": "SPOT"}
+    at = desk(trouble=[full, {"fault": "timings", "model": "FLEX_START", "waiting": 1500}])
+    at.write(hunt(A, B, WEST, models="flex-start, spot"))
+    applied = at.run(*APPLY, "--json")
+    assert applied.code == 0, applied.all
+    asked = [(event["zone"], event["provisioning"]) for event in heard(applied, "requested")]
+    assert asked[:5] == [(A, "flex-start"), (B, "flex-start"), (A, "spot"), (B, "spot"), (WEST, "spot")]
+    assert set(asked[5:]) == {(A, "spot"), (B, "spot"), (WEST, "spot")}
+    assert len(asked) > 15
     holds(at)

@@ -197,4 +197,3 @@ def _blocks(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
 def _place_in_queue(judged: Judged) -> tuple[bool, float]:
     """The best spare first: one that queues, and has for longest."""
     return (judged.attempt.provisioning not in QUEUED, judged.attempt.asked_at)
-

@@ -12,8 +12,8 @@ from tpudeploy.domain import errors, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
-from tpudeploy.domain.state import Goal as Aim
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import Goal as Aim
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
