@@ -111,3 +111,29 @@ def test_a_deletion_that_is_refused_is_asked_for_until_nothing_is_left(desk: Ope
     assert applied.code == 0, applied.all
     assert len([r for r in at.emulator.requests if r.method == "DELETE" and f"/{B}/" in r.path]) == times
     holds(at)
+
+
+def test_one_zone_that_does_not_answer_for_long_keeps_nobody_from_the_others(desk: Open) -> None:
+    down = {"fault": "unavailable", "zone": A, "method": "queuedResources.*", "attempt": "2-"}
+    at = desk(trouble=[down], timings={"waiting": 500})
+    at.write(hunt(A, B, WEST))
+    at.clock.on_advance.append(lambda: at.emulator._cloud.troubles.clear() if at.clock.now() > began + 1200 else None)
+    began = at.clock.now()
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert applied.err.count(f"Warning: {A} does not answer: ") == 1
+    assert applied.err.index("Serving at") < applied.err.index("Creation complete after 2")
+    assert at.asked() == [A, B, WEST]
+    holds(at)
+
+
+def test_where_no_zone_answers_the_run_ends_and_the_next_one_goes_on(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "unavailable", "method": "queuedResources.get", "times": 60}])
+    at.write(hunt(A, B, WEST))
+    stopped = at.run(*APPLY)
+    assert stopped.code == 1
+    assert "The service is currently unavailable" in stopped.err
+    at.emulator._cloud.troubles.clear()
+    assert at.run("apply", "gemma.yaml").code == 0
+    assert at.asked() == [A, B, WEST]
+    holds(at)

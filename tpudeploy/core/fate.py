@@ -59,6 +59,9 @@ class Judged:
 
 def judge(attempt: Attempt, moment: Moment) -> Judged:
     found = moment.observed.slices.get(attempt.name)
+    if attempt.name in moment.observed.unseen:
+        fate = Fate.WAITING if attempt.releasing_at is None else Fate.LEAVING
+        return Judged(attempt=attempt, fate=fate, slice=None, reason=f"{attempt.zone} does not answer")
     if found is None:
         return _absent(attempt, moment)
     if found.phase is Phase.REFUSED:

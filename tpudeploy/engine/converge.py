@@ -128,7 +128,7 @@ class Convergence:
         with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
             if self._reached_at is not None:
                 _still_ours(world, goal, held)
-            observed = look(world, held.state, goal.deployment)
+            observed = look(world, held.state, goal.deployment, patient=True)
             learnt = remember(held.state, observed)
             if learnt is not held.state:
                 before = held.state
