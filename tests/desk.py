@@ -51,6 +51,30 @@ class Said:
         return " ".join(self.all.split())
 
 
+class Killed(BaseException):
+    """kill -9, as it looks from inside: nothing catches it."""
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A process's clock that ends it at `end`, in whichever sleep that finds it."""
+
+    world: VirtualClock
+    end: float
+
+    def now(self) -> float:
+        return self.world.now()
+
+    def sleep(self, seconds: float) -> None:
+        left = max(0.0, self.end - self.world.now())
+        self.world.sleep(min(seconds, left))
+        if seconds >= left:
+            raise Killed
+
+    def stop(self) -> None:
+        self.world.stop()
+
+
 @dataclass(kw_only=True)
 class Desk:
     """A person's folder, terminal and clock, with an emulated cloud behind Google's real clients."""
@@ -67,6 +91,12 @@ class Desk:
         code = main([*arguments, "--chdir", str(self.folder)], clock=self.clock, patience=self.patience)
         told = self.capture.readouterr()
         return Said(code=code, out=told.out, err=told.err)
+
+    def killed(self, after: float, *arguments: str) -> None:
+        """One command whose process is killed `after` so many seconds; it must not have ended before."""
+        doomed = Doomed(self.clock, self.clock.now() + after)
+        with pytest.raises(Killed):
+            main([*arguments, "--chdir", str(self.folder)], clock=doomed, patience=self.patience)
 
     def write(self, text: str = PROFILE, name: str = "gemma.yaml") -> str:
         (self.folder / name).write_text(text, encoding="utf-8")

@@ -174,7 +174,15 @@ class Allowance(Protocol):
 
     def left(self) -> int: ...
 
+    def opens_in(self) -> float:
+        """Seconds until there is one left; 0 where there is."""
+        ...
+
     def spend(self) -> None: ...
+
+    def pause(self, seconds: float) -> None:
+        """None is left for so long: Google said that they were too many."""
+        ...
 
 
 Emit = Callable[[Event], None]

@@ -223,6 +223,13 @@ def test_a_granted_request_no_longer_lapses() -> None:
         assert w.state() == "ACTIVE"
 
 
+def test_a_request_may_overstay_its_own_end() -> None:
+    with world({"fault": "overstays"}) as w:
+        w.create(queueingPolicy={"validUntilDuration": "3s"})
+        w.clock.sleep(86400)
+        assert w.state() == "WAITING_FOR_RESOURCES"
+
+
 def test_reset_reboots_the_machines_and_keeps_the_slice() -> None:
     with world(boot={"boot_seconds": 100}) as w:
         w.create(node={"metadata": {"tpudeploy-spec": "s"}})

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import inf
 
-from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
+from tpudeploy.core.keep import seniority
 from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at, pair
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
@@ -70,7 +69,7 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
             fitting.append(j)
         elif j.fate in {Fate.UP, Fate.WAITING}:
             outdated.append(j)
-    up = sorted((j for j in fitting if j.fate is Fate.UP), key=_seniority)
+    up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt))
     if up:
         keep, *surplus = up
         yield from (_release(record, j, "another slice is kept") for j in surplus)
@@ -80,10 +79,12 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
             yield from (_release(record, j, "its replacement serves") for j in outdated)
         step = serve(standing)
         yield step
-        # It serves, but the end is reached only when nothing else of ours is left, or can still appear.
+        # The end is reached only when nothing else of ours is left, or can still appear: Google may yet grant it.
+        # What a slice that failed was to replace stays, though.
         others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
-        if others and isinstance(step, Done):
-            yield _hold(record, others[0], moment)
+        left = [j for j in others if isinstance(step, Done) or j not in outdated]
+        if left and isinstance(step, Done | GiveUp):
+            yield _hold(record, left[0], moment)
         return
     # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
     # must go first.
@@ -122,8 +123,8 @@ def _hunt(
     places = next_places(deployment, record, attempts, unsaid=unsaid, luck=moment.luck, now=moment.now)
     yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
     if len(places) > moment.creates:
-        every = moment.patience.create_every
-        yield Wait(replica=record.index, why="the project's creates a minute are used up", seconds=every)
+        pause = max(moment.creates_in, moment.patience.create_every)
+        yield Wait(replica=record.index, why="the project's creates a minute are used up", seconds=pause)
     elif len(waiting) + len(places) < deployment.max_parallel_requests:
         opens = opens_at(deployment, record, attempts, moment.now)
         if opens is not None:
@@ -204,10 +205,3 @@ def _blocks(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
 def _place_in_queue(judged: Judged) -> tuple[bool, float]:
     """The best spare first: one that queues, and has for longest."""
     return (judged.attempt.provisioning not in QUEUED, judged.attempt.asked_at)
-
-
-def _seniority(judged: Judged) -> tuple[float, float, float, str]:
-    """The first that was granted; of those that one look found granted, the cheaper, then the one asked for earlier."""
-    attempt = judged.attempt
-    price = prices.of_attempt(attempt)
-    return (attempt.granted_at or inf, inf if price is None else price, attempt.asked_at, attempt.name)

@@ -32,11 +32,15 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had."""
+    """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
+
+    `creates_in`: seconds until it has one more.
+    """
 
     observed: Observed
     patience: Patience
     creates: int = 1000
+    creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
 
     @property
@@ -55,6 +59,9 @@ class Judged:
 
 def judge(attempt: Attempt, moment: Moment) -> Judged:
     found = moment.observed.slices.get(attempt.name)
+    if attempt.name in moment.observed.unseen:
+        fate = Fate.WAITING if attempt.releasing_at is None else Fate.LEAVING
+        return Judged(attempt=attempt, fate=fate, slice=None, reason=f"{attempt.zone} does not answer")
     if found is None:
         return _absent(attempt, moment)
     if found.phase is Phase.REFUSED:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpudeploy.core.keep import seniority
 from tpudeploy.domain.slices import Observed, Phase, Slice
-from tpudeploy.domain.state import Attempt, Refused, State
+from tpudeploy.domain.state import Attempt, Record, Refused, State
 
 _TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at")
 
@@ -13,16 +14,18 @@ _TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_a
 def remember(state: State, observed: Observed) -> State:
     """The state with what was seen written into it; the same object where nothing is new."""
     for record in state.records:
-        refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
-        if refusals != record.refusals:
-            state = state.with_record(replace(state.record(record.index), refusals=refusals))
-        for attempt in record.attempts:
-            known = _learn(_reckoned(attempt, observed.at), observed.slices.get(attempt.name), observed)
-            if known != attempt:
-                state = state.with_record(state.record(record.index).with_attempt(known))
-            if known.granted_at is not None and attempt.granted_at is None:
-                state = state.with_record(replace(state.record(record.index), home=known.zone))
+        known = _remembered(record, observed)
+        if known != record:
+            state = state.with_record(known)
     return state
+
+
+def _remembered(record: Record, observed: Observed) -> Record:
+    attempts = tuple(_learn(_reckoned(a, observed.at), observed.slices.get(a.name), observed) for a in record.attempts)
+    refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
+    standing = [a for a in attempts if a.granted_at is not None and a.releasing_at is None]
+    home = min(standing, key=seniority).zone if standing else record.home
+    return replace(record, attempts=attempts, refusals=refusals, home=home)
 
 
 def _reckoned(attempt: Attempt, now: float) -> Attempt:

@@ -180,9 +180,13 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One moment: every slice that a state remembers, and what the serving ones answer. Absent means 404."""
+    """One moment: every slice that a state remembers, and what the serving ones answer. Absent means 404.
+
+    `unseen` are those that could not be looked at, and why: of them nothing is known.
+    """
 
     at: float
     slices: Mapping[str, Slice]
     reports: Mapping[str, BootReport] = field(default_factory=dict)
     health: Mapping[str, Health] = field(default_factory=dict)
+    unseen: Mapping[str, str] = field(default_factory=dict)

@@ -40,6 +40,8 @@ def _end(slice_: QueuedResource, operation: Operation, at: float) -> None:
 
 def queue(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     slice_.enter("ACCEPTED" if "accepted" in slice_.troubles else "WAITING_FOR_RESOURCES")
+    if "overstays" in slice_.troubles:
+        return
     begins, ends = validity(slice_)
     if ends is not None:
         cloud.later(slice_, max(at, ends), lambda now: _expire(slice_, now))

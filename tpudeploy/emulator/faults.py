@@ -69,6 +69,7 @@ FAULTS: Mapping[str, Fault] = {
     # lives
     "accepted": Fault(what="waits in ACCEPTED, the old name of the queue", kind=_LIFE),
     "wait-for-ever": Fault(what="stays in the queue", kind=_LIFE),
+    "overstays": Fault(what="stays in the queue, and its own end passes unnoticed", kind=_LIFE),
     "provisioning-loop": Fault(
         what="stays PROVISIONING, its node comes and goes every `every`; given up after `for`",
         kind=_LIFE,

@@ -12,7 +12,7 @@ from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
-from tpudeploy.domain.slices import NodeUpdate, Observed, Refusal
+from tpudeploy.domain.slices import NodeUpdate, Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.engine.chronicle import Chronicle
 from tpudeploy.engine.session import Session
@@ -92,9 +92,11 @@ class Hands:
             # A plain "no" made nothing; a Fault leaves the intent, and the next look decides.
             self._drop(what.replica, attempt, refused.refusal)
             self.was_refused = True
-            if isinstance(refused, errors.Denied):
+            if refused.refusal is not None and refused.refusal.remedy is Remedy.LOOK_AGAIN:
+                self._world.creates.pause(refused.refusal.holds_seconds)
+            if isinstance(refused, errors.Denied) and not self._session.state.record(what.replica).attempts:
                 raise
-            return
+            return  # what was asked for before may still be granted: it is watched to its end
         if operation is not None:
             self._put(what.replica, replace(attempt, operation=operation))
 

@@ -149,8 +149,11 @@ def _failed(world: World, change: Change, error: errors.TpudeployError) -> event
 
 
 def _shape(changes: Iterable[Change]) -> list[object]:
-    """What an approval covers. How far a resumed run had come may move on meanwhile."""
-    return [(c.address, c.action, c.fields, c.slice_name) for c in changes]
+    """What an approval covers. How far a run had come may move on meanwhile: which request is ahead is no matter."""
+    return [
+        (c.address, c.action) if c.action is Action.CREATE else (c.address, c.action, c.fields, c.slice_name)
+        for c in changes
+    ]
 
 
 def _restarting(goal: Goal, state: State) -> State:

@@ -25,12 +25,25 @@ class CreateBudget:
 
     def left(self) -> int:
         with self._lock:
-            now = self._clock.now()
-            self._left = min(_BURST, self._left + max(0.0, now - self._at) / self._every)
-            self._at = now
+            self._fill()
             return max(0, int(self._left))
+
+    def opens_in(self) -> float:
+        with self._lock:
+            self._fill()
+            return max(0.0, 1.0 - self._left) * self._every
 
     def spend(self) -> None:
         """Below zero too: what two threads spent at once is waited for."""
         with self._lock:
             self._left -= 1.0
+
+    def pause(self, seconds: float) -> None:
+        with self._lock:
+            self._fill()
+            self._left = min(self._left, -seconds / self._every)
+
+    def _fill(self) -> None:
+        now = self._clock.now()
+        self._left = min(_BURST, self._left + max(0.0, now - self._at) / self._every)
+        self._at = now

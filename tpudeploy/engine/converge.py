@@ -12,8 +12,8 @@ from tpudeploy.domain import errors, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
-from tpudeploy.domain.state import State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
@@ -55,6 +55,10 @@ class Tick:
     def is_last(self) -> bool:
         """Whether the goal is reached; False too where less than that was waited for."""
         return len(self.done) == len(self.steps)
+
+    def watches(self, replica: int) -> bool:
+        """Whether something of this replica is still waited for, or seen to its end."""
+        return any(isinstance(s, Wait) and s.replica == replica for s in self.steps)
 
 
 class Convergence:
@@ -102,14 +106,14 @@ class Convergence:
         self._last = last
         self._announcer.tell(last.state, last.done)
         failed = next((s for s in last.steps if isinstance(s, GiveUp)), None)
-        if failed is not None and not self._may_recover(failed):
+        if failed is not None and not self._may_recover(failed) and not last.watches(failed.replica):
             raise failed.error
         if _is_enough(goal, last, self._until) or last.is_last:
             self._reached_at = world.clock.now()
             self._deadline = None
             return world.patience.watch if self._keep else None
         if self._deadline is not None and world.clock.now() >= self._deadline:
-            raise _timeout(goal, last)
+            raise failed.error if failed is not None else _timeout(goal, last)
         return self._pause(last)
 
     def _may_recover(self, failed: GiveUp) -> bool:
@@ -124,7 +128,7 @@ class Convergence:
         with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
             if self._reached_at is not None:
                 _still_ours(world, goal, held)
-            observed = look(world, held.state, goal.deployment)
+            observed = look(world, held.state, goal.deployment, patient=True)
             learnt = remember(held.state, observed)
             if learnt is not held.state:
                 before = held.state
@@ -143,7 +147,13 @@ class Convergence:
         deployment: Deployment | None = self._goal.deployment
         replicas = 0 if deployment is None else deployment.replicas
         creates = self._world.creates.left()
-        moment = Moment(observed=observed, patience=self._world.patience, creates=creates, luck=self._chronicle.luck)
+        moment = Moment(
+            observed=observed,
+            patience=self._world.patience,
+            creates=creates,
+            creates_in=self._world.creates.opens_in(),
+            luck=self._chronicle.luck,
+        )
         steps: list[Step] = []
         if deployment is not None:
             for index in range(replicas):
@@ -199,10 +209,13 @@ def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
     if deployment is None or until is wait.Wait.SERVING:
         return False
     replicas = (tick.state.record(i).attempts for i in range(deployment.replicas))
-    fitting = ([a for a in attempts if a.releasing_at is None and matches(deployment, a)] for attempts in replicas)
-    if until is wait.Wait.GRANTED:
-        return all(any(a.granted_at is not None for a in attempts) for attempts in fitting)
-    return all(any(a.seen for a in attempts) for attempts in fitting)
+    fitting = [[a for a in attempts if matches(deployment, a)] for attempts in replicas]
+    kept = [[a for a in attempts if a.releasing_at is None] for attempts in fitting]
+    if until is wait.Wait.ACCEPTED:
+        return all(any(a.seen for a in attempts) for attempts in kept)
+    is_granted = all(any(a.granted_at is not None for a in attempts) for attempts in kept)
+    # Whatever else was asked for beside it could still be granted too, with nobody there to give it back.
+    return is_granted and all(len(attempts) == 1 for attempts in fitting)
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
@@ -210,17 +223,24 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         left = ", ".join(a.name for a in tick.state.attempts)
         hint = "Run `tpudeploy destroy` again: it goes on where this stopped."
         return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
-    waiting = [a for a in tick.state.attempts if a.granted_at is None]
-    kept = ", ".join(f"{a.name} ({a.zone}, {a.provisioning})" for a in tick.state.attempts) or "none"
+    left = ", ".join(map(_outstanding, tick.state.attempts)) or "none"
     hint = (
-        f"Still outstanding: {kept}.\n"
+        f"Still outstanding: {left}.\n"
         "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
     )
-    if waiting or not tick.state.attempts:
-        return errors.CapacityTimeout(
-            f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
-        )
-    return errors.ServingError(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
+    if len(tick.done) == goal.deployment.replicas:
+        return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
+    records = map(tick.state.record, range(goal.deployment.replicas))
+    if all(any(a.granted_at is not None and a.releasing_at is None for a in r.attempts) for r in records):
+        return errors.ServingError(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
+    return errors.CapacityTimeout(
+        f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
+    )
+
+
+def _outstanding(attempt: Attempt) -> str:
+    given_up = "" if attempt.releasing_at is None else ", given up"
+    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}{given_up})"
 
 
 def finished(state: State) -> State:

@@ -24,6 +24,7 @@ class Progress:
         self._world = world
         self._deployment = deployment
         self._said: dict[str, tuple[str, str]] = {}
+        self._silent: set[str] = set()
         self._began = world.clock.now()
         self._silences = _silences()
         self._next_line = self._began + next(self._silences)
@@ -34,12 +35,22 @@ class Progress:
         for record in state.records:
             for attempt in record.attempts:
                 self._tell_phase(address(self._deployment, record.index), attempt, observed)
+        self._tell_silence(state, observed)
         waits = [s for s in steps if isinstance(s, Wait)]
         if waits and observed.at >= self._next_line:
             self._next_line = observed.at + next(self._silences)
             where = address(self._deployment, waits[0].replica)
             elapsed = observed.at - self._began
             self._world.emit(events.Waiting(at=observed.at, address=where, why=waits[0].why, elapsed=elapsed))
+
+    def _tell_silence(self, state: State, observed: Observed) -> None:
+        """Once for each zone, until it has answered again."""
+        silent = {a.zone: observed.unseen[a.name] for a in state.attempts if a.name in observed.unseen}
+        for zone in sorted(silent.keys() - self._silent):
+            hint = "What was asked for there keeps its place and is looked at again; the hunt goes on elsewhere."
+            message = f"{zone} does not answer: {silent[zone]}"
+            self._world.emit(events.Warned(at=observed.at, address=self._deployment, message=message, hint=hint))
+        self._silent = set(silent)
 
     def _tell_phase(self, where: str, attempt: Attempt, observed: Observed) -> None:
         phase, detail = _phase(attempt, observed)
