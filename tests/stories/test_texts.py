@@ -77,3 +77,13 @@ def test_an_unreachable_endpoint_reads_well(desk: Open) -> None:
 def test_a_cloud_without_quota_reads_well(desk: Open) -> None:
     at = desk(trouble=[{"fault": "quota-zero"}])
     _holds(at, "apply-no-quota", "apply", "-auto-approve", at.write())
+
+
+def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
+    queues = {"fault": "wait-for-ever", "model": "FLEX_START"}
+    quota = {"fault": "quota-zero", "model": "SPOT", "zone": "europe-west4-a"}
+    at = desk(trouble=[queues, quota, {"fault": "stockout", "model": "SPOT", "times": 12}])
+    many = PROFILE.replace("[spot]", "[flex-start, spot]\n  max_run_duration: 12h").replace(
+        "requests: 1", "requests: 6"
+    )
+    _holds(at, "apply-hunt", "apply", "-auto-approve", at.write(many))

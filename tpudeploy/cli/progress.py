@@ -11,17 +11,16 @@ from tpudeploy.domain.events import Event
 
 def teller(terminal: Terminal, *, as_json: bool) -> Callable[[Event], None]:
     """A callback for `on_event`; safe to call from several threads."""
-    lock = threading.Lock()
+    from tpudeploy.views import events, jsonl
+    from tpudeploy.views.repeats import Repeats
+
+    lock, repeats = threading.Lock(), Repeats()
 
     def tell(event: Event) -> None:
         with lock:
             if as_json:
-                from tpudeploy.views import jsonl
-
                 terminal.data(jsonl.line(event))
-            else:
-                from tpudeploy.views import events
-
+            elif repeats.is_new(event):
                 terminal.talk(events.line(event, terminal.paint))
 
     return tell
