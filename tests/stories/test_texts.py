@@ -109,3 +109,13 @@ def test_a_lost_state_reads_well(desk: Open) -> None:
     (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
     at.write(PROFILE.replace("16384", "8192"))
     _holds(at, "plan-adopt-restart", "plan", "-adopt", profile)
+
+
+def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
+    queues = {"fault": "wait-for-ever", "model": "FLEX_START"}
+    quota = {"fault": "quota-zero", "model": "SPOT", "zone": "europe-west4-a"}
+    at = desk(trouble=[queues, quota, {"fault": "stockout", "model": "SPOT", "times": 12}])
+    many = PROFILE.replace("[spot]", "[flex-start, spot]\n  max_run_duration: 12h").replace(
+        "requests: 1", "requests: 6"
+    )
+    _holds(at, "apply-hunt", "apply", "-auto-approve", at.write(many))

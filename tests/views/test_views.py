@@ -15,6 +15,7 @@ from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.domain.found import Asked, Found, Mark
 from tpudeploy.domain.garbage import Claim, Garbage, Stray
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
 from tpudeploy.views import jsonl, words
@@ -25,7 +26,11 @@ from tpudeploy.views.paint import Paint
 from tpudeploy.views.reports import REPORTS, Checked
 
 PLAIN, COLOUR = Paint(), Paint(colour=True)
-NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a"}
+NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a", "provisioning": "spot"}
+PLACES = (
+    Place(zone="us-east5-b", provisioning="spot", state=PlaceState.QUEUED, why="ACCEPTED"),
+    Place(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
+)
 
 
 def _made(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
@@ -34,18 +39,19 @@ def _made(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
 
 EVENTS: tuple[events.Event, ...] = (
     _made(events.ChangeStarted, action=Action.CREATE),
-    _made(events.Requested, **NAMED, provisioning="spot", accelerator_type="v6e-1"),
-    _made(events.NotGranted, **NAMED, provisioning="spot", kind="stockout", message="no capacity", blocked_seconds=300),
-    _made(events.NotGranted, **NAMED, provisioning="spot", kind="preempted", message="taken", blocked_seconds=0),
+    _made(events.Requested, **NAMED, accelerator_type="v6e-1"),
+    _made(events.NotGranted, **NAMED, kind="stockout", message="no capacity", blocked_seconds=300),
+    _made(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=0),
     _made(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
-    _made(events.Waiting, why="ACCEPTED", elapsed=3600),
+    _made(events.Outlook, places=PLACES),
+    _made(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
     _made(events.Gone, **NAMED, reason="never appeared"),
     _made(events.Adopted, **NAMED),
-    _made(events.Updated, name="gemma-aaaaaaaa-0-0", what="node"),
-    _made(events.Updated, name="gemma-aaaaaaaa-0-0", what="restart"),
+    _made(events.Updated, **NAMED, what="node"),
+    _made(events.Updated, **NAMED, what="restart"),
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
     _made(events.Warned, message="cannot be reached from here", hint="open the port"),
     _made(events.ChangeDone, action=Action.CREATE, elapsed=200),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tpudeploy.cli import exits
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import telling
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Plan
@@ -38,8 +38,8 @@ def carry_out(
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
-    emit = teller(terminal, as_json=given.json)
-    report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
+    with telling(terminal, context.clock, as_json=given.json) as emit:
+        report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
     if report.error is not None:

@@ -16,6 +16,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import State
+from tpudeploy.engine.about import about
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
@@ -94,5 +95,5 @@ def tell_adopted(world: World, goal: Goal, state: State) -> None:
     for record in state.records:
         for attempt in record.attempts:
             if attempt.name in goal.adopts:
-                where, now = address(goal.name, record.index), world.clock.now()
-                world.emit(events.Adopted(at=now, address=where, name=attempt.name, zone=attempt.zone))
+                where = address(goal.name, record.index)
+                world.emit(events.Adopted(**about(attempt, where, at=world.clock.now())))

@@ -18,6 +18,7 @@ from tpudeploy.domain.report import Outcome
 from tpudeploy.domain.slices import Observed, Slice
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
+from tpudeploy.engine.about import About, about
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import session
 from tpudeploy.ports import World
@@ -95,28 +96,22 @@ class Removal:
         self._said[path], self._heard = found.raw_state, now
         self._world.emit(
             events.PhaseChanged(
-                at=now,
-                address=self._strays[path].address,
-                name=found.name,
-                zone=found.zone,
-                phase=found.phase,
-                detail=found.raw_state,
-                elapsed=now - self._began,
+                **self._about(path, now), phase=found.phase, detail=found.raw_state, elapsed=now - self._began
             )
         )
 
     def _act(self, path: str, what: Step, now: float) -> None:
-        where, ref = self._strays[path].address, self._strays[path].found.ref
         match what:
             case Release():
                 self._release(path, now)
             case Forget():
+                self._world.emit(events.Gone(**self._about(path, now), reason="gone"))
                 del self._attempts[path]
                 self._heard = now
                 self.outcomes.append(Outcome(address=path, action=Action.DESTROY))
-                self._world.emit(events.Gone(at=now, address=where, name=ref.name, zone=ref.zone, reason="gone"))
             case Wait() if now - self._heard >= _SILENCE:
                 self._heard = now
+                where = self._strays[path].address
                 self._world.emit(events.Waiting(at=now, address=where, why=what.why, elapsed=now - self._began))
 
     def _release(self, path: str, now: float) -> None:
@@ -127,9 +122,11 @@ class Removal:
         self._world.cloud.release(stray.found.ref)
         if before.releasing_at is None:
             self._heard = now
-            ref = stray.found.ref
-            told = events.Released(at=now, address=stray.address, name=ref.name, zone=ref.zone, reason=why)
-            self._world.emit(told)
+            self._world.emit(events.Released(**self._about(path, now), reason=why))
+
+    def _about(self, path: str, now: float) -> About:
+        attempt = self._attempts[path]
+        return about(attempt, self._strays[path].address, at=now)
 
     def _fail(self, error: errors.TpudeployError) -> None:
         self.outcomes += [Outcome(address=path, action=Action.DESTROY, error=error) for path in self._attempts]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from itertools import accumulate
+from unicodedata import east_asian_width
 
 from tpudeploy.domain.deployment import Json
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _NARROWEST = 40
+_COLOUR = re.compile(r"\033\[\d*m")
 # What a terminal obeys, what XML forbids, and what breaks a line unseen; tabs and line feeds stay.
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
@@ -70,3 +73,20 @@ def value(of: Json) -> str:
     """On one line, shortened where it would run off the screen."""
     text = plain(json.dumps(of, ensure_ascii=False))
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def cut(text: str, cells: int) -> str:
+    """As much of it as fits into so many cells of a terminal, with a mark where it is cut."""
+    if width(text) <= cells:
+        return text
+    ends = accumulate(map(_cells, text))
+    return "".join(c for c, end in zip(text, ends, strict=True) if end < cells) + "…"
+
+
+def width(text: str) -> int:
+    """The cells that it takes on a terminal; colour takes none."""
+    return sum(map(_cells, _COLOUR.sub("", text)))
+
+
+def _cells(character: str) -> int:
+    return 2 if east_asian_width(character) in {"W", "F"} else 1
