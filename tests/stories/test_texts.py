@@ -113,9 +113,10 @@ def test_a_lost_state_reads_well(desk: Open) -> None:
 
 def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
     queues = {"fault": "wait-for-ever", "model": "FLEX_START"}
-    quota = {"fault": "quota-zero", "model": "SPOT", "zone": "europe-west4-a"}
+    quota = {"fault": "quota-zero", "model": "SPOT", "zone": "us-west1-c"}
     at = desk(trouble=[queues, quota, {"fault": "stockout", "model": "SPOT", "times": 12}])
     many = PROFILE.replace("[spot]", "[flex-start, spot]\n  max_run_duration: 12h").replace(
         "requests: 1", "requests: 6"
     )
+    many = many.replace("europe-west4-a]", "europe-west4-a, us-central1-b, us-east1-d, us-west1-c]")
     _holds(at, "apply-hunt", "apply", "-auto-approve", at.write(many))

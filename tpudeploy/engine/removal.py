@@ -125,8 +125,9 @@ class Removal:
             self._world.emit(events.Released(**self._about(path, now), reason=why))
 
     def _about(self, path: str, now: float) -> About:
-        attempt = self._attempts[path]
-        return about(attempt, self._strays[path].address, at=now)
+        stray = self._strays[path]
+        attempt = replace(self._attempts[path], name=stray.found.ref.name)
+        return about(attempt, stray.address, at=now)
 
     def _fail(self, error: errors.TpudeployError) -> None:
         self.outcomes += [Outcome(address=path, action=Action.DESTROY, error=error) for path in self._attempts]
