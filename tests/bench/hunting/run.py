@@ -6,7 +6,7 @@ import multiprocessing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from time import perf_counter
+from time import process_time
 
 from bench.hunting.outcome import Outcome
 from bench.hunting.policies import policies
@@ -51,9 +51,9 @@ def _part(chunk: tuple[Job, range]) -> Mapping[str, Row]:
     worlds = [world(job.setting, job.seed, index) for index in indices]
     rows: dict[str, Row] = {}
     for name, policy in policies(job.names, job.requests, job.models).items():
-        began = perf_counter()
+        began = process_time()
         outcomes = tuple(policy(each) for each in worlds)
-        rows[name] = Row(outcomes=outcomes, seconds=perf_counter() - began)
+        rows[name] = Row(outcomes=outcomes, seconds=process_time() - began)
     return rows
 
 
