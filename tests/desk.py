@@ -29,6 +29,7 @@ secrets:
 placement:
   zones: [us-east5-a, us-east5-b, europe-west4-a]
   provisioning: [spot]
+  max_parallel_requests: 1
 """
 
 

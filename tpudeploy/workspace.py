@@ -107,8 +107,12 @@ class Workspace:
         on_event: Callable[[events.Event], None] | None = None,
         wait: Wait | str = Wait.SERVING,
         timeout: float | None = None,
+        watch: bool = False,
     ) -> Report:
         """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
+
+        With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
+        called from another thread (then `errors.Interrupted` is raised) or something fails for good.
 
         Raise `errors.CheckFailed` where a check forbids the plan, `errors.StalePlan` where it no longer holds.
         """
@@ -119,7 +123,11 @@ class Workspace:
         forbidden = errors_in(plan.diagnostics)
         if forbidden:
             raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
-        return apply(self._world(on_event), plan, until=Wait(wait), timeout=timeout)
+        return apply(self._world(on_event), plan, until=Wait(wait), timeout=timeout, keep=watch)
+
+    def stop(self) -> None:
+        """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""
+        self.clock.stop()
 
     def destroy(
         self, profiles: Iterable[config.Profile], *, on_event: Callable[[events.Event], None] | None = None

@@ -31,7 +31,13 @@ name: gemma
 model: {{id: google/gemma-4-E2B-it}}
 tpu: {{type: {type}}}
 serving: {{image: "vllm/vllm-tpu:v0.32.0", max_model_len: {max_model_len}}}
-placement: {{zones: [{zones}], provisioning: [spot], valid_until: 15m, labels: {{team: {team}}}}}
+placement:
+  zones: [{zones}]
+  provisioning: [{provisioning}]
+  max_run_duration: 12h
+  valid_until: 15m
+  max_parallel_requests: {requests}
+  labels: {{team: {team}}}
 lifecycle: {{replace: {replace}}}
 replicas: {replicas}
 """
@@ -39,6 +45,8 @@ DEFAULTS: Mapping[str, Any] = {
     "type": "v6e-1",
     "max_model_len": 16384,
     "zones": "us-east5-a, us-east5-b, europe-west4-a",
+    "provisioning": "spot",
+    "requests": 1,
     "team": "search",
     "replace": "create-before-destroy",
     "replicas": 1,

@@ -21,11 +21,11 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 # One of each class of bad profile: what is written, the code, the place, words of the message or of the hint.
 BAD: dict[str, tuple[str | bytes, str, str, str]] = {
     "unknown key": (PROFILE.replace("max_model_len", "max_modle_len"), "TPU1201", ":9:3", '"max_model_len"?'),
-    "duplicate key": (PROFILE + "name: other\n", "TPU1021", ":15:1", "keep one"),
+    "duplicate key": (PROFILE + "name: other\n", "TPU1021", ":16:1", "keep one"),
     "wrong type": (PROFILE.replace("16384", "many"), "TPU1203", ":9:18", "Expected a whole number"),
     "tab": (PROFILE.replace("  max_model_len", "\tmax_model_len"), "TPU1018", ":9:1", "A tab in the indentation"),
     "empty": ("", "TPU1014", ":1:1", "The file says nothing"),
-    "several documents": (PROFILE + "---\n" + PROFILE, "TPU1015", ":15:1", "one file holds one profile"),
+    "several documents": (PROFILE + "---\n" + PROFILE, "TPU1015", ":16:1", "one file holds one profile"),
     "a list": ("- version: 1\n", "TPU1016", ":1:1", "not a mapping"),
     "binary": (b"\x00\x01\x02", "TPU1013", ":1:1", "Control character U+0000"),
     "not UTF-8": (b"name: \xff\xfe\n", "TPU1012", ":1:7", "save the file as UTF-8"),
@@ -52,7 +52,7 @@ BAD: dict[str, tuple[str | bytes, str, str, str]] = {
         "is set by serving.max_model_len already",
     ),
     "unknown flag": (_serving("args: {enable_prefix_cachin: true}"), "TPU1310", ":9:10", "`enable_prefix_caching`?"),
-    "not supported yet": (PROFILE + "lifecycle: {update: blue-green}\n", "TPU1207", ":15:21", "not supported yet"),
+    "not supported yet": (PROFILE + "lifecycle: {update: blue-green}\n", "TPU1207", ":16:21", "not supported yet"),
     "extends itself": ("extends: gemma.yaml\n" + PROFILE, "TPU1102", ":1:10", "gemma.yaml"),
 }
 

@@ -76,7 +76,7 @@ def test_prevent_destroy_refuses_the_removal_and_still_shows_the_plan(desk: Open
     assert refused.code == 13
     assert "Plan: 0 to add, 0 to change, 1 to destroy." in refused.out
     assert "gemma[0] may not be destroyed" in refused.err
-    assert "gemma.yaml:16" in refused.err
+    assert "gemma.yaml:17" in refused.err
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
@@ -310,12 +310,3 @@ def test_a_price_that_no_place_meets_is_told_before_anything_is_asked(desk: Open
     assert planned.code == 13
     assert "gemma has no place to ask: all cost more than $0.1 a chip and hour" in planned.err
     assert at.run("validate", profile).code == 1
-
-
-def test_a_limit_on_requests_at_once_is_kept_and_says_that_only_one_is_made(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "wait-for-ever", "zone": "us-east5-a"}])
-    profile = at.write(PROFILE + "  max_parallel_requests: 4\n")
-    stopped = at.run("apply", "-auto-approve", "-timeout", "10m", profile)
-    assert stopped.code == 12
-    assert "allows 4 requests at once; this version makes one at a time" in stopped.err
-    assert len(at.asked()) == 1

@@ -27,6 +27,7 @@ def carry_out(
     question: str,
     wait: str = "serving",
     timeout: float | None = None,
+    watch: bool = False,
 ) -> int:
     """Raise `errors.NotApproved`, `errors.CheckFailed` or `errors.StalePlan`; else the exit code."""
     terminal = context.terminal
@@ -38,7 +39,7 @@ def carry_out(
     if plan.needs_approval and not given.auto_approve:
         _approve(context, question)
     emit = teller(terminal, as_json=given.json)
-    report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout)
+    report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
     if report.error is not None:

@@ -11,7 +11,7 @@ from math import inf
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
-from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at
+from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at, pair
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
@@ -112,7 +112,8 @@ def _hunt(
         yield _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
         return
     attempts = [j.attempt for j in waiting]
-    places = next_places(deployment, record, attempts, moment.luck, moment.now)
+    unsaid = [pair(j.attempt) for j in left if _goes_by_itself(j)]
+    places = next_places(deployment, record, attempts, unsaid=unsaid, luck=moment.luck, now=moment.now)
     yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
     if len(places) > moment.creates:
         every = moment.patience.create_every
@@ -122,6 +123,8 @@ def _hunt(
         if opens is not None:
             why = "refused everywhere else" if waiting or places else "refused everywhere"
             yield Wait(replica=record.index, why=why, seconds=max(0.0, opens - moment.now))
+        elif left and not waiting and not places:
+            yield _hold(record, left[0], moment)
 
 
 def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | None:
@@ -170,6 +173,11 @@ def _did_not_take(judged: Judged, moment: Moment) -> bool:
     if asked is None or found is None or found.phase is Phase.LEAVING:
         return False
     return moment.now - asked >= moment.patience.release_again
+
+
+def _goes_by_itself(judged: Judged) -> bool:
+    """Whether Google ends it, which says why only at the end."""
+    return judged.fate is Fate.LEAVING and judged.attempt.releasing_at is None
 
 
 def _blocks(deployment: Deployment, judged: Judged, moment: Moment) -> bool:

@@ -73,6 +73,8 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
         create_before_destroy=deployment.lifecycle.create_before_destroy,
         usd_per_hour_before=prices.of_attempt(current.attempt),
         usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
+        usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
+        max_run_seconds=deployment.max_run_seconds if action is Action.REPLACE else None,
     )
 
 
@@ -111,6 +113,8 @@ def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Cha
             for p, v in after.items()
         ),
         usd_per_hour_after=_first_price(deployment),
+        usd_per_hour_most=_most(deployment),
+        max_run_seconds=deployment.max_run_seconds,
     )
 
 
@@ -133,6 +137,11 @@ def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Chan
 
 def _first_price(deployment: Deployment) -> float | None:
     return prices.of_candidate(deployment, next(iter(deployment.candidates), None))
+
+
+def _most(deployment: Deployment) -> float | None:
+    known = [p for c in deployment.candidates if (p := prices.of_candidate(deployment, c)) is not None]
+    return max(known, default=None)
 
 
 def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, str]:

@@ -36,11 +36,20 @@ def allows(deployment: Deployment, attempt: Attempt) -> bool:
 
 
 def next_places(
-    deployment: Deployment, record: Record, waiting: Collection[Attempt], luck: Luck, now: float
+    deployment: Deployment,
+    record: Record,
+    waiting: Collection[Attempt],
+    *,
+    unsaid: Iterable[Pair] = (),
+    luck: Luck,
+    now: float,
 ) -> tuple[Candidate, ...]:
-    """Where to ask now, best first, beside `waiting`: those of this replica's requests that may still be granted."""
+    """Where to ask now, best first, beside `waiting`: those of this replica's requests that may still be granted.
+
+    `unsaid` are pairs that are refusing, and have yet to say why.
+    """
     standing = [r for r in record.refusals if r.until > now]
-    taken = {pair(a) for a in waiting}
+    taken = {pair(a) for a in waiting} | set(unsaid)
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
     asked = [a.provisioning in QUEUED for a in waiting]

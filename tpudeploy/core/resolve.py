@@ -134,13 +134,21 @@ def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:
 
 
 def _candidates(placement: PlacementSpec, generation: Generation) -> Iterator[Candidate]:
-    """Pairs in the order to ask: the first provisioning model everywhere, then the next; dearer ones left out."""
+    """Pairs in the order to ask: the first provisioning model everywhere, then the next; dearer ones left out.
+
+    Where no price is known, on-demand's is the most it can be; where that is not known either, a cap keeps it out.
+    """
     most = placement.max_price_per_chip_hour
     for model in map(Provisioning, placement.provisioning):
         for zone in _zones(placement, generation, model):
             price = catalog.usd_per_chip_hour(generation.name, zone.region, model)
-            if most is None or price is None or price <= most:
+            dearest = price if price is not None else _on_demand(generation, zone)
+            if most is None or (dearest is not None and dearest <= most):
                 yield Candidate(zone=zone, provisioning=model, usd_per_chip_hour=price)
+
+
+def _on_demand(generation: Generation, zone: Zone) -> float | None:
+    return catalog.usd_per_chip_hour(generation.name, zone.region, Provisioning.ON_DEMAND)
 
 
 def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning) -> tuple[Zone, ...]:

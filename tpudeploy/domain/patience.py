@@ -26,6 +26,7 @@ class Patience:
     * `create_every`: Google takes 91 creates a minute from a project; we stay below, at marin's 60.
     * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
     * `restart_again`: a reboot that shows no effect for so long was lost.
+    * `watch`: from look to look at what serves, while `apply --watch` keeps it alive.
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
@@ -51,6 +52,7 @@ class Patience:
     create_every: float = 1.0
     restart: float = 240.0
     restart_again: float = 600.0
+    watch: float = 60.0
 
     def poll(self, quiet_looks: int, outstanding: int = 1) -> float:
         """Seconds to the next look after `quiet_looks` looks at `outstanding` slices that showed nothing new."""

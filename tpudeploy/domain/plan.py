@@ -57,7 +57,8 @@ class FieldChange:
 class Change:
     """What happens to one replica. `slice_name` is the slice it has now, "" for none.
 
-    `usd_per_hour_before` and `_after` are list prices of the whole slice, None where unknown.
+    `usd_per_hour_before` and `_after` are list prices of the whole slice, None where unknown; `_most` is that of the
+    dearest place that may be asked. `max_run_seconds` after the grant Google deletes the machine.
     """
 
     deployment: str
@@ -71,6 +72,8 @@ class Change:
     create_before_destroy: bool = True
     usd_per_hour_before: float | None = None
     usd_per_hour_after: float | None = None
+    usd_per_hour_most: float | None = None
+    max_run_seconds: float | None = None
 
     @property
     def address(self) -> str:

@@ -31,16 +31,23 @@ class Result:
     endpoints: tuple[Endpoint, ...] = ()
 
 
-def apply(world: World, plan: Plan, *, until: Wait = Wait.SERVING, timeout: float | None = None) -> Report:
+def apply(
+    world: World, plan: Plan, *, until: Wait = Wait.SERVING, timeout: float | None = None, keep: bool = False
+) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
-    Raise `errors.StalePlan` before anything is done, if the world no longer asks for these very changes.
+    With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
+    way there. Raise `errors.StalePlan` before anything is done, if the world no longer asks for these very changes.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
-    todo = [g for g in plan.goals if g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
+    todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
     begun = [_begin(world, g) for g in todo]
-    runs = [_Run(world, g, until, deadline) for g in begun]
-    side_by_side(world.clock, runs)
+    runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
+    try:
+        side_by_side(world.clock, runs)
+    finally:
+        for run in runs:
+            run.settle()
     return Report(
         outcomes=tuple(o for r in runs for o in r.result.outcomes),
         endpoints=tuple(e for r in runs for e in r.result.endpoints),
@@ -66,39 +73,50 @@ def _begin(world: World, goal: Goal) -> Goal:
 class _Run:
     """One deployment's way to its goal, and what came of it."""
 
-    def __init__(self, world: World, goal: Goal, until: Wait, deadline: float | None) -> None:
+    def __init__(self, world: World, goal: Goal, until: Wait, deadline: float | None, *, keep: bool) -> None:
         self._world = world
+        self._is_kept = keep
         self._goal = goal
         self._began = world.clock.now()
         self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
         for change in self._todo:
             world.emit(events.ChangeStarted(at=self._began, address=change.address, action=change.action))
         self._announcer = Announcer(world, goal.name)
-        self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline)
+        self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline, keep=keep)
+        self._is_told = False
         self.result = Result(outcomes=())
 
     def step(self) -> float | None:
         """See `schedule.Run`. What is ours to tell goes into `result`."""
         try:
             pause = self._way.step()
-            if pause is None:
+            if pause is None or (self._way.is_there and not self._is_told):
                 self.result = self._reached()
+        except errors.Interrupted:
+            raise
         except errors.TpudeployError as error:
             self.result = self._failed(error)
+            self._is_kept = False
             return None
         return pause
 
-    def _reached(self) -> Result:
-        last, now = self._way.last, self._world.clock.now()
-        is_last = last is not None and last.is_last
-        if is_last:
+    def settle(self) -> None:
+        """Where it was kept alive to the end and stands: nothing is left to go on with."""
+        if self._is_kept and self._way.is_there:
             self._finish()
+
+    def _reached(self) -> Result:
+        is_there, now = self._way.is_there, self._world.clock.now()
+        if is_there:
+            self._is_told = True
+            if not self._is_kept:
+                self._finish()
             for change in self._todo:
                 done = events.ChangeDone(
                     at=now, address=change.address, action=change.action, elapsed=now - self._began
                 )
                 self._world.emit(done)
-        outcomes = (Outcome(address=c.address, action=c.action, underway=not is_last) for c in self._todo)
+        outcomes = (Outcome(address=c.address, action=c.action, underway=not is_there) for c in self._todo)
         return Result(outcomes=tuple(outcomes), endpoints=self._announcer.endpoints)
 
     def _finish(self) -> None:

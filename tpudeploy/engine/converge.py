@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from tpudeploy.core.decide import decide, matches, remove
 from tpudeploy.core.fate import Moment
@@ -11,6 +12,7 @@ from tpudeploy.domain import errors, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.state import Goal as Aim
 from tpudeploy.domain.state import State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
@@ -19,7 +21,7 @@ from tpudeploy.engine.chronicle import Chronicle
 from tpudeploy.engine.look import look
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.retry import looking_again
-from tpudeploy.engine.session import session
+from tpudeploy.engine.session import Session, session
 from tpudeploy.ports import World
 
 # What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
@@ -31,6 +33,9 @@ MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.REPLACE: (Request, Update, Release, Forget, Adopt),
     Action.DESTROY: (Release, Forget),
 }
+
+# What keeping alive may do: another slice for a lost one, and nothing to a slice that stands.
+KEEPS: tuple[type[Step], ...] = (Request, Release, Forget, Adopt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +58,36 @@ class Tick:
 
 
 class Convergence:
-    """One deployment on its way to `goal`, a look at a time. Every step is saved, so that any end can be resumed."""
+    """One deployment on its way to `goal`, a look at a time. Every step is saved, so that any end can be resumed.
+
+    With `keep`, it does not end there: what is lost is asked for again.
+    """
 
     def __init__(
-        self, world: World, goal: Goal, announcer: Announcer, *, until: wait.Wait, deadline: float | None
+        self,
+        world: World,
+        goal: Goal,
+        announcer: Announcer,
+        *,
+        until: wait.Wait,
+        deadline: float | None,
+        keep: bool = False,
     ) -> None:
         self._world = world
         self._goal = goal
         self._announcer = announcer
         self._until = until
         self._deadline = deadline
+        self._keep = keep
+        self._reached_at: float | None = None
         self._progress = Progress(world, goal.name)
         self._chronicle = Chronicle(world, goal.name)
-        self.last: Tick | None = None
+        self._last: Tick | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the last look found the goal reached."""
+        return self._last is not None and self._last.is_last
 
     def step(self) -> float | None:
         """Look, decide, act; seconds until that is due again, None once the end is reached.
@@ -74,20 +96,34 @@ class Convergence:
         asks for more than the plan showed, and `errors.Fault` once the cloud has not answered for long.
         """
         world, goal = self._world, self._goal
-        self.last = looking_again(world, goal.name, self._tick, budget=world.patience.faults)
-        self._announcer.tell(self.last.state, self.last.done)
-        failed = next((s for s in self.last.steps if isinstance(s, GiveUp)), None)
-        if failed is not None:
+        # What is kept outlives an hour without a network.
+        budget = world.patience.faults if self._reached_at is None else inf
+        last = looking_again(world, goal.name, self._tick, budget=budget)
+        self._last = last
+        self._announcer.tell(last.state, last.done)
+        failed = next((s for s in last.steps if isinstance(s, GiveUp)), None)
+        if failed is not None and not self._may_recover(failed):
             raise failed.error
-        if _is_enough(goal, self.last, self._until) or self.last.is_last:
-            return None
+        if _is_enough(goal, last, self._until) or last.is_last:
+            self._reached_at = world.clock.now()
+            self._deadline = None
+            return world.patience.watch if self._keep else None
         if self._deadline is not None and world.clock.now() >= self._deadline:
-            raise _timeout(goal, self.last)
-        return self._pause(self.last)
+            raise _timeout(goal, last)
+        return self._pause(last)
+
+    def _may_recover(self, failed: GiveUp) -> bool:
+        """Whether what served a while ago may be given as long to come back as it may take to start."""
+        deployment, since = self._goal.deployment, self._reached_at
+        if since is None or deployment is None or not isinstance(failed.error, errors.ServingError):
+            return False
+        return self._world.clock.now() - since < deployment.health.timeout_seconds
 
     def _tick(self) -> Tick:
         world, goal = self._world, self._goal
         with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
+            if self._reached_at is not None:
+                _still_ours(world, goal, held)
             observed = look(world, held.state, goal.deployment)
             learnt = remember(held.state, observed)
             if learnt is not held.state:
@@ -96,7 +132,7 @@ class Convergence:
                 self._chronicle.granted(before, learnt)
             steps = self._steps(held.state, observed)
             self._progress.tell(held.state, observed, steps)
-            _check(goal, steps)
+            _check(goal, steps, kept=self._reached_at is not None)
             hands = Hands(world, held, goal.deployment, observed, self._chronicle)
             for step in steps:
                 if not hands.was_refused:
@@ -127,12 +163,30 @@ class Convergence:
         return max(0.0, min([pace, *due]))
 
 
-def _check(goal: Goal, steps: tuple[Step, ...]) -> None:
+def _still_ours(world: World, goal: Goal, held: Session) -> None:
+    """Raise `errors.StalePlan` where somebody else has changed or removed what is kept alive here.
+
+    A run that ended for the same profile took the approval with it: it is put back while its slices stand.
+    """
+    state, deployment = held.state, goal.deployment
+    if deployment is None or (state.goal is not None and state.goal.fingerprint == goal.fingerprint):
+        return
+    stands = all(any(matches(deployment, a) for a in state.record(i).attempts) for i in range(deployment.replicas))
+    if state.goal is None and stands:
+        held.save(replace(state, goal=Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)))
+        return
+    raise errors.StalePlan(
+        f"{goal.name} was changed by another run; this one stops watching it.",
+        hint="Nothing was undone. Run `tpudeploy apply --watch` with the profile that is to hold.",
+    )
+
+
+def _check(goal: Goal, steps: tuple[Step, ...], *, kept: bool) -> None:
     shown = {c.replica: c.action for c in goal.changes}
     for step in steps:
         if isinstance(step, Wait | Done | GiveUp):
             continue
-        if not isinstance(step, MAY[shown.get(step.replica, Action.NO_OP)]):
+        if not isinstance(step, KEEPS if kept else MAY[shown.get(step.replica, Action.NO_OP)]):
             raise errors.StalePlan(
                 f"{goal.name}[{step.replica}] now needs a {type(step).__name__.lower()}, which the plan did not show.",
                 hint="The world changed under way. Run `tpudeploy apply` again to see and approve a new plan.",

@@ -29,6 +29,7 @@ _DONE = {
 }
 # A slice's phase, before the name of its zone.
 _PLACES: Mapping[str, str] = {
+    Phase.CREATING: "Received in",
     Phase.QUEUED: "In the queue of",
     Phase.PROVISIONING: "Provisioning in",
     Phase.UP: "Up in",

@@ -128,12 +128,19 @@ def _why(field: FieldChange, change: Change, paint: Paint) -> str:
 
 def _cost(change: Change, paint: Paint) -> Iterator[str]:
     before, after = change.usd_per_hour_before, change.usd_per_hour_after
+    most = "" if change.usd_per_hour_most in {None, after} else f" (at most {words.hourly(change.usd_per_hour_most)})"
     if change.action is Action.CREATE and after is not None:
-        yield paint.dim(f"        # about {words.hourly(after)} at list price once granted; nothing while it waits")
+        yield paint.dim(
+            f"        # about {words.hourly(after)}{most} at list price once granted; nothing while it waits"
+        )
     elif change.action is Action.REPLACE and before is not None and after is not None:
-        yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)} at list price")
+        yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
         yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
+    if change.max_run_seconds is not None:
+        yield paint.dim(
+            f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
+        )
 
 
 def _coloured(mark: str, paint: Paint) -> str:

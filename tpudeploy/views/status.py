@@ -50,7 +50,7 @@ def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
     if of.age is not None:
         yield "age", words.duration(of.age)
     if of.ends_in is not None:
-        yield "ends in", words.duration(of.ends_in)
+        yield "ends in", f"{words.duration(of.ends_in)}: then Google deletes the machine, and apply asks for another"
     if of.usd_per_hour is not None:
         yield "price", f"{words.hourly(of.usd_per_hour)} at list price"
 

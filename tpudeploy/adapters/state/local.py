@@ -122,7 +122,7 @@ class LocalState:
     def record(self, tried: Tried) -> None:
         with _writing(self._history):
             self._history.parent.mkdir(parents=True, exist_ok=True)
-            _hide_from_git(self._history.parent, self._history.name)
+            _hide_from_git(self._history.parent, f"{self._history.name}\n.gitignore")
             _append(self._history, zonelog.line(tried).encode())
 
     def _path(self, name: str) -> Path:

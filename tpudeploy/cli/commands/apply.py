@@ -8,6 +8,7 @@ from tpudeploy.cli import options
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
+from tpudeploy.domain.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="serving",
     )
     options.option(parser, "timeout", "give up waiting after this long, e.g. 2h (exit 12)", type=options.duration)
+    options.flag(parser, "watch", "then keep it alive: ask again for what is preempted, until stopped")
     options.json(parser)
 
 
@@ -29,4 +31,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace(given.profiles)
     plan = workspace.plan(profiles, on_event=teller(context.terminal, as_json=given.json))
     question = "Do you want to perform these actions?"
-    return carry_out(given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout)
+    if given.watch and given.wait != "serving":
+        raise UsageError(f"-watch keeps alive what serves; -wait {given.wait} ends before.", hint="Leave one out.")
+    return carry_out(
+        given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout, watch=given.watch
+    )

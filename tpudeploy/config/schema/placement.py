@@ -100,10 +100,10 @@ class PlacementSpec(Section):
         examples=["2h"],
     )
     max_parallel_requests: Annotated[int, Field(ge=1, le=64)] = Field(
-        1,
-        description="At most so many requests wait at once for one replica; each may be granted and billed. "
-        "Default: 1. This version makes one at a time, whatever the limit.",
-        examples=[4],
+        4,
+        description="In so many places one replica is asked for at once; the first usable slice is kept and the other "
+        "requests are deleted. Each counts against quota while it waits. Default: 4.",
+        examples=[8],
     )
     max_price_per_chip_hour: Annotated[float, Field(gt=0)] | None = Field(
         None,

@@ -1,0 +1,184 @@
+"""`apply --watch`: what is lost is asked for again, and nothing else is touched, until somebody says stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from desk import PROFILE, Desk, Open, Said
+
+from tpudeploy.adapters.project import STATES
+from tpudeploy.domain.errors import Interrupted
+from tpudeploy.domain.events import Event, Serving
+from tpudeploy.loading import Profile
+from tpudeploy.workspace import Workspace
+
+HOUR = 3600.0
+A, B = "us-east5-a", "us-east5-b"
+
+
+def _watched(at: Desk, seconds: float, *deeds: tuple[float, Callable[[], object]]) -> Said:
+    """`apply --watch`, stopped by Ctrl-C after so long; each deed is done at its moment of that time."""
+    began = at.clock.now()
+    left = sorted(deeds, key=lambda deed: deed[0])
+
+    def on_advance() -> None:
+        while left and at.clock.now() >= began + left[0][0]:
+            left.pop(0)[1]()
+        if at.clock.now() >= began + seconds:
+            raise KeyboardInterrupt
+
+    at.clock.on_advance.append(on_advance)
+    said = at.run("apply", "-auto-approve", "-watch", "gemma.yaml")
+    at.clock.on_advance.remove(on_advance)
+    return said
+
+
+def _preempt(at: Desk) -> Callable[[], None]:
+    def preempt() -> None:
+        for name in at.emulator.billed():
+            at.emulator.preempt(name)
+
+    return preempt
+
+
+def test_what_is_preempted_is_asked_for_again_in_the_same_zone_first_and_serves_again(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "stockout", "zone": A, "times": 1}])
+    at.write()
+    said = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
+    assert said.code == 130
+    assert said.err.count("Serving at") == 2
+    assert at.asked() == [A, B, B]
+    assert list(at.slices.values()) == ["ACTIVE"]  # the husk is gone, its quota is back
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def test_the_end_of_a_flex_start_run_is_another_request(desk: Open) -> None:
+    at = desk()
+    at.write(PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 1h"))
+    said = _watched(at, 2.5 * HOUR)
+    assert said.err.count("Serving at") == 3
+    assert at.asked() == [A, A, A]
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_what_serves_is_left_alone_and_nothing_is_said_of_it(desk: Open) -> None:
+    at = desk()
+    at.write()
+    said = _watched(at, 2 * HOUR)
+    assert at.asked() == [A]
+    assert said.err.count("\n") < 25
+    assert at.state()["goal"] is None  # it was reached; there is nothing to go on with
+
+
+def test_stopped_in_the_middle_of_a_hunt_the_next_apply_goes_on_without_asking(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "timings", "attempt": 2, "waiting": 3 * HOUR}])
+    at.write(PROFILE + "  valid_until: 10h\n")
+    said = _watched(at, 2 * HOUR, (HOUR, _preempt(at)))
+    assert said.code == 130
+    resumed = at.run("apply", "gemma.yaml")
+    assert resumed.code == 0, resumed.all
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_colleague_who_destroys_it_meanwhile_has_the_last_word(desk: Open) -> None:
+    at = desk()
+    at.write()
+    profile = Profile.load(at.folder / "gemma.yaml")
+
+    def destroy() -> None:
+        with Workspace(at.folder, clock=_Still(at)) as other:
+            assert other.destroy([profile]).error is None
+
+    said = _watched(at, 3 * HOUR, (HOUR, destroy))
+    assert said.code == 11
+    assert "was changed by another run; this one stops watching it" in said.err
+    assert not at.slices
+    assert at.asked() == [A]
+
+
+def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(desk: Open) -> None:
+    at = desk()
+    at.write()
+    profile = Profile.load(at.folder / "gemma.yaml")
+
+    def apply() -> None:
+        with Workspace(at.folder, clock=_Still(at)) as other:
+            assert other.apply(other.plan([profile])).error is None
+
+    said = _watched(at, 3 * HOUR, (HOUR, apply), (2 * HOUR, _preempt(at)))
+    assert said.code == 130
+    assert said.err.count("Serving at") == 2
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_cloud_that_is_silent_for_long_does_not_end_the_watch(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "unavailable", "method": "*", "call": "60-140"}])
+    at.write()
+    said = _watched(at, 4 * HOUR, (3.5 * HOUR, _preempt(at)))
+    assert said.code == 130
+    assert said.err.count("No answer") > 20
+    assert said.err.count("Serving at") == 2
+
+
+def test_a_library_is_told_to_stop_from_its_own_listener(desk: Open, tmp_path: object) -> None:
+    at = desk()
+    at.write()
+    heard: list[Event] = []
+    with Workspace.open(at.folder) as workspace:
+
+        def listen(event: Event) -> None:
+            heard.append(event)
+            if isinstance(event, Serving):
+                workspace.stop()
+
+        workspace.clock = _Stoppable(at)
+        plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
+        with pytest.raises(Interrupted):
+            workspace.apply(plan, on_event=listen, watch=True)
+    assert any(isinstance(event, Serving) for event in heard)
+    assert at.state()["goal"] is None
+    assert (at.folder / STATES).exists()
+
+
+def test_watching_what_is_not_waited_for_is_refused(desk: Open) -> None:
+    at = desk()
+    said = at.run("apply", "-watch", "-wait", "accepted", at.write())
+    assert said.code == 1
+    assert "-watch keeps alive what serves" in said.err
+
+
+class _Still:
+    """The desk's clock, without what the desk does when time passes: a colleague's time is the same, his hands are not."""
+
+    def __init__(self, at: Desk) -> None:
+        self._at = at
+
+    def now(self) -> float:
+        return self._at.clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        hooks, self._at.clock.on_advance = self._at.clock.on_advance, self._at.clock.on_advance[:1]
+        try:
+            self._at.clock.sleep(seconds)
+        finally:
+            self._at.clock.on_advance = hooks
+
+    def stop(self) -> None:
+        self._at.clock.stop()
+
+
+class _Stoppable(_Still):
+    """A clock whose sleeps end once it is stopped, as the real one's do."""
+
+    def __init__(self, at: Desk) -> None:
+        super().__init__(at)
+        self._is_stopped = False
+
+    def sleep(self, seconds: float) -> None:
+        if self._is_stopped:
+            raise Interrupted("told to stop")
+        super().sleep(seconds)
+
+    def stop(self) -> None:
+        self._is_stopped = True
