@@ -117,8 +117,8 @@ class _Hunt:
         if all(isinstance(step, Done | GiveUp) for step in steps):
             return None
         due = [s.seconds for s in steps if isinstance(s, Wait) and s.seconds is not None]
-        if not all(isinstance(step, Wait | Done) for step in steps):
-            due.append(LOOK_EVERY)  # what was done is a change too
+        if any(isinstance(step, Forget) for step in steps):
+            due.append(LOOK_EVERY)  # without it, there may be something else to do
         return min(due, default=math.inf)
 
     def _look(self) -> Observed:
