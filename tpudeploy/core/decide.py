@@ -63,8 +63,13 @@ def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator
 
 
 def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Step]:
-    fitting = [j for j in judged if matches(deployment, j.attempt)]
-    outdated = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING} and j not in fitting]
+    fitting: list[Judged] = []
+    outdated: list[Judged] = []
+    for j in judged:
+        if matches(deployment, j.attempt):
+            fitting.append(j)
+        elif j.fate in {Fate.UP, Fate.WAITING}:
+            outdated.append(j)
     up = sorted((j for j in fitting if j.fate is Fate.UP), key=_seniority)
     if up:
         keep, *surplus = up
@@ -101,9 +106,10 @@ def _hunt(
         yield Wait(replica=record.index, why="choosing the next place", seconds=0.0)
         return
     if any(_is_landing(j, moment) for j in waiting):
-        surplus = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)[1:]
-        yield from (_release(record, j, "another one is about to land") for j in surplus)
-        yield from (_hold(record, j, moment) for j in waiting if j not in surplus)
+        made = [j for j in waiting if _is_provisioning(j)]
+        queued = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)
+        yield from (_release(record, j, "another one is about to land") for j in queued[1:])
+        yield from (_hold(record, j, moment) for j in (*made, *queued[:1]))
         return
     yield from (_hold(record, j, moment) for j in waiting)
     denied = _denied(deployment, record, moment)

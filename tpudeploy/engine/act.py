@@ -178,6 +178,9 @@ class Hands:
     def _refused(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
         now = self._world.clock.now()
         self._chronicle.refused(attempt, refusal)
+        record = self._session.state.record(replica)
+        held = [a for a in record.attempts if a.name != attempt.name]
+        refusals = remembered(record.refusals, attempt, refusal, held=held, now=now, patience=self._world.patience)
         where = address(self._session.state.deployment, replica)
         self._tell(
             events.NotGranted(
@@ -188,12 +191,10 @@ class Hands:
                 provisioning=attempt.provisioning,
                 kind=refusal.kind,
                 message=refusal.message,
-                blocked_seconds=refusal.holds_seconds,
+                blocked_seconds=refusals[-1].until - now,
             )
         )
-        record = self._session.state.record(replica)
-        held = [a for a in record.attempts if a.name != attempt.name]
-        return remembered(record.refusals, attempt, refusal, held=held, now=now, patience=self._world.patience)
+        return refusals
 
     def _tell(self, event: events.Event) -> None:
         self._world.emit(event)

@@ -53,7 +53,7 @@ VERDICTS: tuple[Verdict, ...] = (
         pattern=r"no more capacity in the zone|insufficient capacity",
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
-        holds=5 * _MINUTES,
+        holds=3 * _MINUTES,
         hint="Nothing is wrong with the request: the zone is full. More zones, or flex-start, help.",
         example='There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU '
         "Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0x1a2b]",
