@@ -3,6 +3,7 @@
 # make exhaustive  the long searches, whole
 # make lint        format, lint, types, floors, shell
 # make bench       how long commands take to start
+# make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do
 # make clean       removes .venv and every cache
 
 # The first Python that is new enough; PYTHON=... chooses another.
@@ -13,7 +14,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 SCRIPTS := .ci/run $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test exhaustive lint bench clean
+.PHONY: demo test exhaustive lint bench hunt clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -33,6 +34,9 @@ lint: .venv/installed-dev
 
 bench: .venv/installed-dev
 	python tests/bench/startup.py
+
+hunt: .venv/installed-dev
+	PYTHONPATH=tests python -m bench.hunt
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

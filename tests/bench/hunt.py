@@ -1,0 +1,91 @@
+"""How soon each policy finds a slice, in thousands of worlds: tpudeploy's own beside an oracle and what people do.
+
+A benchmark, not a test: `make hunt`, or `PYTHONPATH=tests python -m bench.hunt --gap 8h --requests 8 --worlds 500`.
+Exit code 1: something is not as promised. What a world is: hunting/worlds.py; what we promise: hunting/table.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import fields
+from enum import StrEnum
+
+from bench.hunting import story, table
+from bench.hunting.policies import NAMES
+from bench.hunting.run import Job, run
+from bench.hunting.setting import HOUR, Refusals, Reopening, Setting
+
+from tpudeploy.config.scalars import Duration
+from tpudeploy.domain.deployment import Provisioning
+
+GAPS = (2 * HOUR, 8 * HOUR, 24 * HOUR)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    is_as_promised = True
+    for gap in arguments.gap:
+        setting = Setting(**{f.name: getattr(arguments, f.name) for f in fields(Setting)} | {"gap": gap})
+        job = Job(
+            setting=setting,
+            names=tuple(arguments.policy),
+            requests=tuple(arguments.requests),
+            models=tuple(arguments.models),
+            worlds=arguments.worlds,
+            seed=arguments.seed,
+        )
+        if arguments.trace is not None:
+            print("\n".join(story.lines(job, arguments.trace)))
+            continue
+        print(table.headline(setting, job.worlds, job.seed), end="\n\n", flush=True)
+        rows = run(job, arguments.jobs)
+        broken = list(table.broken(setting, rows))
+        print("\n".join([*table.lines(rows), *broken]), end="\n\n", flush=True)
+        is_as_promised = is_as_promised and not broken
+    return 0 if is_as_promised else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    default = Setting(gap=GAPS[0])
+    made = argparse.ArgumentParser(prog="hunt", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    add = made.add_argument
+    add("--gap", type=_seconds, nargs="+", default=GAPS, metavar="D", help="median gap of a zone (2h 8h 24h)")
+    add("--window", type=_seconds, default=default.window, metavar="D", help="mean window (8m)")
+    add("--sigma", type=float, default=default.sigma, metavar="S", help="of the lognormal gaps (1.2)")
+    add("--ours", type=_share, default=default.ours, metavar="P", help="windows in which we are served (0.6)")
+    add("--shared", type=_share, default=default.shared, metavar="P", help="gaps that a region shares (1/3)")
+    add("--reopening", type=Reopening, choices=list(Reopening), default=default.reopening, help="after a shared gap")
+    add("--zones", type=int, default=default.zones, metavar="N")
+    add("--regions", type=int, default=default.regions, metavar="N")
+    add("--code13", type=_share, default=default.code13, metavar="P", help="grants that end in code 13 (0.05)")
+    add("--preempt", type=float, default=default.preempt, metavar="R", help="preemptions/h before usable, spot (0)")
+    add("--quota", type=int, default=default.quota, metavar="N", help="chips a region (plenty); a slice has 8")
+    add("--refusals", type=Refusals, choices=list(Refusals), default=default.refusals, help="see hunting/setting.py")
+    add("--flex", type=_share, default=default.flex, metavar="P", help="zones that offer flex-start (1)")
+    add("--spot", type=_share, default=default.spot, metavar="P", help="zones that offer spot (1)")
+    add("--policy", choices=NAMES, nargs="+", default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    add("--requests", type=_most, nargs="+", default=(None, 8), metavar="N", help="at once, or `all` (all 8)")
+    models: tuple[StrEnum, ...] = (Provisioning.FLEX_START, Provisioning.SPOT)
+    add("--models", type=Provisioning, nargs="+", default=models, metavar="M", help=" ".join(models))
+    add("--worlds", type=int, default=3_000, metavar="N", help="of each setting (3000)")
+    add("--seed", type=int, default=1, metavar="N")
+    add("--jobs", type=int, default=2, metavar="N", help="processes (2)")
+    add("--trace", type=int, metavar="I", help="instead: the story of the I-th world, step by step")
+    return made
+
+
+def _seconds(text: str) -> float:
+    return float(Duration.parse(text))
+
+
+def _share(text: str) -> float:
+    top, _, bottom = text.partition("/")
+    return float(top) / float(bottom or 1)
+
+
+def _most(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser().parse_args()))

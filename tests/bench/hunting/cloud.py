@@ -1,0 +1,119 @@
+"""A cloud of queued resources in virtual time: what a policy asks of a world, and what a look shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+
+from bench.hunting.courses import GONE, REFUSED, Turn, course, said
+from bench.hunting.setting import CHIPS, DELETING
+from bench.hunting.worlds import Place, World
+
+from tpudeploy.adapters.google.states import QUEUED_RESOURCE
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.slices import Phase, Refusal, Slice
+
+# Google takes a deletion in these states, and does not do it.
+_STUBBORN = frozenset({"CREATING", "PROVISIONING", "SUSPENDING", "DELETING"})
+
+
+@dataclass(slots=True)
+class Held:
+    """One request that Google lists: what it is now, and what it turns into if nobody deletes it."""
+
+    name: str
+    place: Place
+    model: Provisioning
+    course: Iterator[Turn]
+    now: Turn
+    upcoming: Turn | None = None
+
+
+class Cloud:
+    """Time is an argument, and never goes back. `slices` is what a look shows; a refusal is shown until forgotten."""
+
+    def __init__(self, world: World, metadata: Mapping[str, str] | None = None) -> None:
+        self.slices: dict[str, Slice] = {}
+        self.held: dict[str, Held] = {}
+        self.creates = 0
+        self.active = 0
+        self._setting = world.setting
+        self._places = {place.zone: place for place in world.places}
+        self._metadata = metadata or {}
+        self._agenda: list[tuple[float, int, Turn, Held]] = []
+        self._numbers = count()
+
+    def ask(self, now: float, name: str, zone: Zone, model: Provisioning, lapses: float) -> Refusal | None:
+        """The refusal is a plain "no" to the call itself; others are shown by a look."""
+        self.creates += 1
+        if self._is_over_quota(zone):
+            return said("quota-exhausted", zone, model)
+        place = self._places[zone]
+        to_come = course(place, model, self._setting.refusals, now, lapses)
+        held = Held(name=name, place=place, model=model, course=to_come, now=Turn(now, "CREATING"))
+        self.held[name] = held
+        self._show(held)
+        self._await_next(held)
+        self.pass_until(now)
+        return None
+
+    def release(self, now: float, name: str) -> None:
+        held = self.held.get(name)
+        if held is None or held.now.state in _STUBBORN:
+            return
+        held.course = iter((Turn(now, "DELETING"), Turn(now + DELETING, GONE)))
+        self._await_next(held)
+        self.pass_until(now)
+
+    def forget(self, name: str) -> None:
+        """Nobody looks at this name any more."""
+        self.slices.pop(name, None)
+
+    def next_turn(self) -> float:
+        """When anything changes if nobody asks for anything; infinite for never."""
+        agenda = self._agenda
+        while agenda and agenda[0][2] is not agenda[0][3].upcoming:
+            heappop(agenda)
+        return agenda[0][0] if agenda else math.inf
+
+    def pass_until(self, now: float) -> None:
+        while self.next_turn() <= now:
+            held = heappop(self._agenda)[3]
+            held.now = turn = held.upcoming or held.now
+            self.active += turn.state == "ACTIVE"
+            if turn.state in {GONE, REFUSED}:
+                del self.held[held.name]
+            self._show(held)
+            self._await_next(held)
+
+    def _await_next(self, held: Held) -> None:
+        held.upcoming = turn = next(held.course, None)
+        if turn is not None:
+            heappush(self._agenda, (turn.at, next(self._numbers), turn, held))
+
+    def _show(self, held: Held) -> None:
+        turn = held.now
+        if turn.state == GONE:
+            self.slices.pop(held.name, None)
+            return
+        self.slices[held.name] = Slice(
+            name=held.name,
+            zone=held.place.zone,
+            phase=Phase.REFUSED if turn.state == REFUSED else QUEUED_RESOURCE[turn.state],
+            raw_state=turn.state,
+            refusal=turn.refusal,
+            provisioning=held.model,
+            metadata=self._metadata,
+        )
+
+    def _is_over_quota(self, zone: Zone) -> bool:
+        """Whatever stands counts, husks too, until it is gone."""
+        quota = self._setting.quota
+        if quota is None:
+            return False
+        standing = sum(held.place.zone.region == zone.region for held in self.held.values())
+        return (standing + 1) * CHIPS > quota

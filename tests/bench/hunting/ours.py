@@ -1,0 +1,203 @@
+"""tpudeploy's own policy in a world: the real `decide`, its steps carried out as engine/act.py and converge.py do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from bench.hunting.cloud import Cloud
+from bench.hunting.outcome import Outcome, next_look
+from bench.hunting.setting import CHIPS, HORIZON, LOOK_EVERY
+from bench.hunting.worlds import World
+
+import tpudeploy as td
+from tpudeploy import Workspace
+from tpudeploy.core.decide import decide
+from tpudeploy.core.fate import Moment
+from tpudeploy.core.fingerprint import server_print
+from tpudeploy.core.refusals import remembered
+from tpudeploy.core.remember import remember
+from tpudeploy.core.serve import SPEC_KEY
+from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Refusal
+from tpudeploy.domain.state import Attempt, Record, State
+from tpudeploy.domain.step import Done, Forget, GiveUp, Release, Request, Step, Wait
+
+PROFILE = Path(__file__).parents[3] / "profiles" / "gemma4-e2b-v6e1.yaml"
+MODELS = (Provisioning.FLEX_START, Provisioning.SPOT)
+PATIENCE = Patience()
+# What engine/budget.py allows at once after a rest.
+BURST = 20
+
+
+Tell = Callable[[float, Record, Step], None]
+
+
+def hunt(
+    world: World,
+    requests: int | None,
+    models: tuple[Provisioning, ...] = MODELS,
+    *,
+    tell: Tell = lambda _at, _record, _step: None,
+    skips: bool = True,
+) -> Outcome:
+    """At most `requests` at once (None: any number), in every zone, with these models in order of preference.
+
+    `tell` hears every step before it is taken. `skips`: looks are left out before which nothing has changed or fallen
+    due; it comes to the same, sooner.
+    """
+    return _Hunt(world, deployment(world, requests, models), tell, skips=skips).outcome()
+
+
+def deployment(world: World, requests: int | None, models: tuple[Provisioning, ...]) -> Deployment:
+    candidates = tuple(
+        Candidate(zone=place.zone, provisioning=model, usd_per_chip_hour=None)
+        for model in models
+        for place in world.places
+    )
+    return replace(_any_deployment(), candidates=candidates, max_parallel_requests=requests or len(candidates))
+
+
+@cache
+def _any_deployment() -> Deployment:
+    profile = td.Profile.load(PROFILE, set={"tpu.type": f"v6e-{CHIPS}"})
+    return Workspace.open().deployment(profile, offline=True)
+
+
+class _Budget:
+    """The project's creates: a token bucket, as in engine/budget.py."""
+
+    def __init__(self) -> None:
+        self._left, self._at = float(BURST), 0.0
+
+    def left(self, now: float) -> int:
+        self._left = min(BURST, self._left + (now - self._at) / PATIENCE.create_every)
+        self._at = now
+        return max(0, int(self._left))
+
+    def spend(self) -> None:
+        self._left -= 1.0
+
+
+class _Hunt:
+    def __init__(self, world: World, aim: Deployment, tell: Tell, *, skips: bool) -> None:
+        self._aim = aim
+        self._print = server_print(aim.attributes)
+        self._cloud = Cloud(world, metadata={SPEC_KEY: self._print})
+        self._state = State(deployment=aim.name, lineage="0" * 32, records=(Record(index=0),))
+        self._budget = _Budget()
+        self._tell = tell
+        self._skips = skips
+        self._now = 0.0
+        self._usable_at = math.inf
+        self._kept: str | None = None
+
+    def outcome(self) -> Outcome:
+        while self._now < HORIZON and (pause := self._tick()) is not None:
+            if pause > 0:
+                due = min(self._cloud.next_turn(), self._now + pause, *self._asked_again_at())
+                self._now = next_look(self._now, due if self._skips else self._now)
+                self._cloud.pass_until(self._now)
+        return Outcome.of(self._cloud, usable_at=self._usable_at, kept=self._kept)
+
+    def _tick(self) -> float | None:
+        """Look, decide, act; seconds until that is due again, infinite until something changes, None at the end."""
+        observed = self._look()
+        self._state = remember(self._state, observed)
+        moment = Moment(observed=observed, patience=PATIENCE, creates=self._budget.left(self._now))
+        steps = decide(self._aim, self._record, moment)
+        for step in steps:
+            self._tell(self._now, self._record, step)
+            if not self._act(step):
+                return 0.0  # a refusal: what is left was decided without knowing it
+        if all(isinstance(step, Done | GiveUp) for step in steps):
+            return None
+        due = [s.seconds for s in steps if isinstance(s, Wait) and s.seconds is not None]
+        if any(isinstance(step, Forget) for step in steps):
+            due.append(LOOK_EVERY)  # without it, there may be something else to do
+        return min(due, default=math.inf)
+
+    def _look(self) -> Observed:
+        slices = self._cloud.slices
+        up = [name for name, found in slices.items() if found.phase is Phase.UP]
+        report = BootReport(phase=BootPhase.SERVING, spec=self._print)
+        return Observed(
+            at=self._now,
+            slices=slices,
+            reports=dict.fromkeys(up, report),
+            health=dict.fromkeys(up, Health(serving=True, detail="")),
+        )
+
+    def _act(self, step: Step) -> bool:
+        """Whether the steps after it are still right."""
+        match step:
+            case Request():
+                return self._request(step)
+            case Release():
+                attempt = self._attempt(step.name)
+                self._put(replace(attempt, releasing_at=self._now, release_reason=step.reason), step.refusal)
+                self._cloud.release(self._now, step.name)
+            case Forget():
+                self._drop(self._attempt(step.name), step.refusal)
+                self._cloud.forget(step.name)
+            case Done():
+                self._kept = step.name
+                self._usable_at = min(self._usable_at, self._now)
+            case Wait() | GiveUp():
+                pass
+            case _:
+                raise AssertionError(f"a slice as it was asked for needs a {type(step).__name__}")
+        return True
+
+    def _request(self, step: Request) -> bool:
+        place, lapses = step.candidate, self._now + self._aim.valid_until_seconds
+        attempt = Attempt(
+            name=str(self._state.slice_name(step.replica)),
+            project="p",
+            zone=place.zone,
+            provisioning=place.provisioning,
+            spec=self._aim.attributes,
+            asked_at=self._now,
+            expires_at=lapses,
+            booted=self._print,
+        )
+        self._put(attempt, None)
+        self._state = replace(self._state, next_attempt=self._state.next_attempt + 1)
+        self._budget.spend()
+        refusal = self._cloud.ask(self._now, attempt.name, place.zone, place.provisioning, lapses)
+        if refusal is not None:
+            self._drop(attempt, refusal)
+        return refusal is None
+
+    @property
+    def _record(self) -> Record:
+        return self._state.record(0)
+
+    def _attempt(self, name: str) -> Attempt:
+        found = self._record.attempt(name)
+        assert found is not None
+        return found
+
+    def _put(self, attempt: Attempt, refusal: Refusal | None) -> None:
+        self._save(self._record.with_attempt(attempt), attempt, refusal)
+
+    def _drop(self, attempt: Attempt, refusal: Refusal | None) -> None:
+        self._save(self._record.without(attempt.name), attempt, refusal)
+
+    def _save(self, record: Record, attempt: Attempt, refusal: Refusal | None) -> None:
+        if refusal is not None:
+            held = [a for a in record.attempts if a.name != attempt.name]
+            refusals = remembered(record.refusals, attempt, refusal, held=held, now=self._now, patience=PATIENCE)
+            record = replace(record, refusals=refusals)
+        self._state = self._state.with_record(record)
+
+    def _asked_again_at(self) -> Iterator[float]:
+        """When a deletion that did not take is due to be asked for again: a wait that no step tells."""
+        for attempt in self._record.attempts:
+            found = self._cloud.slices.get(attempt.name)
+            if attempt.releasing_at is not None and found is not None and found.phase is not Phase.LEAVING:
+                yield attempt.releasing_at + PATIENCE.release_again

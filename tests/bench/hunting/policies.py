@@ -1,0 +1,40 @@
+"""The table of policies: what each is called, and how it hunts in one world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from bench.hunting.baselines import BASELINES
+from bench.hunting.oracle import oracle
+from bench.hunting.ours import hunt
+from bench.hunting.outcome import Outcome
+from bench.hunting.worlds import World
+
+from tpudeploy.domain.deployment import Provisioning
+
+Policy = Callable[[World], Outcome]
+ORACLE = "oracle"
+OURS = "tpudeploy"
+NAMES = (OURS, *BASELINES)
+
+
+def policies(
+    names: Sequence[str], requests: Sequence[int | None], models: tuple[Provisioning, ...]
+) -> Mapping[str, Policy]:
+    """By the name of their row, the oracle first. Ours has a row for each number of requests at once."""
+    rows: dict[str, Policy] = {ORACLE: _oracle}
+    for name in names:
+        if name == OURS:
+            rows |= {row(most): partial(hunt, requests=most, models=models) for most in requests}
+        else:
+            rows[name] = BASELINES[name]
+    return rows
+
+
+def row(requests: int | None) -> str:
+    return f"{OURS}, {'all at once' if requests is None else f'{requests} at once'}"
+
+
+def _oracle(world: World) -> Outcome:
+    return Outcome(usable_at=oracle(world), creates=1)

@@ -1,0 +1,186 @@
+"""Worlds: when each zone has capacity for us. Made lazily, the same for every policy that is tried in them.
+
+A zone by itself alternates: a window (exponential), a gap (lognormal). The gaps that a region shares are droughts: none
+of its zones has a window then, and one that stood open has ended. After a drought the zones come back in one of two ways:
+
+* together: a drought *is* a gap of every zone, and the next window opens in all of them at the same moment. Between
+  droughts each zone alternates by itself. That time is exponential, so long that `shared` of all gaps are droughts.
+* apart: a drought is *part* of a gap of every zone: the zones' own clocks stand still in it and go on after it.
+  Droughts take `shared` of the time, and what a zone has of gaps for itself is shorter by as much.
+
+Either way a zone opens about as often as if it were alone: once in mean gap + mean window. Time 0 is a moment like any
+other: zones and droughts are found in the middle of what they are in.
+
+What a grant comes to (how long it provisions, whether it ends in code 13, when a spot slice would be preempted) is
+drawn with its window: whoever is granted in it gets the same.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from random import Random
+
+from bench.hunting.setting import HOUR, PROVISIONING, Reopening, Setting
+
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.names import Zone
+
+_ALWAYS = (math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Capacity for us in one zone, from `opens` until before `closes`. `preempted`: seconds after a spot grant."""
+
+    opens: float
+    closes: float
+    provisioning: float
+    internal: bool = False
+    preempted: float = math.inf
+
+
+class Place:
+    """One zone: its windows, made as far as somebody asks, and what it offers."""
+
+    def __init__(self, zone: Zone, windows: Iterator[Window], offers: frozenset[Provisioning]) -> None:
+        self.zone = zone
+        self.offers = offers
+        self._rest = windows
+        self._made: list[Window] = []
+        self._closes: list[float] = []
+
+    def window(self, at: float) -> Window | None:
+        """The first of our windows that is open then or opens later; None where none comes any more."""
+        while not self._closes or self._closes[-1] <= at:
+            made = next(self._rest, None)
+            if made is None:
+                return None
+            self._made.append(made)
+            self._closes.append(made.closes)
+        return self._made[bisect_right(self._closes, at)]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    setting: Setting
+    places: tuple[Place, ...]
+
+
+def world(setting: Setting, seed: int, index: int) -> World:
+    """The `index`-th world of this kind."""
+    first = (seed * 1_000_003 + index) * 1_009
+    offering = Random(first)
+    regions = [_Region(setting, Random(first + 1 + r)) for r in range(setting.regions)]
+    after = first + 1 + setting.regions
+    places = (
+        Place(zone, _windows(setting, Random(after + i), regions[region]), _offers(setting, offering))
+        for i, (region, zone) in enumerate(zones(setting))
+    )
+    return World(setting=setting, places=tuple(places))
+
+
+def zones(setting: Setting) -> Iterator[tuple[int, Zone]]:
+    """Each zone with its region's number. Neighbours stand side by side, as in the catalogue."""
+    for i in range(setting.zones):
+        region = i * setting.regions // setting.zones
+        letter = i - math.ceil(region * setting.zones / setting.regions)
+        yield region, Zone(f"region-x{region + 1}-{chr(ord('a') + letter)}")
+
+
+def _offers(setting: Setting, random: Random) -> frozenset[Provisioning]:
+    """What a zone offers: at least one model."""
+    flex, spot = random.random() < setting.flex, random.random() < setting.spot
+    offered = [Provisioning.FLEX_START] * flex + [Provisioning.SPOT] * (spot or not flex)
+    return frozenset(offered)
+
+
+class _Region:
+    """The droughts of one region: (begins, ends), in order, for ever. Its zones read them each at its own pace."""
+
+    def __init__(self, setting: Setting, random: Random) -> None:
+        # How long ago the last drought ended, if none is on at 0.
+        self.age = random.expovariate(1 / _calm(setting)) if setting.shared > 0 else math.inf
+        self._rest = _droughts(setting, random)
+        self._made: list[tuple[float, float]] = []
+
+    def drought(self, number: int) -> tuple[float, float]:
+        while len(self._made) <= number:
+            self._made.append(next(self._rest))
+        return self._made[number]
+
+
+def _calm(setting: Setting) -> float:
+    """Mean seconds between two droughts."""
+    length = setting.mean_gap
+    if setting.reopening is Reopening.TOGETHER:
+        length += setting.window
+    return length * (1 - setting.shared) / setting.shared
+
+
+def _droughts(setting: Setting, random: Random) -> Iterator[tuple[float, float]]:
+    if setting.shared == 0:
+        yield from repeat(_ALWAYS)
+    calm, ends = _calm(setting), 0.0
+    if random.random() < setting.mean_gap / (setting.mean_gap + calm):
+        ends = _rest_of_gap(setting, random)
+        yield 0.0, ends
+    while True:
+        begins = ends + random.expovariate(1 / calm)
+        ends = begins + _gap(setting, random)
+        yield begins, ends
+
+
+def _windows(setting: Setting, random: Random, region: _Region) -> Iterator[Window]:
+    """Those in which we are served."""
+    alternate = _together if setting.reopening is Reopening.TOGETHER and setting.shared > 0 else _apart
+    for opens, closes in alternate(setting, random, region):
+        ours, internal = random.random() < setting.ours, random.random() < setting.code13
+        provisioning = random.uniform(*PROVISIONING)
+        preempted = random.expovariate(setting.preempt / HOUR) if setting.preempt else math.inf
+        if ours and closes > 0:
+            yield Window(opens, closes, provisioning, internal, preempted)
+
+
+def _together(setting: Setting, random: Random, region: _Region) -> Iterator[tuple[float, float]]:
+    number = 0
+    begins, ends = region.drought(number)
+    opens = begins if begins == 0 else -region.age
+    while True:
+        if opens >= begins:
+            opens = ends
+            number += 1
+            begins, ends = region.drought(number)
+        closes = min(opens + random.expovariate(1 / setting.window), begins)
+        yield opens, closes
+        opens = closes + _gap(setting, random)
+
+
+def _apart(setting: Setting, random: Random, region: _Region) -> Iterator[tuple[float, float]]:
+    own = 1 - setting.shared
+    number = 0
+    begins, ends = region.drought(number)
+    is_open = begins > 0 and random.random() < setting.window / (setting.window + own * setting.mean_gap)
+    closes, gap = 0.0, 0.0 if is_open else own * _rest_of_gap(setting, random)
+    while True:
+        while closes + gap >= begins:
+            gap -= max(0.0, begins - closes)
+            closes = ends
+            number += 1
+            begins, ends = region.drought(number)
+        opens = closes + gap
+        closes = min(opens + random.expovariate(1 / setting.window), begins)
+        yield opens, closes
+        gap = own * _gap(setting, random)
+
+
+def _gap(setting: Setting, random: Random) -> float:
+    return random.lognormvariate(math.log(setting.gap), setting.sigma)
+
+
+def _rest_of_gap(setting: Setting, random: Random) -> float:
+    """What is left of a gap that we fall into: long ones are fallen into more often."""
+    return random.random() * random.lognormvariate(math.log(setting.gap) + setting.sigma**2, setting.sigma)

@@ -1,0 +1,118 @@
+"""The simulator of hunts is held against worlds that can be reckoned by hand. What it measures is no test: `make hunt`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+from bench.hunting import baselines
+from bench.hunting.oracle import oracle
+from bench.hunting.ours import hunt
+from bench.hunting.policies import NAMES, ORACLE, policies
+from bench.hunting.run import Job, run
+from bench.hunting.setting import HOUR, MINUTE, Refusals, Reopening, Setting
+from bench.hunting.worlds import Place, Window, World, world
+
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.names import Zone
+
+FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
+KINDS = {
+    "2 h": Setting(gap=2 * HOUR),
+    "apart": Setting(gap=2 * HOUR, reopening=Reopening.APART),
+    "none shared": Setting(gap=2 * HOUR, shared=0.0),
+    "all fail fast": Setting(gap=2 * HOUR, refusals=Refusals.FAST),
+    "all queue": Setting(gap=2 * HOUR, refusals=Refusals.QUEUE),
+    "late": Setting(gap=2 * HOUR, refusals=Refusals.LATE),
+    "quota": Setting(gap=2 * HOUR, quota=16),
+    "preempted": Setting(gap=2 * HOUR, preempt=10.0),
+    "not everywhere": Setting(gap=2 * HOUR, flex=0.4, spot=0.6),
+}
+
+
+def by_hand(windows: Mapping[str, Sequence[Window]]) -> World:
+    places = (Place(Zone(zone), iter(those), frozenset({FLEX, SPOT})) for zone, those in windows.items())
+    return World(setting=Setting(gap=HOUR), places=tuple(places))
+
+
+def opening(minute: float, *, minutes: float = 8, lands: float = 3, internal: bool = False) -> Window:
+    begin = minute * MINUTE
+    return Window(begin, begin + minutes * MINUTE, lands * MINUTE, internal)
+
+
+def test_a_window_is_usable_once_its_slice_has_landed() -> None:
+    windows = {"xx-west1-a": [opening(10)], "xx-west2-a": [opening(20)]}
+    assert oracle(by_hand(windows)) == 13 * MINUTE
+    outcome = hunt(by_hand(windows), None, (FLEX,))
+    assert (outcome.usable_at, outcome.creates, outcome.left, outcome.doubles) == (13 * MINUTE, 2, 0, 0)
+
+
+def test_a_grant_that_ends_in_code_13_is_worth_nothing_to_anybody() -> None:
+    windows = {"xx-west1-a": [opening(10, internal=True), opening(60)]}
+    assert oracle(by_hand(windows)) == 63 * MINUTE
+    assert hunt(by_hand(windows), None, (FLEX,)).usable_at == 63 * MINUTE
+
+
+def test_zones_that_open_together_grant_twice_and_one_is_given_back() -> None:
+    windows = {"xx-west1-a": [opening(10)], "xx-west1-b": [opening(10, lands=4)]}
+    outcome = hunt(by_hand(windows), None, (FLEX,))
+    assert (outcome.usable_at, outcome.left, outcome.doubles) == (13 * MINUTE, 0, 1)
+
+
+def test_what_fails_fast_is_answered_after_half_a_minute_and_sees_only_what_is_open_then() -> None:
+    windows = {"xx-west1-a": [opening(0.25, minutes=0.25), opening(20)], "xx-west2-a": [opening(1.25, minutes=0.5)]}
+    outcome = baselines.sweep(by_hand(windows))
+    # Both zones take a minute, the pause five: asked at 0, 6, 12 and 18 it is too early, at 24 minutes it is open.
+    assert (outcome.usable_at, outcome.creates) == (27.5 * MINUTE, 9)
+
+
+def test_who_asks_nowhere_twice_never_gets_anything() -> None:
+    windows = {"xx-west1-a": [opening(5)], "xx-west2-a": [opening(5)]}
+    outcome = baselines.blacklist(by_hand(windows))
+    assert (outcome.usable_at, outcome.creates) == (math.inf, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nobody_is_sooner_than_the_oracle_and_we_leave_nothing_behind(kind: str) -> None:
+    job = Job(setting=KINDS[kind], names=NAMES, requests=(None, 3), models=(FLEX, SPOT), worlds=6, seed=7)
+    rows = run(job, processes=1)
+    soonest = [o.usable_at for o in rows[ORACLE].outcomes]
+    for name, row in rows.items():
+        assert all(o.usable_at >= s for o, s in zip(row.outcomes, soonest, strict=True)), name
+        assert not any(o.left for o in row.outcomes), name
+
+
+@pytest.mark.parametrize("kind", ["2 h", "all fail fast", "late", "quota", "preempted"])
+def test_looks_that_are_left_out_would_have_changed_nothing(kind: str) -> None:
+    for index in range(3):
+        one, other = (world(KINDS[kind], 3, index) for _ in range(2))
+        assert hunt(one, 6) == hunt(other, 6, skips=False)
+
+
+@pytest.mark.parametrize("reopening", list(Reopening))
+def test_zones_open_as_often_as_the_setting_says(reopening: Reopening) -> None:
+    setting = Setting(gap=HOUR, sigma=0.5, reopening=reopening)
+    days = 60 * 24 * HOUR
+    opened = [_opened(place, days) for index in range(20) for place in world(setting, 1, index).places]
+    assert fmean(opened) == pytest.approx(setting.ours * days / (setting.mean_gap + setting.window), rel=0.1)
+
+
+def test_policies_see_the_same_world_whoever_looks_first() -> None:
+    kept, fresh = (world(KINDS["2 h"], 5, 0) for _ in range(2))
+    table = tuple(policies(NAMES, (4,), (FLEX, SPOT)).values())
+    assert [policy(kept) for policy in table] == [policy(fresh) for policy in table[::-1]][::-1]
+
+
+def test_a_setting_without_shared_gaps_is_the_same_world_however_zones_would_reopen() -> None:
+    apart = replace(KINDS["none shared"], reopening=Reopening.APART)
+    assert oracle(world(KINDS["none shared"], 1, 0)) == oracle(world(apart, 1, 0))
+
+
+def _opened(place: Place, until: float) -> int:
+    at, count = 0.0, 0
+    while (window := place.window(at)) is not None and window.opens < until:
+        at, count = window.closes, count + 1
+    return count
