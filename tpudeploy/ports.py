@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
@@ -48,7 +48,7 @@ class TpuCloud(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Snapshot:
     """A state with the version it was read at; both empty where there is none."""
 
@@ -105,7 +105,7 @@ class Clock(Protocol):
 Emit = Callable[[Event], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class World:
     """The ports in one bundle: no globals, no container.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
 from tpudeploy.catalog import closest
 from tpudeploy.catalog._spelling import ValueType, spell
 from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
+from tpudeploy.domain.frozen import frozen
 
 __all__ = ["VLLM_VERSION", "Flag", "Inexpressible", "Style", "ValueType", "advice", "express", "find", "names"]
 
@@ -27,7 +27,7 @@ class Style(StrEnum):
     OPTIONAL = "optional"  # --x or --x word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Flag:
     """One flag by its canonical name, e.g. `max-num-seqs`. Empty `choices` means: any value of the type."""
 

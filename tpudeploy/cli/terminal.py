@@ -6,14 +6,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TextIO
 
 from tpudeploy.domain.errors import OutputFailed
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.views.paint import Paint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Terminal:
     stdin: TextIO
     stdout: TextIO
@@ -32,7 +32,7 @@ class Terminal:
 
     @property
     def paint(self) -> Paint:
-        return Paint(self.colour)
+        return Paint(colour=self.colour)
 
     @property
     def is_interactive(self) -> bool:

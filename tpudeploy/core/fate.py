@@ -10,9 +10,9 @@ attempt ───┼── waiting   alive: queued or provisioning
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt
@@ -27,7 +27,7 @@ class Fate(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Moment:
     """One look, and how long we are ready to wait."""
 
@@ -39,7 +39,7 @@ class Moment:
         return self.observed.at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judged:
     attempt: Attempt
     fate: Fate

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Event:
     """`at` is seconds since the epoch; `address` the replica's, e.g. `gemma[0]`."""
 
@@ -16,12 +16,12 @@ class _Event:
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeStarted(_Event):
     action: Action
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Requested(_Event):
     """A slice was asked for; the intent stands in the state."""
 
@@ -31,7 +31,7 @@ class Requested(_Event):
     accelerator_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NotGranted(_Event):
     """Google refused, at once or later. `message` is Google's own text."""
 
@@ -43,7 +43,7 @@ class NotGranted(_Event):
     blocked_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PhaseChanged(_Event):
     """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word."""
 
@@ -54,7 +54,7 @@ class PhaseChanged(_Event):
     elapsed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Waiting(_Event):
     """Still nothing new. Sent seldom, at growing intervals."""
 
@@ -62,7 +62,7 @@ class Waiting(_Event):
     elapsed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Retrying(_Event):
     """The cloud did not answer; it is looked at again. `address` is the deployment's name."""
 
@@ -70,14 +70,14 @@ class Retrying(_Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Released(_Event):
     name: str
     zone: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gone(_Event):
     """Looked for and not found: nothing of this name is left."""
 
@@ -86,13 +86,13 @@ class Gone(_Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Updated(_Event):
     name: str
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Serving(_Event):
     """A real completion came back."""
 
@@ -104,19 +104,19 @@ class Serving(_Event):
     elapsed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Warned(_Event):
     message: str
     hint: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeDone(_Event):
     action: Action
     elapsed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeFailed(_Event):
     action: Action
     code: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tpudeploy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LockInfo:
     """Written into the lock itself, so that whoever finds it can say who holds it."""
 
@@ -18,7 +18,7 @@ class LockInfo:
     run_url: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lease:
     """Proof of holding. `token` is the backend's own handle."""
 

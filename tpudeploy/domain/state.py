@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from tpudeploy.domain.deployment import Json, Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import SliceName, Zone
 from tpudeploy.domain.slices import Scope, SliceRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Attempt:
     """One request for one slice. Written before the request is sent, forgotten when its absence is certain.
 
@@ -46,7 +47,7 @@ class Attempt:
         return SliceRef(name=self.name, project=self.project, zone=self.zone, operation=self.operation)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refused:
     """A refusal and how long it stands. `until` is seconds since the epoch."""
 
@@ -59,7 +60,7 @@ class Refused:
     until: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Record:
     """One replica."""
 
@@ -80,7 +81,7 @@ class Record:
         return replace(self, attempts=tuple(a for a in self.attempts if a.name != name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Goal:
     """What a person approved and a run began. Whoever finds it may resume it without asking again.
 
@@ -92,7 +93,7 @@ class Goal:
     who: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class State:
     """One deployment. `lineage` is minted once; `serial` grows by one at every write; attempt numbers never repeat."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.placement import is_closed
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.slices import Scope
@@ -26,7 +27,7 @@ from tpudeploy.ports import World
 _PARALLEL = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Result:
     """One deployment's outcomes."""
 

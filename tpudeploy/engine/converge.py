@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpudeploy.core.decide import decide, matches, remove
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, wait
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
@@ -32,7 +33,7 @@ MAY: dict[Action, tuple[type[Step], ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tick:
     """What one look-decide-act came to."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tpudeploy.adapters.google.codes import Code
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 
 _MINUTES = 60.0
@@ -18,7 +18,7 @@ _HOURS = 3600.0
 _EID = re.compile(r"\s*\[EID: 0x[0-9a-f]+\]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """`scope` None: read from the text (`in region R`, `in zone Z`). `hint` is what a person can do."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
@@ -20,12 +19,12 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
-@dataclass(frozen=True, slots=True)
 class Form:
     """Text of a known form. `looks` is an example that a person can follow."""
 
-    pattern: str
-    looks: str
+    def __init__(self, pattern: str, looks: str) -> None:
+        self.pattern = pattern
+        self.looks = looks
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
@@ -39,14 +38,13 @@ class Form:
         return text
 
 
-@dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit, written as text; `read` raises ValueError where the text is no such quantity."""
+    """A number with a unit, at least 1, written as text; `read` raises ValueError where it is no such quantity."""
 
-    read: Callable[[str], float]
-    pattern: str
-    looks: str
-    at_least: float = 1
+    def __init__(self, read: Callable[[str], float], pattern: str, looks: str) -> None:
+        self.read = read
+        self.pattern = pattern
+        self.looks = looks
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)
@@ -61,7 +59,7 @@ class Quantity:
             quantity = self.read(value) if isinstance(value, str) else None
         except ValueError:
             quantity = None
-        if quantity is None or quantity < self.at_least:
+        if quantity is None or quantity < 1:
             raise _wrong_form(self.looks)
         return quantity
 
