@@ -13,9 +13,13 @@ from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, Duration, S
 
 
 class Section(BaseModel):
-    """A mapping of the profile: no key that is not listed, no value of another type, no change after."""
+    """A mapping of the profile: no key that is not listed, no value of another type, no change after.
 
-    # Whole profiles are validated: a validator for each section, built at import, would be used for few of them.
+    Three habits keep start-up short. No section builds a validator of its own, because whole profiles are validated;
+    hence one that is not written is made by `model_construct`, its defaults as they are. And the files of sections do
+    without `from __future__ import annotations`: pydantic reads annotations, and would compile each one's text.
+    """
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
