@@ -68,4 +68,7 @@ def _compared(of: Any) -> tuple[object, ...]:
     return tuple(getattr(of, name) for name, known in of.__dataclass_fields__.items() if known.compare)
 
 
-_SHARED = {name: method for name, method in vars(_Shared).items() if callable(method)}
+_SHARED = {
+    name: vars(_Shared)[name]
+    for name in ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__setstate__")
+}
