@@ -66,14 +66,13 @@ def deployment(profile: Checked, *, project: str | None, script: bool = True) ->
 
     Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
     """
-    from tpudeploy.adapters import assets
     from tpudeploy.core import render
     from tpudeploy.core.resolve import resolve, without_script
 
     if script:
-        return resolve(profile, assets.templates(), project=project, config_json=_config_json(profile))
+        return resolve(profile, _templates(), project=project, config_json=_config_json(profile))
     known = without_script(profile, project=project, config_json=_config_json(profile))
-    render.check_size(known, assets.templates())
+    render.check_size(known, _templates)
     return known
 
 
@@ -96,6 +95,12 @@ def smallest_type() -> AcceleratorType:
     from tpudeploy.catalog.generations import GENERATIONS
 
     return GENERATIONS[0].types[0]
+
+
+def _templates() -> Mapping[str, str]:
+    from tpudeploy.adapters import assets
+
+    return assets.templates()
 
 
 def _config_json(profile: Checked) -> str | None:

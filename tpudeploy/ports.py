@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.found import Listing
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Tried
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.names import Zone
@@ -64,7 +64,7 @@ class TpuCloud(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Snapshot:
     """A state with the version it was read at; both empty where there is none."""
 
@@ -188,7 +188,7 @@ class Allowance(Protocol):
 Emit = Callable[[Event], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class World:
     """The ports in one bundle: no globals, no container.
 

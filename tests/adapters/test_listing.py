@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -206,7 +206,7 @@ def test_what_was_asked_is_read_back_from_what_is_listed(provisioning: Provision
     reservation = "r" if provisioning is Provisioning.RESERVED else None
     request = replace(REQUEST, provisioning=provisioning, reservation=reservation)
     asked = read_back(queued_resource(request))
-    for name in asked.__slots__:
+    for name in (f.name for f in fields(asked)):
         assert getattr(asked, name) == getattr(request, name), name
 
 

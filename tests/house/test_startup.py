@@ -10,14 +10,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tpudeploy.emulator import running
 
 PROFILE = "gemma4-e2b-v6e1.yaml"
 GOOGLE = ("google", "googleapiclient", "httplib2", "requests")
 HEAVY = ("pydantic", "yaml", "jinja2", "tenacity", *GOOGLE)
-# Run a command as the console script does; tell what was imported when it ended.
-AT_END = "import json, sys\ntry:\n    run()\nfinally:\n    sys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
+# Run a command; tell what was imported when it ended.
+AT_END = "import json, sys\nmain(sys.argv[1:])\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
+# The same of sections that built a validator, and of flags that were made.
+BUILT = """
+import json, sys
+main(sys.argv[1:])
+from tpudeploy.config import schema
+sections = [s for s in schema.Section.__subclasses__() if s.__pydantic_complete__]
+sys.stderr.write('\\n' + json.dumps([s.__name__ for s in sections]))
+"""
+FLAGS = """
+import gc, json, sys
+main(sys.argv[1:])
+from tpudeploy.catalog.flags import Flag
+sys.stderr.write('\\n' + json.dumps([of.name for of in gc.get_objects() if isinstance(of, Flag)]))
+"""
 # The same, when the first connection is about to be made.
 AT_CONNECT = """
 import json, os, socket, sys
@@ -26,13 +41,13 @@ def connect(self, address):
     sys.stderr.flush()
     os._exit(0)
 socket.socket.connect = connect
-run()
+main(sys.argv[1:])
 """
 
 
 def imported(*arguments: str, cwd: Path, code: str = AT_END, environment: dict[str, str] | None = None) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", f"from tpudeploy.cli.main import run\n{code}", *arguments],
+        [sys.executable, "-c", f"from tpudeploy.cli.main import main\n{code}", *arguments],
         cwd=cwd,
         env=environment,
         capture_output=True,
@@ -68,6 +83,37 @@ def test_a_state_in_a_folder_needs_no_cloud_storage(work: Path, command: tuple[s
         remote = imported(*command, PROFILE, "--backend", "gs://states", cwd=work, environment=emulator.environment)
     assert not {name for name in local if name.startswith("google.cloud.storage")}
     assert "google.cloud.storage" in remote
+
+
+def test_validate_of_a_good_profile_needs_neither_templates_nor_guesses(work: Path) -> None:
+    modules = imported("validate", PROFILE, cwd=work)
+    assert modules.isdisjoint({"tpudeploy.adapters.assets", "tpudeploy.core.fingerprint", "tpudeploy.ports", "difflib"})
+
+
+def test_only_the_whole_profile_builds_a_validator(work: Path) -> None:
+    profile = work / PROFILE
+    written = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    assert not {"lifecycle", "health"} & written.keys(), "the sections that are not written are what this is about"
+    assert imported("validate", PROFILE, cwd=work, code=BUILT) == {"ProfileSpec"}
+
+
+def test_validate_reads_the_flags_that_it_meets(work: Path) -> None:
+    """Three hundred are in the table."""
+    assert 0 < len(imported("validate", PROFILE, cwd=work, code=FLAGS)) < 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [(("schema",), 0, "}\n"), (("validate", PROFILE), 0, ": valid\n"), (("validate", "absent.yaml"), 1, "")],
+)
+def test_a_process_ends_at_once_with_its_code_and_all_it_said(
+    work: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    tpudeploy = Path(sys.executable).with_name("tpudeploy")
+    ended = subprocess.run([tpudeploy, *arguments], cwd=work, capture_output=True, text=True, check=False)
+    assert ended.returncode == code
+    assert ended.stdout.endswith(said)
+    assert code == 0 or ended.stderr.startswith("Error")
 
 
 def test_plan_reaches_the_network_before_the_typed_client_is_imported(work: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from difflib import get_close_matches
 from pathlib import Path
 
 from tpudeploy.config.reader import MAX_BYTES, Unreadable
@@ -48,6 +47,8 @@ def _unreadable(path: str, error: OSError | ValueError) -> Unreadable:
 def _neighbour(path: Path) -> str:
     if path.is_symlink():
         return f"it is a link to `{path.readlink()}`, which is not there"
+    from difflib import get_close_matches  # only where a name is wrong
+
     try:
         near = get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
     except OSError:

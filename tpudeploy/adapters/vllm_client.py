@@ -6,10 +6,11 @@ import http.client
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
+
+from tpudeploy.domain.frozen import frozen
 
 _MOST_BYTES = 4 << 20
 
@@ -27,7 +28,7 @@ class BadAnswer(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Completion:
     """`at` pairs of (seconds since the request, piece of text), in order of arrival; tokens as the server counts."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
@@ -29,4 +28,6 @@ def usd_per_chip_hour(generation_name: str, region: str, provisioning: str) -> f
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, or None."""
+    from difflib import get_close_matches  # only where a word is wrong
+
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=0.6)), None)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 
 from tpudeploy.catalog import closest
 from tpudeploy.catalog._spelling import ValueType, spell
 from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
+from tpudeploy.domain.frozen import frozen
 
 __all__ = ["VLLM_VERSION", "Flag", "Inexpressible", "Style", "ValueType", "advice", "express", "find", "names"]
 
@@ -27,7 +27,7 @@ class Style(StrEnum):
     OPTIONAL = "optional"  # --x or --x word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Flag:
     """One flag by its canonical name, e.g. `max-num-seqs`. Empty `choices` means: any value of the type."""
 
@@ -44,11 +44,12 @@ class Inexpressible(ValueError):
 
 def find(name: str) -> Flag | None:
     """The flag of that name or alias; `_` and `-` are the same, and there are no leading dashes."""
-    return _by_any_name().get(name.replace("_", "-"))
+    row = _by_any_name().get(name.replace("_", "-"))
+    return None if row is None else _flag(row)
 
 
 def names() -> Iterable[str]:
-    return (flag.name for flag in _flags())
+    return (row.words[0] for row in _rows())
 
 
 def advice(name: str) -> str:
@@ -74,29 +75,40 @@ def express(flag: Flag, value: object) -> tuple[str, ...]:
     return () if value is None else _WRITERS[flag.style](flag, value)
 
 
+class _Row:
+    """A line of the table and the choices below it. There are three hundred: each becomes a flag when asked for."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+        self.choices: list[str] = []
+
+
 @cache
-def _flags() -> tuple[Flag, ...]:
-    rows: list[tuple[list[str], list[str]]] = []
+def _rows() -> Sequence[_Row]:
+    rows: list[_Row] = []
     for line in TABLE.splitlines():
         if line.startswith(" "):
-            rows[-1][1].extend(line.split())
+            rows[-1].choices.extend(line.split())
         else:
-            rows.append((line.split(), []))
-    return tuple(
-        Flag(
-            name=name,
-            style=Style(style),
-            value_type=ValueType(value_type),
-            choices=tuple(choices),
-            aliases=tuple(aliases),
-        )
-        for (name, style, value_type, *aliases), choices in rows
-    )
+            rows.append(_Row(line.split()))
+    return rows
 
 
 @cache
-def _by_any_name() -> Mapping[str, Flag]:
-    return {name: flag for flag in _flags() for name in (flag.name, *flag.aliases)}
+def _by_any_name() -> Mapping[str, _Row]:
+    return {name: row for row in _rows() for name in (row.words[0], *row.words[3:])}
+
+
+@cache
+def _flag(row: _Row) -> Flag:
+    name, style, value_type, *aliases = row.words
+    return Flag(
+        name=name,
+        style=Style(style),
+        value_type=ValueType(value_type),
+        choices=tuple(row.choices),
+        aliases=tuple(aliases),
+    )
 
 
 def _key(flag: Flag) -> str:

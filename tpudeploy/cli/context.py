@@ -6,11 +6,11 @@ import argparse
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli.terminal import Terminal
+from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.config.settings import Settings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Context:
     terminal: Terminal
     clock: Clock

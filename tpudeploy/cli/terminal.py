@@ -7,16 +7,16 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TextIO
 
 from tpudeploy.domain.errors import OutputFailed
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.views.paint import Paint
 
 _USUAL = os.terminal_size((80, 24))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Terminal:
     """`is_drawable`: a person looks at stderr, through something whose cursor can be moved."""
 
@@ -40,7 +40,7 @@ class Terminal:
 
     @property
     def paint(self) -> Paint:
-        return Paint(self.colour)
+        return Paint(colour=self.colour)
 
     @property
     def width(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Reading a source.
 INVALID = "TPU1000"
@@ -70,8 +70,7 @@ FLOATING_IMAGE = "TPU1340"
 OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(NamedTuple):
     title: str
     meaning: str
     fix: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import yaml
@@ -15,6 +15,7 @@ from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode
 from tpudeploy.config.source import Source
 from tpudeploy.config.syntax import explained
 from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.frozen import frozen
 
 MAX_DEPTH: Final = 40
 MAX_NODES: Final = 20_000
@@ -25,7 +26,7 @@ _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Composed:
     """What a text gave. `node` is None where it holds nothing, or where `broken`: then a problem says why."""
 
@@ -53,17 +54,17 @@ class _Stopped(Exception):
     """The problem that ends the reading is noted already."""
 
 
-@dataclass(slots=True)
 class _Open:
     """A list or mapping whose end was not met yet. `key` is the key that waits for its value."""
 
-    at: Location
-    start: Any
-    is_map: bool
-    items: list[Node] = field(default_factory=list)
-    entries: dict[str, Entry] = field(default_factory=dict)
-    key: ScalarNode | None = None
-    nodes_before: int = 0
+    def __init__(self, at: Location, start: Any, *, is_map: bool, nodes_before: int) -> None:
+        self.at = at
+        self.start = start
+        self.is_map = is_map
+        self.nodes_before = nodes_before
+        self.items: list[Node] = []
+        self.entries: dict[str, Entry] = {}
+        self.key: ScalarNode | None = None
 
 
 class _Builder:
@@ -129,7 +130,7 @@ class _Builder:
         if len(self._open) >= MAX_DEPTH:
             self._stop(codes.TOO_DEEP, f"Nested deeper than {MAX_DEPTH} levels", at, "no key of the format is")
         self._count(1, at)
-        self._open.append(_Open(at, event, is_map, nodes_before=self._nodes))
+        self._open.append(_Open(at, event, is_map=is_map, nodes_before=self._nodes))
 
     def _end(self, event: Any) -> None:
         frame = self._open.pop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
@@ -15,12 +15,12 @@ _DOLLAR = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 _ENV = re.compile(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<fallback>:-(?P<default>.*))?", re.DOTALL)
 
 
-@dataclass(slots=True)
 class Interpolation:
     """One pass over a tree; `problems` gathers what could not be filled in."""
 
-    environment: Mapping[str, str]
-    problems: list[Diagnostic] = field(default_factory=list)
+    def __init__(self, environment: Mapping[str, str], problems: list[Diagnostic]) -> None:
+        self.environment = environment
+        self.problems = problems
 
     def tree(self, root: MapNode, path: Path = ()) -> MapNode:
         for key, entry in root.entries.items():

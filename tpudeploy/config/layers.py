@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
@@ -26,16 +25,16 @@ _SET: Final = "--set"
 _SEGMENT = re.compile(r"[^.=\s]+")
 
 
-@dataclass(slots=True)
 class Layers:
     """Reads layers. `problems` gathers what is wrong with them; `whole` until one of them cannot be used at all."""
 
-    reader: Reader
-    environment: Mapping[str, str]
-    problems: list[Diagnostic] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
-    whole: bool = True
-    _files: int = 0
+    def __init__(self, reader: Reader, environment: Mapping[str, str]) -> None:
+        self.reader = reader
+        self.environment = environment
+        self.problems: list[Diagnostic] = []
+        self.sources: list[Source] = []
+        self.whole = True
+        self._files = 0
 
     def file(self, path: str) -> MapNode | None:
         """The file over all that it extends. Raise ProfileNotFound: this path stood on the command line."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.frozen import frozen
 
 Path: TypeAlias = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScalarNode:
     """`text` is the scalar's content before it was taken for a number; `plain` where it stood without quotes."""
 
@@ -22,13 +23,13 @@ class ScalarNode:
     plain: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListNode:
     at: Location
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """One `key: value`. `deletes` where its null took away what a lower layer had written."""
 
@@ -37,7 +38,7 @@ class Entry:
     deletes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MapNode:
     at: Location
     entries: Mapping[str, Entry] = field(default_factory=dict)

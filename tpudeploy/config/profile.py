@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.config.schema import ProfileSpec  # costs pydantic, and is only named here
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Profile:
     """`spec` speaks the keys of the format; `spec.serving.model_fields_set` tells which of them were written.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from tpudeploy.config import codes
@@ -12,6 +12,7 @@ from tpudeploy.config.diagnose import did_you_mean, in_order, problem, quoted
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 
 FILE = "tpudeploy.toml"
@@ -22,7 +23,7 @@ _TIMES = tuple(f"{_PATIENCE}.{time.name}" for time in fields(Patience))
 KEYS = (*_TEXTS, *_TIMES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     """`backend` is a folder or gs://bucket/prefix; None is the folder beside the profiles.
 
@@ -36,7 +37,7 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Written:
     value: object
     at: Location
@@ -69,13 +70,14 @@ def variable(key: str) -> str:
 def _from_flags(flags: Mapping[str, str | None]) -> Iterator[tuple[str, _Written]]:
     for key, value in flags.items():
         if value is not None:
-            yield key, _Written(value, Location(file="--" + key.replace(".", "-").replace("_", "-"), line=0, column=0))
+            flag = "--" + key.replace(".", "-").replace("_", "-")
+            yield key, _Written(value=value, at=Location(file=flag, line=0, column=0))
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, _Written]]:
     for key in KEYS:
         if environment.get(variable(key)):
-            yield key, _Written(environment[variable(key)], Location(file=variable(key), line=0, column=0))
+            yield key, _Written(value=environment[variable(key)], at=Location(file=variable(key), line=0, column=0))
 
 
 def _from_file(content: bytes) -> dict[str, _Written]:
@@ -88,7 +90,7 @@ def _from_file(content: bytes) -> dict[str, _Written]:
         tables = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"`{FILE}` is not TOML: {error}") from error
-    return {key: _Written(value, _line_of(key, text)) for key, value in _flat(tables)}
+    return {key: _Written(value=value, at=_line_of(key, text)) for key, value in _flat(tables)}
 
 
 def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
 
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem
@@ -18,22 +17,18 @@ _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True)
 class Source:
     """One text with a name. `lines` are for display: what looks like a credential is blotted out in them.
 
     `first_line` is 1 for a file; a `--set` argument counts its place among its kind.
     """
 
-    name: str
-    text: str
-    first_line: int = 1
-    lines: tuple[str, ...] = field(init=False)
-    _starts: tuple[int, ...] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", tuple(_BREAK.split(masked(self.text))))
-        object.__setattr__(self, "_starts", (0, *(match.end() for match in _BREAK.finditer(self.text))))
+    def __init__(self, name: str, text: str, first_line: int = 1) -> None:
+        self.name = name
+        self.text = text
+        self.first_line = first_line
+        self.lines = tuple(_BREAK.split(masked(text)))
+        self._starts = (0, *(match.end() for match in _BREAK.finditer(text)))
 
     def location(self, line: int, column: int, width: int = 1) -> Location:
         """From a line and a column that count from 0."""

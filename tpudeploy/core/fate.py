@@ -11,10 +11,11 @@ attempt ───┼── waiting   alive: queued or provisioning
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
@@ -30,7 +31,7 @@ class Fate(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Moment:
     """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
 
@@ -48,7 +49,7 @@ class Moment:
         return self.observed.at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judged:
     attempt: Attempt
     fate: Fate

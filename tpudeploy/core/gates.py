@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
@@ -13,6 +13,7 @@ from tpudeploy.core.quota import Book
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.facts import POOLS, Facts, Offers, Prices, Unknown
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.gates import Fill, Gate, Pair, Price, Reading, Source, Standing, Word, Zones
 from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.names import Zone
@@ -31,7 +32,7 @@ _USUAL = (Provisioning.FLEX_START, Provisioning.SPOT, Provisioning.ON_DEMAND)
 _ORDER = tuple(Standing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wanted:
     """What is asked about. `zones` None: wherever it stands. `models` in order of preference where `has_taste`.
 
@@ -82,7 +83,7 @@ def zones(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Judge:
     wanted: Wanted
     facts: Facts

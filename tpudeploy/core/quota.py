@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpudeploy.domain.facts import UNLIMITED, Facts, Limit, Pool, Unknown, Use
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.gates import Fill, Quota
 from tpudeploy.domain.names import Zone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Book:
     """Limits and uses of one generation; None: not known."""
 

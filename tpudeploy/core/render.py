@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tpudeploy.core import serving
 from tpudeploy.domain import errors
@@ -18,6 +18,8 @@ from tpudeploy.domain.deployment import Container, Deployment, SecretRef
 MAX_SCRIPT_BYTES = 262_144
 # Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN, its end mark included).
 MAX_WORD_BYTES = 131_071
+# What the templates together stay below, so that they need not be read to know that a script fits.
+TEMPLATE_BYTES = 32_768
 # Quoting, or JSON, makes at most six bytes of one, and no word of a profile stands in the script more than three times.
 _GROWTH = 18
 
@@ -42,17 +44,17 @@ def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: s
     return script
 
 
-def check_size(deployment: Deployment, templates: Mapping[str, str]) -> None:
+def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]]) -> None:
     """Raise as `startup_script` would, but sooner: only what may come near Google's limit is rendered."""
     _check_words(deployment)
-    if longest(deployment, templates) > MAX_SCRIPT_BYTES:
-        startup_script(deployment, templates, "")
+    if longest(deployment) > MAX_SCRIPT_BYTES:
+        startup_script(deployment, templates(), "")
 
 
-def longest(deployment: Deployment, templates: Mapping[str, str]) -> int:
+def longest(deployment: Deployment) -> int:
     """Bytes that the script cannot exceed."""
     written = repr((deployment.container, deployment.health, deployment.model_id))
-    return sum(map(_size, templates.values())) + _GROWTH * _size(written)
+    return TEMPLATE_BYTES + _GROWTH * _size(written)
 
 
 def _words(deployment: Deployment, spec: str) -> dict[str, object]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import live_attributes, server_print
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.errors import ServingError
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
@@ -18,7 +17,7 @@ from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Update, Wa
 SPEC_KEY = "tpudeploy-spec"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Standing:
     """A slice that is up and fits, in one moment."""
 

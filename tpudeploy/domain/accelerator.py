@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tpudeploy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AcceleratorType:
     """One slice size, by Google's name, e.g. `v6e-4`."""
 
@@ -19,7 +20,7 @@ class AcceleratorType:
     machine_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sku:
     """How the billing catalogue names one way of paying: how its description begins, and its usage type."""
 
@@ -27,7 +28,7 @@ class Sku:
     usage: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Generation:
     """One TPU generation: sizes, runtime, memory, where it stands and what it costs.
 

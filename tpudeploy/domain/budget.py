@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.compilation import CompilePlan, Start
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Speculation:
     """`tokens` are proposed each step."""
 
@@ -18,7 +18,7 @@ class Speculation:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Engine:
     """What of a profile the sizing depends on, every default decided as vLLM decides it.
 
@@ -54,7 +54,7 @@ class Engine:
         return self.dtype if self.kv_dtype == "auto" else self.kv_dtype
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unsized:
     """Why there is no budget: the clause after "cannot size this, because". Never an error by itself.
 
@@ -69,7 +69,7 @@ class Unsized:
         return {"cannot_size_because": self.because, "fits": False if self.is_impossible else None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HbmBudget:
     """What one chip holds, in bytes, and what that serves.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tpudeploy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompilePlan:
     """`graphs` counts by the engine's own names, as its log has them ("Precompile backbone --> …")."""
 
@@ -19,7 +20,7 @@ class CompilePlan:
         return sum(self.graphs.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Start:
     """From the container's start to the first answer, in seconds; `basis` says what the figures rest on."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -34,7 +35,7 @@ class Via(StrEnum):
     NODE = "node"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """One pair that may be asked. `usd_per_chip_hour` is None where no list price is known."""
 
@@ -43,7 +44,7 @@ class Candidate:
     usd_per_chip_hour: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SecretRef:
     """Where a secret lives; never its value. `secret` is an id or a full resource name with version."""
 
@@ -51,7 +52,7 @@ class SecretRef:
     secret: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Container:
     """What docker gets. `serve` is the argument list from `vllm` on; `environment` holds plain values only."""
 
@@ -66,7 +67,7 @@ class Container:
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Network:
     network: str | None
     subnetwork: str | None
@@ -74,7 +75,7 @@ class Network:
     tags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HealthGoal:
     """When a deployment counts as serving: a real completion within `timeout_seconds` of the grant."""
 
@@ -83,14 +84,14 @@ class HealthGoal:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lifecycle:
     prevent_destroy: bool
     create_before_destroy: bool
     ignore_changes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Deployment:
     """Everything that must be true. Durations in seconds, sizes in bytes unless a name says otherwise.
 
@@ -127,4 +128,5 @@ class Deployment:
         own = self.origins.get(path)
         if own is not None:
             return own
-        return min((o for p, o in self.origins.items() if p.startswith((f"{path}.", f"{path}["))), default=None)
+        entries = (o for p, o in self.origins.items() if p.startswith((f"{path}.", f"{path}[")))
+        return min(entries, key=lambda at: (at.file, at.line, at.column), default=None)

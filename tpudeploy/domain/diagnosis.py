@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.tree import tree
 
 
@@ -17,7 +17,7 @@ class Grade(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """One line. `check` is stable; `hint` what to do, one thing a line."""
 
@@ -27,7 +27,7 @@ class Finding:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Diagnosis:
     name: str
     project: str | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tpudeploy.domain.frozen import frozen
 
 
 class Severity(StrEnum):
@@ -12,7 +13,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+@frozen
 class Location:
     """A stretch of one line in one source. Lines and columns count from 1; `width` is in characters.
 
@@ -31,7 +32,7 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Diagnostic:
     """`code` is stable (`TPU1xxx` format, `TPU2xxx` checks) and known to `tpudeploy explain`.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.plan import Action
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Event:
     """`at` is seconds since the epoch; `address` the replica's, e.g. `gemma[0]`."""
 
@@ -17,7 +17,7 @@ class _Event:
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _OfRequest(_Event):
     """Of one request for a slice, or of the slice that came of it: `name` is the name of both."""
 
@@ -26,19 +26,19 @@ class _OfRequest(_Event):
     provisioning: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeStarted(_Event):
     action: Action
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Requested(_OfRequest):
     """A slice was asked for; the intent stands in the state."""
 
     accelerator_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NotGranted(_OfRequest):
     """Google refused, at once or later. `message` is Google's own text."""
 
@@ -47,7 +47,7 @@ class NotGranted(_OfRequest):
     blocked_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PhaseChanged(_OfRequest):
     """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word."""
 
@@ -56,14 +56,14 @@ class PhaseChanged(_OfRequest):
     elapsed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outlook(_Event):
     """How this replica stands with each of its places. Sent whenever any of it changed, after what changed it."""
 
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Waiting(_Event):
     """Still nothing new: no request came further than one before it. Sent seldom, at growing intervals."""
 
@@ -72,7 +72,7 @@ class Waiting(_Event):
     places: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Retrying(_Event):
     """The cloud did not answer; it is looked at again. `address` is the deployment's name."""
 
@@ -80,29 +80,29 @@ class Retrying(_Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Released(_OfRequest):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gone(_OfRequest):
     """Looked for and not found: nothing of this name is left."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Adopted(_OfRequest):
     """A slice that no state remembered is remembered from here on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Updated(_OfRequest):
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Serving(_OfRequest):
     """A real completion came back."""
 
@@ -112,19 +112,19 @@ class Serving(_OfRequest):
     elapsed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Warned(_Event):
     message: str
     hint: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeDone(_Event):
     action: Action
     elapsed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeFailed(_Event):
     action: Action
     code: str

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 UNLIMITED = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unknown:
     """Why something could not be told, and what may help. It is never taken for a no.
 
@@ -39,7 +40,7 @@ POOLS: Mapping[Provisioning, Pool] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Offers:
     """Which slice types each zone lists, for this project. `silent` zones did not answer: why, by zone.
 
@@ -53,7 +54,7 @@ class Offers:
     stale: Unknown | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limit:
     """A quota in chips, or `UNLIMITED`. `place` is a zone or a region; "" is every one that has no limit of its own."""
 
@@ -64,7 +65,7 @@ class Limit:
     chips: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Use:
     """Chips that one queued resource holds of a quota: in every state, until it is deleted."""
 
@@ -75,7 +76,7 @@ class Use:
     chips: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rate:
     """USD per chip and hour."""
 
@@ -85,7 +86,7 @@ class Rate:
     usd: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prices:
     """The billing catalogue's, as of `read_at` (seconds since the epoch); `stale` as in `Offers`."""
 
@@ -94,7 +95,7 @@ class Prices:
     stale: Unknown | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Facts:
     """Everything the gates are judged by, each fact by itself: one that is unknown hides no other."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import DEPLOYMENT_NAME, SliceName, Zone
 from tpudeploy.domain.slices import Slice, SliceRef
 
@@ -16,7 +17,7 @@ _REPLICA = "tpudeploy-replica"
 _LINEAGE_FORM = re.compile(r"[0-9a-f]{8}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mark:
     """Whose something says it is. `lineage` is the first eight hex digits of a state's."""
 
@@ -25,7 +26,7 @@ class Mark:
     replica: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Asked:
     """What a request was for, as far as the cloud still says: None (or nothing) where it does not. Seconds, GiB."""
 
@@ -44,7 +45,7 @@ class Asked:
     metadata: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Found:
     """One queued resource, or a bare node (`ref.is_bare`): one whose queued resource is gone.
 
@@ -65,7 +66,7 @@ class Found:
         return f"{self.ref.project}/{self.ref.zone}/{self.ref.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listing:
     """One look through a project. What may be in an `unreachable` zone is not known: it is never taken for empty.
 

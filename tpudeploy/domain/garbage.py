@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.found import Found
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 
 
@@ -22,7 +22,7 @@ class Claim(StrEnum):
     OTHER_LINEAGE = "another lineage"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stray:
     """One thing that no state here needs. `goes`: it is to be removed.
 
@@ -62,7 +62,7 @@ class Stray:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Garbage:
     """`needed` counts what is not shown. `unreachable` are PROJECT/ZONE that did not answer: not known to be empty.
 

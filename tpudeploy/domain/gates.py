@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.tree import tree
@@ -43,7 +43,7 @@ class Source(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Word:
     """Yes, no, or None for nobody knows; by whom, and as of when: a month, or a day. `because` is Google's text."""
 
@@ -62,7 +62,7 @@ class Fill(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quota:
     """Chips of one pool: a zone's limit and its region's, both of which count. None: not known. -1: no limit.
 
@@ -76,7 +76,7 @@ class Quota:
     region_used: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Price:
     """USD per chip and hour, None where nobody knows. `is_too_dear`: above what the profile allows."""
 
@@ -86,7 +86,7 @@ class Price:
     is_too_dear: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Luck:
     """What asking for this type came to: last of all, and counted over the window. Times in seconds.
 
@@ -100,7 +100,7 @@ class Luck:
     median_wait: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pair:
     """One pair. `closed_by` is the first gate that closes it."""
 
@@ -115,7 +115,7 @@ class Pair:
     luck: Luck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reading:
     """Where one gate's facts come from. `age` in seconds; `unknown` says why there are none, or no newer ones."""
 
@@ -125,7 +125,7 @@ class Reading:
     unknown: Unknown | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Zones:
     """Where one slice type can be had, what one would ask first on top. `profile` is "" where none was named."""
 

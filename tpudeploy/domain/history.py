@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
@@ -23,7 +23,7 @@ class Ending(StrEnum):
     STUCK = "stuck"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tried:
     """One request and what became of it. `at` is seconds since the epoch, `waited` seconds from asking to the outcome.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tpudeploy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LockInfo:
     """Written into the lock itself, so that whoever finds it can say who holds it. Times are seconds since the epoch.
 
@@ -23,7 +23,7 @@ class LockInfo:
     heartbeat: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lease:
     """Proof of holding. `token` is the backend's own handle."""
 

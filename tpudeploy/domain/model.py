@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from tpudeploy.domain.frozen import frozen
 
 
 class NotCovered(ValueError):
@@ -18,7 +20,7 @@ class Implementation(StrEnum):
     TORCHAX = "vllm"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Attention:
     """The layers of one kind.
 
@@ -36,7 +38,7 @@ class Attention:
     has_bias: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FeedForward:
     """Layers with a gated feed-forward of this width."""
 
@@ -44,7 +46,7 @@ class FeedForward:
     width: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Experts:
     """Layers with a mixture of experts, each gated and `width` wide."""
 
@@ -53,7 +55,7 @@ class Experts:
     width: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Vision:
     """The vision tower, in elements: `split` over the chips, `replicated` on each."""
 
@@ -62,7 +64,7 @@ class Vision:
     replicated: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LanguageModel:
     """A decoder. Sizes are in elements, not bytes.
 

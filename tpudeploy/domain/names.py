@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Self
+
+from tpudeploy.domain.frozen import frozen
 
 # Cloud TPU takes more, but every tool in the field keeps to this (and 63 characters), see marin and axlearn.
 DEPLOYMENT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -33,7 +34,7 @@ class Zone(str):
         return self.rsplit("-", 1)[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SliceName:
     """The name of one attempt to get one slice: derived, so that a crashed run can always find what it asked for.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tpudeploy.domain.frozen import frozen
 
 
 class PlaceState(StrEnum):
@@ -18,7 +19,7 @@ class PlaceState(StrEnum):
     FREE = "free"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Place:
     """One pair of zone and provisioning model. `why` is what Google, or the machine, last said there.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.tree import tree
 
@@ -43,7 +43,7 @@ class Reason(StrEnum):
     ADOPTED = "found in the cloud: no state remembered it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FieldChange:
     """One attribute. `origin` is where the new value was written; None for a default."""
 
@@ -54,7 +54,7 @@ class FieldChange:
     origin: Location | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """What happens to one replica. `slice_name` is the slice it has now, "" for none.
 
@@ -84,7 +84,7 @@ class Change:
         return {"address": self.address, **tree(self)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Goal:
     """One deployment's part of a plan. `deployment` is None where it is to be removed.
 
@@ -114,7 +114,7 @@ class Goal:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plan:
     goals: tuple[Goal, ...]
     diagnostics: tuple[Diagnostic, ...] = ()

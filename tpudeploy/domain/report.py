@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.tree import tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Endpoint:
     """Where a replica answers. `url` has no path; `reached_from` is the door it was seen through."""
 
@@ -20,7 +19,7 @@ class Endpoint:
     slice_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outcome:
     """`underway`: begun, and left to the next apply, because no more was to be waited for."""
 
@@ -34,7 +33,7 @@ class Outcome:
         return {"address": self.address, "action": self.action, "error": error, "underway": self.underway}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Report:
     outcomes: tuple[Outcome, ...]
     endpoints: tuple[Endpoint, ...] = ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 
 
@@ -28,7 +29,7 @@ class Phase(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SliceRef:
     """Enough to find a slice, and to read a refusal of it. `operation` is the create operation, where its name is
     still known, `deletion` the last delete operation; `provisioning` the model that it was asked for under.
@@ -66,7 +67,7 @@ class Scope(StrEnum):
     PROJECT = "project"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refusal:
     """Why something was not given: Google's words and what they mean for the next choice.
 
@@ -84,7 +85,7 @@ class Refusal:
     is_known: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Slice:
     """One slice as the cloud lists it now. `raw_state` is Google's word, for display only.
 
@@ -121,7 +122,7 @@ class BootPhase(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BootReport:
     """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs."""
 
@@ -131,7 +132,7 @@ class BootReport:
     answer: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SliceRequest:
     """Everything a request for one slice says. Durations in seconds."""
 
@@ -154,7 +155,7 @@ class SliceRequest:
     valid_until_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NodeUpdate:
     """All of what a running node can be given anew: each replaces what is there, whole."""
 
@@ -163,7 +164,7 @@ class NodeUpdate:
     tags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Health:
     """What one look at an endpoint gave. `door` is the way that answered; `answer` the completion's text.
 
@@ -178,7 +179,7 @@ class Health:
     node_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Observed:
     """One moment: every slice that a state remembers, and what the serving ones answer. Absent means 404.
 

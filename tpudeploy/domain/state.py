@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from tpudeploy.domain.deployment import Json, Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import SliceName, Zone
 from tpudeploy.domain.slices import Scope, SliceRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Attempt:
     """One request for one slice. Written before the request is sent, forgotten when its absence is certain.
 
@@ -58,7 +59,7 @@ class Attempt:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refused:
     """A refusal and how long it stands. `until` is seconds since the epoch.
 
@@ -80,7 +81,7 @@ class Refused:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Record:
     """One replica. `home` is the zone of the slice that it had last: where it is asked for first, once that is lost."""
 
@@ -102,7 +103,7 @@ class Record:
         return replace(self, attempts=tuple(a for a in self.attempts if a.name != name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Goal:
     """What a person approved and a run began. Whoever finds it may resume it without asking again.
 
@@ -114,7 +115,7 @@ class Goal:
     who: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class State:
     """One deployment. `lineage` is minted once; `serial` grows by one at every write; attempt numbers never repeat."""
 

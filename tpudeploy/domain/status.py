@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.tree import tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReplicaStatus:
     """`boot` is the phase that the machine last reported, `detail` what a probe met.
 
@@ -31,7 +30,7 @@ class ReplicaStatus:
     usd_per_hour: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeploymentStatus:
     """`underway`: who began what, and when, if it has not reached its end."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tpudeploy.domain.deployment import Candidate
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Health, Refusal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """Ask for a slice, under the next derived name."""
 
@@ -18,7 +18,7 @@ class Request:
     candidate: Candidate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Release:
     replica: int
     name: str
@@ -26,7 +26,7 @@ class Release:
     refusal: Refusal | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Forget:
     """The slice is certainly gone, or was never made."""
 
@@ -36,7 +36,7 @@ class Forget:
     refusal: Refusal | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Update:
     """Send the node's labels, tags, and the metadata that its next boot reads. `boot` is the server in it."""
 
@@ -45,7 +45,7 @@ class Update:
     boot: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Restart:
     """Reboot into the server whose fingerprint is `boot`."""
 
@@ -54,7 +54,7 @@ class Restart:
     boot: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Adopt:
     """The slice is what the profile says, as it stands: write that down."""
 
@@ -62,7 +62,7 @@ class Adopt:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wait:
     """Nothing to do now. `seconds` is the longest sensible wait; None where only the world can tell."""
 
@@ -71,7 +71,7 @@ class Wait:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Done:
     """The replica is as wanted; `health` is None when what was wanted is absence."""
 
@@ -80,7 +80,7 @@ class Done:
     health: Health | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GiveUp:
     replica: int
     error: TpudeployError

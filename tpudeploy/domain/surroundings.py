@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Account:
     """The service account that machines run as. `may_act`: whether we may let them."""
 
@@ -17,7 +17,7 @@ class Account:
     may_act: bool | Unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Secret:
     """One secret's version; never its value. `state` is Google's word.
 
@@ -29,7 +29,7 @@ class Secret:
     readers: frozenset[str] | Unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Network:
     """`project` is its owner, another one for a shared network; `subnetworks` by region, by name."""
 
@@ -38,7 +38,7 @@ class Network:
     subnetworks: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subnetwork:
     """`has_private_access`: machines without an address reach Google's services from it."""
 
@@ -46,7 +46,7 @@ class Subnetwork:
     has_private_access: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ports:
     """Ranges of ports, both ends included, of one protocol; `all` is every one."""
 
@@ -54,7 +54,7 @@ class Ports:
     ports: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Firewall:
     """One enabled rule for what comes in. The smallest `priority` is heard first; of equals, the one that denies.
 
@@ -70,7 +70,7 @@ class Firewall:
     accounts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Room:
     """A quota of Compute Engine in one region."""
 
@@ -78,7 +78,7 @@ class Room:
     used: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Image:
     """Whether a registry has it. `digest` as the registry tells it, or "" ."""
 
@@ -86,7 +86,7 @@ class Image:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Access:
     """Who may do what. None in place of a thing: it does not exist. Secrets are by environment variable."""
 
@@ -97,7 +97,7 @@ class Access:
     secrets: Mapping[str, Secret | Unknown | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wiring:
     """The network, by regions of the candidates. None in place of a thing: it does not exist.
 
@@ -112,7 +112,7 @@ class Wiring:
     addresses: Mapping[str, Room | Unknown]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Surroundings:
     access: Access
     wiring: Wiring

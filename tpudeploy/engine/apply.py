@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.placement import is_closed
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.state import Goal as Aim
@@ -24,7 +25,7 @@ from tpudeploy.engine.session import session
 from tpudeploy.ports import World
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Result:
     """One deployment's outcomes."""
 

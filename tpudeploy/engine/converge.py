@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from tpudeploy.core.decide import decide, matches, remove
@@ -10,6 +10,7 @@ from tpudeploy.core.fate import Moment
 from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, wait
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Attempt, State
@@ -38,7 +39,7 @@ MAY: dict[Action, tuple[type[Step], ...]] = {
 KEEPS: tuple[type[Step], ...] = (Request, Release, Forget, Adopt)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tick:
     """What one look-decide-act came to. `is_cut`: a refusal ended it, and the steps after it were not taken."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tpudeploy.core.adopt import adoptable, adopted
@@ -12,6 +12,7 @@ from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.found import Found, Listing
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Phase
@@ -21,7 +22,7 @@ from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lost:
     """`found` by deployment, as it stands now. `diagnostics` tell where nobody could look."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tpudeploy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paint:
     """`colour` False: every method gives its text back."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.version import VERSION
 from tpudeploy.views.excerpt import diagnostics
 from tpudeploy.views.paint import Paint
@@ -17,7 +18,7 @@ FORMAT = "tpudeploy.diagnostics/1"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checked:
     """One profile and what is to be said of it. Warnings leave it valid."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import UNLIMITED
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.gates import Fill, Gate, Pair, Quota, Reading, Source, Standing, Word, Zones
 from tpudeploy.domain.history import Ending
 from tpudeploy.views import words
@@ -59,7 +59,7 @@ def _head(of: Zones, count: int) -> str:
     return f"{who}{of.type} ({chips}) {where}: {pairs}."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Column:
     title: str
     cells: Sequence[str]

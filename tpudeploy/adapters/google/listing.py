@@ -7,7 +7,6 @@ unverified.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpudeploy.adapters.google import nodes
@@ -20,6 +19,7 @@ from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.found import Asked, Found, Listing, mark_in, mark_of
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
 
@@ -34,7 +34,7 @@ _NO_TPUS = "zone-unsupported"
 _MALFORMED = "invalid"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sweep(Generic[T]):
     items: list[T]
     unreachable: set[Zone]
@@ -69,7 +69,7 @@ def _sweep(project: str, zones: tuple[Zone, ...], listed: Callable[[str], Listed
         if denied.refusal is None or denied.refusal.kind != _MALFORMED:
             raise
         return _one_by_one(project, zones, listed)
-    return _Sweep(items, silent)
+    return _Sweep(items=items, unreachable=silent)
 
 
 def _one_by_one(project: str, zones: tuple[Zone, ...], listed: Callable[[str], Listed[T]]) -> _Sweep[T]:
@@ -86,7 +86,7 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], listed: Callable[[str], L
         else:
             items += found
             unreachable |= silent
-    return _Sweep(items, unreachable, zones)
+    return _Sweep(items=items, unreachable=unreachable, looked_in=zones)
 
 
 def _resources(connection: Connection, parent: str) -> Listed[dict[str, Any]]:

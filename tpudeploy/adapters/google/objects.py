@@ -10,12 +10,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, looking
 from tpudeploy.domain import errors
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.ports import Clock
 
@@ -28,7 +28,7 @@ class Moved(Exception):
     """The object is no longer the generation that was seen. Never leaves the adapters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stored:
     """An object as it was read. `generation` grows with every write."""
 
@@ -36,7 +36,7 @@ class Stored:
     generation: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listed:
     """An object as a list shows it, without its content."""
 

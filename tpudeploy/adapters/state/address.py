@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.frozen import frozen
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)?", re.DOTALL)
 # https://cloud.google.com/storage/docs/buckets#naming; dots make it a domain name.
@@ -14,7 +14,7 @@ _ODD = re.compile(r"[\x00-\x1f\x7f#*?\[\]]")  # refused by the service, or advis
 _LONGEST = 512  # bytes, of the 1024 that an object's name may have
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bucket:
     """`prefix` is empty, or ends in a slash."""
 

@@ -8,12 +8,13 @@ to write is refused, see `prove`.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from tpudeploy.adapters.google.objects import Moved, Objects, Stored
 from tpudeploy.adapters.state import holder
 from tpudeploy.domain import errors
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.ports import Clock
 
@@ -23,7 +24,7 @@ _BEAT = 20.0  # seconds; a step lasts less, and one object takes about one write
 _LONG = 600.0  # no step lasts so long
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Held:
     info: LockInfo
     generation: int

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from tpudeploy.catalog.families import gemma3, gemma4, llama, mistral, qwen
 from tpudeploy.catalog.families.reading import Config, refuse_foreign
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel, NotCovered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Family:
     """`read(name, architecture, config)` raises NotCovered; `models` maps a hub id to what its config.json says."""
 

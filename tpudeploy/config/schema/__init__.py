@@ -1,7 +1,5 @@
 """The reference of the profile format: one frozen model a section, one description a key."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -43,7 +41,7 @@ class ProfileSpec(Section):
         examples=[{"HF_TOKEN": "hf-token"}],
     )
     placement: PlacementSpec = Field(
-        default_factory=PlacementSpec,
+        default_factory=PlacementSpec.model_construct,
         description="Where a slice may stand and how it is asked for. Default: on-demand, any zone.",
     )
     replicas: int = Field(
@@ -53,10 +51,11 @@ class ProfileSpec(Section):
         description="Slices that serve the same. Default: 1.",
     )
     lifecycle: LifecycleSpec = Field(
-        default_factory=LifecycleSpec, description="How a deployment changes. Default: its own defaults."
+        default_factory=LifecycleSpec.model_construct,
+        description="How a deployment changes. Default: its own defaults.",
     )
     health: HealthSpec = Field(
-        default_factory=HealthSpec,
+        default_factory=HealthSpec.model_construct,
         description="When a deployment counts as serving. Default: its own defaults.",
     )
 

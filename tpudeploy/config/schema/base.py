@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
@@ -14,18 +13,22 @@ from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, Duration, S
 
 
 class Section(BaseModel):
-    """A mapping of the profile: no key that is not listed, no value of another type, no change after."""
+    """A mapping of the profile: no key that is not listed, no value of another type, no change after.
 
-    # Whole profiles are validated: a validator for each section, built at import, would be used for few of them.
+    Three habits keep start-up short. No section builds a validator of its own, because whole profiles are validated;
+    hence one that is not written is made by `model_construct`, its defaults as they are. And the files of sections do
+    without `from __future__ import annotations`: pydantic reads annotations, and would compile each one's text.
+    """
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
-@dataclass(frozen=True, slots=True)
 class Form:
     """Text of a known form. `looks` is an example that a person can follow."""
 
-    pattern: str
-    looks: str
+    def __init__(self, pattern: str, looks: str) -> None:
+        self.pattern = pattern
+        self.looks = looks
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
@@ -39,14 +42,13 @@ class Form:
         return text
 
 
-@dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit, written as text; `read` raises ValueError where the text is no such quantity."""
+    """A number with a unit, at least 1, written as text; `read` raises ValueError where it is no such quantity."""
 
-    read: Callable[[str], float]
-    pattern: str
-    looks: str
-    at_least: float = 1
+    def __init__(self, read: Callable[[str], float], pattern: str, looks: str) -> None:
+        self.read = read
+        self.pattern = pattern
+        self.looks = looks
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)
@@ -61,7 +63,7 @@ class Quantity:
             quantity = self.read(value) if isinstance(value, str) else None
         except ValueError:
             quantity = None
-        if quantity is None or quantity < self.at_least:
+        if quantity is None or quantity < 1:
             raise _wrong_form(self.looks)
         return quantity
 

@@ -1,7 +1,5 @@
 """`lifecycle` and `health`: how a deployment changes, and when it counts as serving."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """`model`: what is served."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

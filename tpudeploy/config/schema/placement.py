@@ -1,7 +1,5 @@
 """`placement`: where a slice may stand, how it is paid for, how it is asked for."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag
@@ -112,7 +110,7 @@ class PlacementSpec(Section):
         examples=[2.0],
     )
     network: NetworkSpec = Field(
-        default_factory=NetworkSpec,
+        default_factory=NetworkSpec.model_construct,
         description="How the VM is connected. Default: the default network, with an external address.",
     )
     service_account: ServiceAccount | None = Field(

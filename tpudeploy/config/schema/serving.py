@@ -1,7 +1,5 @@
 """`serving`: the container and the vLLM server in it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue

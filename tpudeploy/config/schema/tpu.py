@@ -1,7 +1,5 @@
 """`tpu`: the slice."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnosis import Finding, Grade
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.facts import Unknown
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.gates import Zones
 from tpudeploy.domain.lock import LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.domain.surroundings import Surroundings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """`state` None: nothing was ever asked for. `lacking` says why Google could be asked nothing at all."""
 

@@ -7,16 +7,16 @@ kernels/ragged_paged_attention/v3; vLLM 0.32.0 v1/core/kv_cache_utils.py:1362-15
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tpudeploy.core.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize
 from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Attention, Implementation, LanguageModel
 
 _WORD = 4  # bytes: elements of smaller types are packed into words of four
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KvLayout:
     """Each of `windows` is a group of layers with block tables of its own; None is a group without a window."""
 
@@ -30,7 +30,7 @@ def layout(model: LanguageModel, engine: Engine, block_size: int) -> KvLayout:
     if _windows_count(model):
         return _grouped(pages)
     # One group: every layer is cached at full length (kv_cache_manager.py:569-575,634-647).
-    return KvLayout(sum(kind.cached * page for kind, page in pages), (None,))
+    return KvLayout(bytes_per_block=sum(kind.cached * page for kind, page in pages), windows=(None,))
 
 
 def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:
@@ -79,4 +79,4 @@ def _grouped(pages: Iterable[tuple[Attention, int]]) -> KvLayout:
     counts = [kind.cached for kind, _ in kinds]
     size = max(counts) if max(counts) * 2 < min(counts) * 3 else min(counts)
     windows = tuple(kind.window for kind, _ in kinds for _ in range(ceil_div(kind.cached, size)))
-    return KvLayout(size * max(page for _, page in kinds), windows)
+    return KvLayout(bytes_per_block=size * max(page for _, page in kinds), windows=windows)

@@ -9,11 +9,10 @@ programs of 6 GiB and more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpudeploy.core.sizing.graphs import logit_buckets, token_buckets
 from tpudeploy.core.sizing.numbers import align
 from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Implementation, LanguageModel
 
 _MIB = 1024**2
@@ -27,7 +26,7 @@ _LOADED_ON = {"v5e": _LOADED, "v6e": int(0.02 * 33_550_237_696) - 380 * _MIB}
 _BUCKETS_MEASURED = 9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramRoom:
     """In bytes on one chip. Programs are thought to take `needed`; with `proven` a boot is known to succeed."""
 
@@ -44,10 +43,10 @@ def program_room(model: LanguageModel, engine: Engine) -> ProgramRoom:
     vocabulary = align(model.vocabulary, engine.tensor_parallel)
     largest = max(structured_decode_bytes(engine, vocabulary), speculation_bytes(engine, vocabulary))
     if model.implementation is Implementation.TORCHAX:
-        return ProgramRoom(_TORCHAX, _TORCHAX)
+        return ProgramRoom(needed=_TORCHAX, proven=_TORCHAX)
     if engine.speculation is not None:
-        return ProgramRoom(_LOADED + largest, _LOADED + largest)
-    return ProgramRoom(_LOADED + largest, _PROVEN + largest)
+        return ProgramRoom(needed=_LOADED + largest, proven=_LOADED + largest)
+    return ProgramRoom(needed=_LOADED + largest, proven=_PROVEN + largest)
 
 
 def certain_bytes(model: LanguageModel, engine: Engine, generation: str) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.core.sizing.kv import blocks_per_request, layout
 from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.frozen import frozen
 
 
 class Service(StrEnum):
@@ -15,7 +15,7 @@ class Service(StrEnum):
     REFUSED = "refused"  # each is answered with HTTP 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """`at_once` is how many of these requests run together. `why` is a sentence for a person."""
 

@@ -6,7 +6,7 @@ An option is among the best if no other is at least as good in tokens, length, p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from tpudeploy import catalog
@@ -14,13 +14,14 @@ from tpudeploy.core.sizing.budget import budget
 from tpudeploy.core.sizing.programs import program_room
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
+from tpudeploy.domain.frozen import frozen
 
 _KV_DTYPES = ("auto", "fp8")
 _UTILIZATIONS = (0.80, 0.90, 0.92, 0.95)
 _LENGTHS = (8_192, 16_384, 32_768, 65_536, 131_072)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Option:
     """One that serves. `usd_per_hour` is the list price of the whole slice, None where none is known."""
 
@@ -43,7 +44,7 @@ class Option:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Failure:
     """`settings` names what was tried, as far as the reason hangs on it; `because` says why it does not serve."""
 
@@ -52,7 +53,7 @@ class Failure:
     because: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sweep:
     best: tuple[Option, ...]
     failures: tuple[Failure, ...]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.slices import Remedy, Scope
 
 SECONDS = 1.0
@@ -28,7 +28,7 @@ class Layer(StrEnum):
 _REQUEST = (Layer.REPLY, Layer.CREATE, Layer.FAILED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """`what` names the cause in a line, `hint` what a person can do. `layers`: where it was seen, or may be.
 
