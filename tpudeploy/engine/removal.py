@@ -77,7 +77,7 @@ class Removal:
                     self._act(path, step, observed.at)
 
     def _spare(self, state: State) -> None:
-        """Leave alone what may not go any more: an apply came in between. `state` is a fresh one where there is none."""
+        """Leave alone what may not go any more: an apply came in between. Without a state, `state` is a fresh one."""
         for path in tuple(self._attempts):
             found, where = self._strays[path].found, self._strays[path].address
             if not goes(found, {self._deployment: state}, foreign=self._foreign):

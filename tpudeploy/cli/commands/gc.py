@@ -18,6 +18,7 @@ from tpudeploy.workspace import Workspace
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
+    options.backend(parser)
     options.flag(parser, "foreign", "remove also what no state here speaks of")
     options.flag(parser, "auto-approve", "do not ask")
     options.json(parser)
