@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 
 @contextmanager
-def answering(replies: Mapping[str, bytes]) -> Iterator[str]:
-    """The server's URL. `replies` by path, raw; an unknown path is closed without a word."""
+def answering(replies: Mapping[str, bytes | Callable[[bytes], bytes]]) -> Iterator[str]:
+    """The server's URL. `replies` by path, raw, or made from the request; an unknown path is closed without a word."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -22,7 +22,8 @@ def answering(replies: Mapping[str, bytes]) -> Iterator[str]:
             with connection:
                 asked = connection.recv(65536)
                 path = asked.split(b" ")[1].decode() if b" " in asked else ""
-                connection.sendall(replies.get(path, b""))
+                reply = replies.get(path.partition("?")[0], b"")
+                connection.sendall(reply if isinstance(reply, bytes) else reply(asked))
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -23,7 +23,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
             clock = VirtualClock()
             emulator = stack.enter_context(running(clock=clock, scenario={"nodes": "simulated", **scenario}))
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
-            monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+            for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND"):
+                monkeypatch.delenv(variable, raising=False)
             return Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
 
         yield sit_down

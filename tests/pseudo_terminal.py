@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,11 +61,12 @@ class Person:
 def person(*arguments: str, folder: Path, environment: Mapping[str, str]) -> Iterator[Person]:
     """`tpudeploy ARGUMENTS` in `folder`, at a terminal."""
     ours, theirs = pty.openpty()
+    _keep_what_was_shown(theirs)
     command = [sys.executable, "-m", "tpudeploy", *arguments]
     with subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, **environment},
+        env={**os.environ, "TERM": "xterm", **environment},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -78,8 +81,12 @@ def person(*arguments: str, folder: Path, environment: Mapping[str, str]) -> Ite
             process.kill()
 
 
-def _take_terminal() -> None:
-    import fcntl
-    import termios
+def _keep_what_was_shown(terminal: int) -> None:
+    """Ctrl-C throws away what was written and not read yet, which a person would have seen."""
+    modes = termios.tcgetattr(terminal)
+    modes[3] |= termios.NOFLSH
+    termios.tcsetattr(terminal, termios.TCSANOW, modes)
 
+
+def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -11,6 +11,7 @@ from tpudeploy.config.profile import Profile as Checked
 from tpudeploy.domain.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
 
@@ -74,6 +75,27 @@ def deployment(profile: Checked, *, project: str | None, script: bool = True) ->
     known = without_script(profile, project=project, config_json=_config_json(profile))
     render.check_size(known, assets.templates())
     return known
+
+
+def accelerator_type(name: str) -> AcceleratorType:
+    """Raise `errors.UsageError` for a type that there is not, with the one that was meant."""
+    from tpudeploy import catalog
+    from tpudeploy.domain.errors import UsageError
+
+    found = catalog.accelerator_type(name)
+    if found is None:
+        known = [t.name for t in catalog.accelerator_types()]
+        meant = catalog.closest(name, known)
+        hint = f"Did you mean `{meant}`?" if meant else f"There are {', '.join(known)}."
+        raise UsageError(f"There is no slice type `{name}`.", hint=hint)
+    return found
+
+
+def smallest_type() -> AcceleratorType:
+    """What is meant where nobody says: one chip of the newest generation."""
+    from tpudeploy.catalog.generations import GENERATIONS
+
+    return GENERATIONS[0].types[0]
 
 
 def _config_json(profile: Checked) -> str | None:

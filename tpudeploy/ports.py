@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
+from tpudeploy.domain.facts import Facts, Unknown
+from tpudeploy.domain.found import Listing
 from tpudeploy.domain.history import Tried
 from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
+from tpudeploy.domain.surroundings import Surroundings
 
 
 class TpuCloud(Protocol):
@@ -25,6 +29,14 @@ class TpuCloud(Protocol):
         """The slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out."""
         ...
 
+    def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
+        """Everything in the project that carries our mark, whether or not any state remembers it.
+
+        `zones`, and all that the catalogue knows, are looked through one by one where not all can be listed at once.
+        With `machines`, nodes too whose queued resource is gone.
+        """
+        ...
+
     def request(self, request: SliceRequest) -> str | None:
         """Ask for a slice; the name of the create operation, where one is given.
 
@@ -32,8 +44,11 @@ class TpuCloud(Protocol):
         """
         ...
 
-    def release(self, ref: SliceRef) -> None:
-        """Ask for deletion, machines included. Absent is success; a refusal shows at a later look."""
+    def release(self, ref: SliceRef) -> str | None:
+        """Ask for deletion, machines included; the name of the delete operation, where one is given.
+
+        Absent is success; a refusal shows at a later look.
+        """
         ...
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
@@ -65,14 +80,26 @@ class StateBackend(Protocol):
         ...
 
     def write(self, name: str, state: State, *, over: str) -> str:
-        """Write if the stored version is still `over`; the new version. Raise `errors.StateConflict`."""
+        """Write if the stored version is still `over`; the new version.
+
+        Raise `errors.StateConflict` where it is not, or where this run had the lock and it was taken away.
+        """
         ...
 
     def lock(self, name: str, operation: str) -> Lease:
         """Raise `errors.StateLocked`, which names the holder. `operation` says what for."""
         ...
 
-    def unlock(self, lease: Lease) -> None: ...
+    def unlock(self, lease: Lease) -> None:
+        """Gone already is success: somebody took it away by force, or an earlier call did it."""
+        ...
+
+    def force_unlock(self, lock_id: str) -> str:
+        """Take away the lock with this id, whoever holds it; the deployment's name.
+
+        Raise `errors.StateError` where there is none, or where its holder is known to live.
+        """
+        ...
 
     def holder(self, name: str) -> LockInfo | None:
         """Who holds the lock this very moment; None where nobody does. The lock is left as it is."""
@@ -82,12 +109,16 @@ class StateBackend(Protocol):
         """Deployments that have a state here."""
         ...
 
-    def publish(self, name: str, endpoint: dict[str, object] | None) -> None:
+    def publish(self, name: str, body: Mapping[str, object] | None) -> None:
         """Write `endpoints/NAME.json` atomically, or remove it."""
         ...
 
+    def published(self, name: str) -> Mapping[str, object] | None:
+        """What was last published. Raise `errors.StateUnreadable` for what names no `url`."""
+        ...
+
     def history(self) -> tuple[Tried, ...]:
-        """Every request whose end was recorded here, by whichever deployment, oldest first.
+        """Every request whose end was recorded here lately, by whichever deployment, oldest first: a thousand at least.
 
         Raise `errors.StateUnreadable` where the log cannot be read; a line that cannot be is left out.
         """
@@ -97,11 +128,31 @@ class StateBackend(Protocol):
         """Add one end to the history, whoever else adds at the same time. Raise `errors.StateError`."""
         ...
 
+    def close(self) -> None:
+        """Free what an interrupted call may have left locked."""
+        ...
+
 
 class Probe(Protocol):
     """Is vLLM answering? Never raises: what failed is in the answer."""
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
+
+
+class Survey(Protocol):
+    """What can be told before anything is asked for. Creates nothing and never raises: what failed is in the answer."""
+
+    def lacking(self, project: str | None) -> Unknown | None:
+        """Why nothing of a project can be read at all: no credentials, no project. None where it may be tried."""
+        ...
+
+    def facts(self, project: str | None, *, refresh: bool = False) -> Facts:
+        """What the gates are judged by. `refresh`: what is kept for a while is read anew."""
+        ...
+
+    def surroundings(self, deployment: Deployment) -> Surroundings:
+        """What a deployment needs around it in its project."""
+        ...
 
 
 class Clock(Protocol):

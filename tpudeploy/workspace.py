@@ -7,12 +7,13 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
+from tpudeploy.adapters.state import address
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain.errors import ConfigError, QueryFailed
+from tpudeploy.domain.errors import QueryFailed
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.wait import Wait
 
@@ -23,18 +24,24 @@ if TYPE_CHECKING:
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.diagnosis import Diagnosis
+    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.garbage import Garbage
+    from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
-    from tpudeploy.ports import Clock, World
+    from tpudeploy.ports import Clock, StateBackend, Survey, World
+
+T = TypeVar("T")
 
 
 class Workspace:
     """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
 
-    `backend` is another folder for the states; `project` stands in where a profile names none. `clock` and
-    `patience` are for pipelines with their own sense of time, and for tests.
+    `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` stands in where a profile
+    names none. `clock` and `patience` are for pipelines with their own sense of time, and for tests.
     """
 
     def __init__(
@@ -46,12 +53,12 @@ class Workspace:
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> None:
-        if backend is not None and "://" in backend:
-            raise ConfigError(f"The backend `{backend}` is not supported yet.", hint="Name a folder, or leave it out.")
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
-        self._states = folder / (backend or STATES)
+        self._bucket = None if backend is None else address.parse(backend)
+        # What lies on this machine: the states, or with them in a bucket what is kept beside.
+        self._kept = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
 
     @classmethod
@@ -74,7 +81,9 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """End the connections to Google, if any were made."""
+        """Free what an interrupted run left locked, and end the connections to Google, if any were made."""
+        if "states" in self.__dict__:
+            self.states.close()
         if "connection" in self.__dict__:
             self.connection.close()
 
@@ -83,7 +92,7 @@ class Workspace:
 
         Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
         """
-        known = profile.spec.placement.project or self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+        known = profile.spec.placement.project or self._known_project()
         project = known if known or offline else self.connection.project()
         return loading.deployment(profile, project=project, script=script)
 
@@ -92,13 +101,17 @@ class Workspace:
         profiles: Iterable[config.Profile],
         *,
         destroy: bool = False,
+        adopt: bool = False,
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
-        """What would change. Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at."""
+        """What would change. With `adopt`, slices that no state remembers are taken over.
+
+        Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at.
+        """
         from tpudeploy.engine.plan import plan
 
         deployments = [self.deployment(p) for p in profiles]
-        return plan(self._world(on_event), deployments, destroy=destroy)
+        return plan(self._world(on_event), deployments, destroy=destroy, adopt=adopt)
 
     def apply(
         self,
@@ -135,6 +148,30 @@ class Workspace:
         """Remove everything these profiles ever asked for, and look until it is gone."""
         return self.apply(self.plan(profiles, destroy=True), on_event=on_event)
 
+    def gc(
+        self,
+        profiles: Iterable[config.Profile] = (),
+        *,
+        foreign: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> Garbage:
+        """What stands in the cloud under our mark and nothing needs; of these profiles, or of all. Changes nothing.
+
+        `foreign`: also what no state here speaks of. Raise `errors.Fault`, `errors.Denied` or `errors.StateError`
+        where it cannot be known.
+        """
+        from tpudeploy.engine.gc import survey
+
+        deployments = [self.deployment(p, script=False) for p in profiles]
+        asked = {d.project for d in deployments} or {self._known_project() or self.connection.project()}
+        return survey(self._world(on_event), deployments, [p for p in asked if p], foreign=foreign)
+
+    def collect(self, garbage: Garbage, *, on_event: Callable[[events.Event], None] | None = None) -> Report:
+        """Remove what `garbage` says goes, and look until it is gone. What has come to be needed meanwhile stays."""
+        from tpudeploy.engine.gc import collect
+
+        return collect(self._world(on_event), garbage)
+
     def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
         """How the deployments of these profiles stand, endpoints probed."""
         from tpudeploy.engine.status import status
@@ -149,20 +186,54 @@ class Workspace:
         world = self._world(None)
         return tuple(status(world, name, None) for name in world.state.names())
 
-    def endpoint(self, name: str) -> Mapping[str, object] | None:
-        """`endpoints/NAME.json`, as the last apply published it, or None."""
-        import json
+    def zones(
+        self,
+        profiles: Iterable[config.Profile] = (),
+        *,
+        type: str | None = None,  # noqa: A002 - the command line's word
+        refresh: bool = False,
+    ) -> tuple[Zones, ...]:
+        """Where each profile's slice can be had, or one of `type`. What Google does not tell is in the answer.
 
-        path = self._states.parent / "endpoints" / f"{name}.json"
-        try:
-            published: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as cause:
-            raise QueryFailed(f"{path} cannot be read: {cause}.", hint="`tpudeploy apply` writes it anew.") from cause
-        if not isinstance(published, dict) or not isinstance(published.get("url"), str):
-            raise QueryFailed(f"{path} names no endpoint.", hint="`tpudeploy apply` writes it anew.")
-        return published
+        Raise `errors.UsageError` for a type that there is not.
+        """
+        from tpudeploy.core.gates import Wanted, zones
+
+        kind = None if type is None else loading.accelerator_type(type)
+        known = [self._deployment(p) for p in profiles]
+        wanted = [(d.project, Wanted.of(d, kind)) for d in known]
+        if not known:
+            wanted = [(self._any_project(), Wanted(type=kind or loading.smallest_type()))]
+        history = self._told(self.states.history)
+        facts = {
+            project: self.survey.facts(project, refresh=refresh) for project in dict.fromkeys(p for p, _ in wanted)
+        }
+        now = self.clock.now()
+        return tuple(zones(w, facts[p], history, project=p, now=now) for p, w in wanted)
+
+    def doctor(self, profile: config.Profile, *, refresh: bool = False) -> Diagnosis:
+        """Every precondition of a profile, checked. Creates nothing; what Google does not tell is in the answer."""
+        from tpudeploy.core.checks import check
+        from tpudeploy.core.doctor import diagnose
+        from tpudeploy.core.doctor.case import Case
+
+        of = self._deployment(profile)
+        (places,) = self.zones([profile], refresh=refresh)
+        return diagnose(
+            Case(
+                deployment=of,
+                diagnostics=(*profile.warnings, *check([of])),
+                lacking=self.survey.lacking(of.project),
+                around=self.survey.surroundings(of),
+                zones=places,
+                state=self._told(lambda: self.states.read(of.name).state),
+                holder=self._told(lambda: self.states.holder(of.name)),
+            )
+        )
+
+    def endpoint(self, name: str) -> Mapping[str, object] | None:
+        """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
+        return self.states.published(name)
 
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
@@ -179,6 +250,9 @@ class Workspace:
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{published['url']} did not answer: {cause}.", hint=hint) from cause
+
+    def _known_project(self) -> str | None:
+        return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
 
     @property
     def is_emulated(self) -> bool:
@@ -206,16 +280,66 @@ class Workspace:
 
         return CreateBudget(self.clock, every=self.patience.create_every)
 
+    @cached_property
+    def states(self) -> StateBackend:
+        from tpudeploy.adapters.state.holder import who
+
+        if self._bucket is None:
+            from tpudeploy.adapters.state.local import LocalState
+
+            return LocalState(self._kept, self.clock, who=who())
+        from tpudeploy.adapters.google.objects import Objects
+        from tpudeploy.adapters.state.aside import Aside
+        from tpudeploy.adapters.state.bucket import BucketState
+
+        objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
+        aside = Aside(self._kept / "errored")
+        return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
+
+    @cached_property
+    @cached_property
+    def survey(self) -> Survey:
+        from tpudeploy.adapters.google.survey import GoogleSurvey
+
+        return GoogleSurvey(self.connection, self.clock, self._kept / "facts")
+
+    def _told(self, remembered: Callable[[], T]) -> T | Unknown:
+        """What the states tell, or why they do not."""
+        from tpudeploy.domain.errors import CloudError, StateError
+        from tpudeploy.domain.facts import Unknown
+
+        try:
+            return remembered()
+        except (StateError, CloudError) as cause:
+            return Unknown(because=cause.message, hint=cause.hint)
+
+    def _deployment(self, profile: config.Profile) -> Deployment:
+        """As `deployment`, for who goes on without a project."""
+        from dataclasses import replace
+
+        known = self.deployment(profile, offline=True, script=False)
+        return known if known.project else replace(known, project=self._any_project())
+
+    def _any_project(self) -> str | None:
+        """The project of whoever names none, or None: that the credentials are missing is told with what they read."""
+        from tpudeploy.domain.errors import CloudError
+
+        named = self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
+        try:
+            return named or self.connection.project()
+        except CloudError:
+            return None
+
     def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
         import uuid
 
         from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-        from tpudeploy.adapters.state.local import LocalState, who
+        from tpudeploy.adapters.state.holder import who
         from tpudeploy.ports import World
 
         return World(
             cloud=CloudTpu(self.connection),
-            state=LocalState(self._states, self.clock, who=who()),
+            state=self.states,
             probe=self.probe,
             clock=self.clock,
             emit=_guarded(on_event) if on_event is not None else _silent,

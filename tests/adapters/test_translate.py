@@ -105,6 +105,7 @@ def test_the_typed_clients_errors_mean_what_they_say(cls: type[api.GoogleAPIErro
         (401, "UNAUTHENTICATED", errors.Denied),
         (429, "RESOURCE_EXHAUSTED", errors.Refused),
         (500, "INTERNAL", errors.Fault),
+        (500, "UNKNOWN", errors.Fault),
         (503, "UNAVAILABLE", errors.Fault),
         (504, "DEADLINE_EXCEEDED", errors.Fault),
         (499, "CANCELLED", errors.Fault),

@@ -1,4 +1,4 @@
-"""Google's refusals: each text that was ever seen, and each text the emulator says, means what its row says."""
+"""Google's refusals: each text that was ever published, and each that the emulator says, means what its row says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from tpudeploy.adapters.google.codes import Code
-from tpudeploy.adapters.google.verdicts import VERDICTS, Verdict, hint_for, verdict
+from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
+from tpudeploy.adapters.google.refusals.row import Verdict
+from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain.slices import Remedy, Scope
 from tpudeploy.emulator import texts
 
@@ -24,7 +26,7 @@ FACTS = {
     "runtime": "v2-alpha-tpuv6e",
 }
 
-# The emulator's verbatim text → the row it must fall to. Absent here: what never reaches the table (404, 409, 5xx).
+# The emulator's text → the row it must fall to.
 KINDS: Mapping[str, str] = {
     "stockout": "stockout",
     "insufficient-capacity": "stockout",
@@ -45,11 +47,25 @@ KINDS: Mapping[str, str] = {
     "api-off": "api-off",
     "location-denied": "location-denied",
     "no-subnetwork": "policy",
-    "runtime-unknown": "invalid",
+    "runtime-unknown": "runtime",
     "expired": "lapsed",
+    "reservation-queue": "reservation-queue",
+    "org-policy": "policy",
+    "unauthenticated": "credentials",
+    "spot-mismatch": "model-mismatch",
+    "not-found": "not-found",
+    "already-exists": "exists",
+    "unavailable": "unavailable",
+    "backend-error": "internal",
+    "delete-refused": "delete-refused",
+    "state-refused": "wrong-state",
 }
-NEVER_HERE = {"not-found", "already-exists", "delete-refused", "delete-needs-force", "state-refused"}
-NEVER_HERE |= {"unavailable", "backend-error", "spot-mismatch"}
+NEVER_HERE = {"delete-needs-force"}  # we always force
+
+
+# Codes that say enough by themselves.
+TELLING = {Code.INVALID_ARGUMENT, Code.DEADLINE_EXCEEDED, Code.PERMISSION_DENIED}
+TELLING |= {Code.RESOURCE_EXHAUSTED, Code.UNAUTHENTICATED}
 
 
 # Codes that say enough by themselves.
@@ -58,11 +74,22 @@ TELLING |= {Code.RESOURCE_EXHAUSTED, Code.UNAUTHENTICATED}
 
 
 @pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)
-def test_the_text_that_was_seen_falls_to_its_own_row(row: Verdict) -> None:
-    refusal = verdict(row.example, Code.UNKNOWN)
-    assert (refusal.kind, refusal.remedy, refusal.holds_seconds) == (row.kind, row.remedy, row.holds)
-    assert row.hint, "a person must be told what to do"
-    assert refusal.scope is row.scope or row.scope is None
+def test_every_example_falls_to_its_own_row(row: Verdict) -> None:
+    for text in row.examples:
+        refusal = verdict(text, Code.UNKNOWN, row.only)
+        assert (refusal.kind, refusal.remedy, refusal.holds_seconds) == (row.kind, row.remedy, row.holds)
+        assert refusal.scope is row.scope or row.scope is None
+
+
+@pytest.mark.parametrize("row", [*VERDICTS, UNKNOWN], ids=lambda row: row.kind)
+def test_every_row_says_where_it_surfaces_and_what_a_person_can_do(row: Verdict) -> None:
+    assert row.hint
+    assert row.layers == tuple(sorted(set(row.layers)))
+    assert row.examples or row.pattern is None
+    assert row.pattern is not None or row.by_code or row is UNKNOWN
+    # What stops stops everywhere; what drops a place holds it for longer than anybody waits.
+    assert (row.remedy is Remedy.STOP) <= (row.scope is Scope.PROJECT)
+    assert (row.remedy is Remedy.DROP_ZONE) <= (row.holds > 7200)
 
 
 @pytest.mark.parametrize("cause", KINDS)
@@ -75,9 +102,12 @@ def test_every_text_of_the_emulator_is_understood_or_known_never_to_arrive() -> 
     assert KINDS.keys() | NEVER_HERE == texts.CAUSES.keys()
 
 
-def test_each_kind_has_one_row() -> None:
-    kinds = [row.kind for row in VERDICTS]
+def test_each_kind_has_one_row_and_each_code_says_one_thing() -> None:
+    kinds = [row.kind for row in (*VERDICTS, UNKNOWN)]
     assert len(kinds) == len(set(kinds))
+    codes = [row.code for row in VERDICTS if row.by_code]
+    assert len(codes) == len(set(codes))
+    assert set(codes) == TELLING
 
 
 def test_the_random_error_id_is_no_part_of_the_message() -> None:

@@ -74,7 +74,7 @@ def _whole(argv: Sequence[str], folder: Path) -> Callable[[], float]:
 
 
 def _ask_for_one(work: Path) -> None:
-    """With nothing asked for, a plan has nothing to look at, and sends nothing."""
+    """The usual plan: of a deployment that has a state. Without one, the whole project is looked through instead."""
     with running(scenario={"nodes": "simulated"}) as emulator:
         subprocess.run(
             [TPUDEPLOY, "apply", PROFILE, "-auto-approve", "--wait", "accepted"],

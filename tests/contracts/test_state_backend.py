@@ -2,72 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from other_process import holding, kill_a_writer, record_much
+from contracts.places import PLACES, Place
+from contracts.samples import EMPTY, FULL, GRANTED, REFUSED
 
-from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.adapters.state import holder
 from tpudeploy.domain import errors
-from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.history import Ending, Tried
-from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State
-from tpudeploy.emulator import VirtualClock
+from tpudeploy.domain.state import State
 from tpudeploy.ports import StateBackend
 
-# A new backend is one row: how to open it again and again on the same place.
-BACKENDS: Mapping[str, Callable[[Path], StateBackend]] = {
-    "local": lambda folder: LocalState(folder, VirtualClock(), who="me@here"),
-}
 
-EMPTY = State(deployment="gemma", lineage="a" * 32)
-FULL = replace(
-    EMPTY,
-    serial=7,
-    next_attempt=3,
-    goal=Goal(fingerprint="f" * 16, since=1.5, who="me@here"),
-    records=(
-        Record(
-            index=0,
-            attempts=(
-                Attempt(
-                    name="gemma-aaaaaaaa-0-2",
-                    project="p",
-                    zone=Zone("us-east5-a"),
-                    provisioning=Provisioning.FLEX_START,
-                    spec={"serving.args.speculative_config": {"method": "ngram"}, "model.id": "Ünïcode/模型"},
-                    asked_at=1.0,
-                    booted="b" * 16,
-                    operation="projects/p/locations/us-east5-a/operations/o",
-                    granted_at=2.0,
-                ),
-            ),
-            refusals=(
-                Refused(
-                    zone=Zone("us-east5-b"),
-                    provisioning=Provisioning.SPOT,
-                    kind="stockout",
-                    scope=Scope.PAIR,
-                    message="no more capacity",
-                    at=1.0,
-                    until=301.0,
-                ),
-            ),
-        ),
-    ),
-)
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    with PLACES[request.param](tmp_path) as place:
+        yield place
 
 
-@pytest.fixture(params=BACKENDS)
-def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], StateBackend]:
+@pytest.fixture
+def reopen(place: Place) -> Callable[[], StateBackend]:
     """Each call is another process's view of the same place."""
-    return lambda: BACKENDS[request.param](tmp_path / ".tpudeploy")
+    return place.reopen
 
 
 @contextmanager
@@ -104,7 +64,7 @@ def test_a_write_over_a_version_that_is_no_longer_there_changes_nothing(reopen: 
 
 def test_a_lock_has_one_holder_and_names_it(reopen: Callable[[], StateBackend]) -> None:
     with locked(reopen(), "gemma", "destroy"):
-        with pytest.raises(errors.StateLocked, match="me@here") as caught:
+        with pytest.raises(errors.StateLocked, match="me@") as caught:
             reopen().lock("gemma", "apply")
         assert caught.value.holder is not None
         assert caught.value.holder.operation == "destroy"
@@ -117,94 +77,12 @@ def test_a_lock_has_one_holder_and_names_it(reopen: Callable[[], StateBackend]) 
         pass
 
 
-def test_a_lock_of_another_process_ends_with_that_process_whatever_ends_it(tmp_path: Path) -> None:
-    backend = BACKENDS["local"](tmp_path)
-    with holding(tmp_path, "gemma", who="alice@laptop") as process:
-        with pytest.raises(errors.StateLocked, match=f"alice@laptop .process {process.pid}"):
-            backend.lock("gemma", "apply")
-        held = backend.holder("gemma")
-        assert held is not None
-        assert (held.who, held.pid, held.operation) == ("alice@laptop", process.pid, "apply")
-        process.kill()
-        process.wait()
-        assert backend.holder("gemma") is None
-        with locked(backend, "gemma"):
-            pass
-
-
-GRANTED = Tried(
-    at=10.5,
-    zone=Zone("us-east5-a"),
-    provisioning=Provisioning.SPOT,
-    type="v6e-1",
-    chips=1,
-    outcome=Ending.GRANTED,
-    waited=31.25,
-)
-REFUSED = replace(
-    GRANTED,
-    at=20.0,
-    provisioning=Provisioning.FLEX_START,
-    outcome=Ending.REFUSED,
-    kind="stockout",
-    text='There is no more "capacity"\nin 模 \u2028 here',
-)
-
-
 def test_what_was_tried_is_told_oldest_first_by_whichever_run(reopen: Callable[[], StateBackend]) -> None:
     assert reopen().history() == ()
     for tried in (REFUSED, GRANTED):
         reopen().record(tried)
     assert reopen().history() == (GRANTED, REFUSED)
     assert reopen().names() == ()
-
-
-def test_a_history_that_was_cut_off_or_written_by_others_keeps_its_other_lines(tmp_path: Path) -> None:
-    backend = BACKENDS["local"](tmp_path)
-    backend.record(GRANTED)
-    path = tmp_path / "zones.jsonl"
-    whole = path.read_bytes()
-    odd = [b"[]", b"7", b"\xff", b"{}", b"[" * 99999, whole.strip().replace(b"10.5", b"NaN"), whole.strip()[:-9]]
-    path.write_bytes(whole + b"\n".join(odd))
-    assert backend.history() == (GRANTED,)
-    backend.record(REFUSED)
-    assert backend.history() == (GRANTED, REFUSED)
-
-
-def test_two_who_record_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
-    record_much(tmp_path, writers=2, lines=200)
-    found = BACKENDS["local"](tmp_path).history()
-    assert sorted((t.kind, t.at) for t in found) == [(f"writer {w}", float(n)) for w in range(2) for n in range(200)]
-
-
-def test_a_history_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
-    (tmp_path / "zones.jsonl").mkdir()
-    with pytest.raises(errors.StateUnreadable, match=r"zones\.jsonl cannot be read"):
-        BACKENDS["local"](tmp_path).history()
-    with pytest.raises(errors.StateError, match=r"zones\.jsonl cannot be written"):
-        BACKENDS["local"](tmp_path).record(GRANTED)
-
-
-@pytest.mark.parametrize("after", [1, 17, 60])
-def test_a_writer_that_is_killed_leaves_the_last_whole_state_or_the_one_before(tmp_path: Path, after: int) -> None:
-    told = kill_a_writer(tmp_path, after=after)
-    backend = BACKENDS["local"](tmp_path)
-    found = backend.read("gemma")
-    assert found.state is not None
-    assert found.state.serial in {told, told + 1}
-    assert backend.names() == ("gemma",)
-    backend.write("gemma", replace(found.state, serial=found.state.serial + 1), over=found.version)
-
-
-def test_an_endpoint_is_published_replaced_and_withdrawn(tmp_path: Path) -> None:
-    backend = BACKENDS["local"](tmp_path / ".tpudeploy")
-    path = tmp_path / "endpoints" / "gemma.json"
-    for url in ("http://one", "http://two"):
-        backend.publish("gemma", {"url": url})
-        assert json.loads(path.read_text(encoding="utf-8")) == {"url": url}
-    for _ in range(2):
-        backend.publish("gemma", None)
-        assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -221,23 +99,77 @@ def test_an_endpoint_is_published_replaced_and_withdrawn(tmp_path: Path) -> None
     ids=["empty", "cut off", "a list", "foreign", "hollow", "not text", "too new"],
 )
 def test_what_is_no_state_of_ours_is_refused_and_left_alone(
-    tmp_path: Path, content: bytes, error: type[errors.StateError], words: str
+    place: Place, content: bytes, error: type[errors.StateError], words: str
 ) -> None:
-    path = tmp_path / "state" / "gemma.json"
-    path.parent.mkdir()
-    path.write_bytes(content)
-    backend = BACKENDS["local"](tmp_path)
+    place.put("state/gemma.json", content)
+    backend = place.reopen()
     for _ in range(2):
         with pytest.raises(error, match=words):
             backend.read("gemma")
         with pytest.raises(error, match=words):
             backend.write("gemma", EMPTY, over="")
-    assert path.read_bytes() == content
+    assert place.get("state/gemma.json") == content
 
 
-def test_a_state_under_another_deployments_name_is_not_taken_for_its_own(tmp_path: Path) -> None:
-    backend = BACKENDS["local"](tmp_path)
-    backend.write("gemma", FULL, over="")
-    (tmp_path / "state" / "other.json").write_bytes((tmp_path / "state" / "gemma.json").read_bytes())
+def test_a_state_under_another_deployments_name_is_not_taken_for_its_own(place: Place) -> None:
+    place.reopen().write("gemma", FULL, over="")
+    whole = place.get("state/gemma.json")
+    assert whole is not None
+    place.put("state/other.json", whole)
     with pytest.raises(errors.StateUnreadable, match="is the state of gemma, not of other"):
-        backend.read("other")
+        place.reopen().read("other")
+
+
+def test_an_endpoint_is_published_replaced_and_withdrawn(place: Place) -> None:
+    assert place.reopen().published("gemma") is None
+    for url in ("http://one", "http://two"):
+        place.reopen().publish("gemma", {"url": url})
+        assert place.get("endpoints/gemma.json") == f'{{\n  "url": "{url}"\n}}\n'.encode()
+        assert place.reopen().published("gemma") == {"url": url}
+    for _ in range(2):
+        place.reopen().publish("gemma", None)
+        assert place.get("endpoints/gemma.json") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"url": 5}', b"\xff", b"[" * 99999])
+def test_what_is_no_endpoint_is_said_to_be_none(place: Place, content: bytes) -> None:
+    place.put("endpoints/gemma.json", content)
+    with pytest.raises(errors.StateUnreadable, match="endpoints/gemma"):
+        place.reopen().published("gemma")
+
+
+def test_a_lock_that_is_not_there_cannot_be_taken_away(reopen: Callable[[], StateBackend]) -> None:
+    with locked(reopen(), "gemma"):
+        pass
+    with pytest.raises(errors.StateError, match="There is no lock with the id 5f3a"):
+        reopen().force_unlock("5f3a")
+
+
+@pytest.mark.parametrize(
+    ("variables", "url"),
+    [
+        ({}, ""),
+        (
+            {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7"},
+            "https://github.com/o/r/actions/runs/7",
+        ),
+        ({"GITHUB_SERVER_URL": "https://github.com"}, ""),
+        ({"CI_JOB_URL": "https://gitlab.com/o/r/-/jobs/7"}, "https://gitlab.com/o/r/-/jobs/7"),
+        ({"BUILDKITE_BUILD_URL": "https://buildkite.com/o/7"}, "https://buildkite.com/o/7"),
+        ({"CIRCLE_BUILD_URL": "https://circleci.com/7"}, "https://circleci.com/7"),
+        ({"CI_JOB_URL": "https://gitlab.com", "TPUDEPLOY_RUN_URL": "https://mine"}, "https://mine"),
+    ],
+)
+def test_a_lock_names_the_page_of_the_pipeline_that_holds_it(
+    reopen: Callable[[], StateBackend], monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], url: str
+) -> None:
+    for name in (*holder._GITHUB, *holder._RUN_URLS):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with locked(reopen(), "gemma"):
+        found = reopen().holder("gemma")
+        assert found is not None
+        assert (found.run_url, found.host) == (url, socket.gethostname())
+        with pytest.raises(errors.StateLocked, match=url or "apply"):
+            reopen().lock("gemma", "destroy")

@@ -359,6 +359,49 @@ def test_a_delete_can_be_taken_and_fail() -> None:
         w.grow(until="ABSENT")
 
 
+def test_a_list_over_all_zones_names_the_ones_that_did_not_answer() -> None:
+    with world({"fault": "unreachable", "zones": "us-east5-*"}) as w:
+        w.create("a", "us-east5-b")
+        w.create("b", "europe-west4-a")
+        w.grow("b", "europe-west4-a")
+        everywhere = "projects/p/locations/-"
+        listed = w.alpha.projects().locations().queuedResources().list(parent=everywhere).execute()
+        assert [one["name"] for one in listed["queuedResources"]] == [qr("b", "europe-west4-a")]
+        silent = {f"projects/p/locations/us-east5-{letter}" for letter in "abc"}
+        assert set(listed["unreachable"]) == silent
+        (page,) = w.typed.list_nodes(parent=everywhere, timeout=5).pages
+        assert [node.name for node in page.nodes] == ["projects/p/locations/europe-west4-a/nodes/b"]
+        assert set(page.unreachable) == silent
+
+
+def test_a_list_of_one_zone_says_so_too_where_it_does_not_answer() -> None:
+    with world({"fault": "unreachable", "zones": "us-east5-b"}) as w:
+        w.create("a", "us-east5-b")
+        lists = w.alpha.projects().locations().queuedResources()
+        silent = lists.list(parent="projects/p/locations/us-east5-b").execute()
+        assert (silent["queuedResources"], silent["unreachable"]) == ([], ["projects/p/locations/us-east5-b"])
+        assert "unreachable" not in lists.list(parent="projects/p/locations/us-east5-a").execute()
+
+
+def test_a_node_can_outlive_its_queued_resource_and_holds_quota_until_it_is_deleted() -> None:
+    limit = [{"class": "preemptible", "region": "us-east5", "limit": 8}]
+    with world({"fault": "orphan", "times": 1}, quota=limit) as w:
+        w.create()
+        w.grow()
+        w.delete(force=True)
+        w.grow(until="ABSENT")
+        assert w.node().state == tpu_v2.Node.State.READY
+        assert w.node().queued_resource == qr()
+        assert w.emulator.billed() == ("a",)
+        with refused(429, "RESOURCE_EXHAUSTED"):
+            w.create("b")
+        w.typed.delete_node(name=f"projects/p/locations/{ZONE}/nodes/a", timeout=5)
+        w.clock.sleep(10)
+        with pytest.raises(exceptions.NotFound):
+            w.node()
+        w.create("b")
+
+
 def test_one_slice_can_have_its_own_timings() -> None:
     with world({"fault": "timings", "provisioning": 1000, "attempt": 1}) as w:
         w.create("slow")

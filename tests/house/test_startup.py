@@ -49,13 +49,25 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("version",), ("plan", "--help"), ("emulator", "--help")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("version",), ("plan", "--help"), ("emulator", "--help"), ("zones", "--help"), ("doctor", "--help")],
+)
 def test_help_imports_nothing_heavy(work: Path, arguments: tuple[str, ...]) -> None:
     assert imported(*arguments, cwd=work).isdisjoint(HEAVY)
 
 
 def test_validate_knows_no_cloud(work: Path) -> None:
     assert imported("validate", PROFILE, cwd=work).isdisjoint({*GOOGLE, "tenacity", "jinja2", "asyncio"})
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "-auto-approve", "--wait", "accepted")])
+def test_a_state_in_a_folder_needs_no_cloud_storage(work: Path, command: tuple[str, ...]) -> None:
+    with running(scenario={"nodes": "simulated"}) as emulator:
+        local = imported(*command, PROFILE, cwd=work, environment=emulator.environment)
+        remote = imported(*command, PROFILE, "--backend", "gs://states", cwd=work, environment=emulator.environment)
+    assert not {name for name in local if name.startswith("google.cloud.storage")}
+    assert "google.cloud.storage" in remote
 
 
 def test_plan_reaches_the_network_before_the_typed_client_is_imported(work: Path) -> None:

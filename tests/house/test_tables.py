@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import tomllib
@@ -18,20 +19,31 @@ from tpudeploy.cli.main import main
 from tpudeploy.config.rules.table import RULES
 from tpudeploy.core.checks import CHECKS
 
+STATELESS = {"validate", "render"}  # they only ask what a profile comes to
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_command_file_is_in_the_table_and_the_other_way_round() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "commands").glob("*.py")} - {"__init__"}
-    assert files == set(COMMANDS)
+    assert {file.replace("_", "-") for file in files} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = import_module(f"tpudeploy.cli.commands.{name}")
+    command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
     assert command.__doc__
     assert main([name, "--help"]) == 0
     assert command.__doc__.split(".")[0].split()[0] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_that_needs_states_can_be_told_where_they_are(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
+    needs = ".workspace(" in inspect.getsource(command) and name not in STATELESS
+    assert main([name, "--help"]) == 0
+    assert ("--backend" in capsys.readouterr().out) == needs
 
 
 def test_every_file_of_rules_is_in_their_table() -> None:

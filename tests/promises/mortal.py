@@ -34,12 +34,14 @@ class Fuse:
     at: int | None = None
     reply_lost: bool = False
     passed: list[str] = field(default_factory=list)
+    is_blown: bool = False
 
     def burn(self, where: str) -> bool:
-        """Whether the reply to this effect is to be lost."""
+        """Whether the reply to this effect is to be lost. Who is killed stays dead."""
         self.passed.append(where)
         strikes = len(self.passed) - 1 == self.at
-        if strikes and not self.reply_lost:
+        self.is_blown |= strikes and not self.reply_lost
+        if self.is_blown:
             raise Killed(where)
         return strikes
 
@@ -48,15 +50,22 @@ class Mortal:
     """A port: its effects are where the process may end. Looks are not, for they leave nothing behind."""
 
     EFFECTS = frozenset({*METHODS, "write", "publish"})
+    IN_A_BUCKET = EFFECTS | {"lock", "unlock"}  # in a folder, the kernel unlocks for who was killed
 
     def __init__(
-        self, port: object, fuse: Fuse, *, before: Callable[[str, Any, bool], None], after: Callable[[], None]
+        self,
+        port: object,
+        fuse: Fuse,
+        *,
+        effects: frozenset[str],
+        before: Callable[[str, Any, bool], None],
+        after: Callable[[], None],
     ) -> None:
-        self._port, self._fuse, self._before, self._after = port, fuse, before, after
+        self._port, self._fuse, self._effects, self._before, self._after = port, fuse, effects, before, after
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._port, name)
-        if name not in self.EFFECTS:
+        if name not in self._effects:
             return method
 
         def effect(*given: Any, **named: Any) -> Any:
@@ -80,7 +89,14 @@ class MortalWorkspace(Workspace):
         return replace(world, cloud=self._mortal(world.cloud), state=self._mortal(world.state))
 
     def _mortal(self, port: object) -> Any:
-        return Mortal(port, self.fuse, before=self.before, after=self.after)
+        effects = Mortal.EFFECTS if self._bucket is None else Mortal.IN_A_BUCKET
+        return Mortal(port, self.fuse, effects=effects, before=self.before, after=self.after)
+
+    def close(self) -> None:
+        """Who was killed frees nothing."""
+        if self.fuse.is_blown:
+            self.__dict__.pop("states", None)
+        super().close()
 
 
 @dataclass

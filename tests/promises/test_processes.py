@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from desk import PROFILE
 from tpudeploy.emulator import Emulator, running
 
 SOON = 60.0
+IN_A_BUCKET = ("--backend", "gs://states/team")
 # Each phase of a slice outlasts two polls, so that each is seen.
 TIMINGS = {"queued": 1.5, "waiting": 1.5, "provisioning": 3.0, "boot": 1.0, "deleting": 0.3}
 
@@ -44,11 +46,29 @@ def test_killed_outright_a_rerun_ends_with_one_slice_and_destroy_with_none(emula
     assert states(emulator) == []
 
 
+def test_killed_outright_with_the_state_in_a_bucket_a_rerun_goes_on_once_the_lock_is_freed(
+    emulator: Emulator, folder: Path
+) -> None:
+    apply = ("apply", "-auto-approve", *IN_A_BUCKET, "gemma.yaml")
+    with command(emulator, folder, *apply) as run:
+        heard(run, "Provisioning")
+        run.kill()
+        assert run.wait(SOON) == -signal.SIGKILL
+    for lock in locks(emulator):  # there is one if it died in the middle of a step
+        assert ended(emulator, folder, *apply) == 10
+        assert ended(emulator, folder, "force-unlock", "-force", lock, *IN_A_BUCKET) == 0
+    assert ended(emulator, folder, *apply) == 0
+    assert states(emulator) == ["ACTIVE"]
+    assert ended(emulator, folder, "destroy", "-auto-approve", *IN_A_BUCKET, "gemma.yaml") == 0
+    assert states(emulator) == []
+
+
+@pytest.mark.parametrize("where", [(), IN_A_BUCKET], ids=["in a folder", "in a bucket"])
 @pytest.mark.parametrize("profiles", [("gemma.yaml",), ("gemma.yaml", "second.yaml")])
 def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
-    emulator: Emulator, folder: Path, profiles: tuple[str, ...]
+    emulator: Emulator, folder: Path, profiles: tuple[str, ...], where: tuple[str, ...]
 ) -> None:
-    with command(emulator, folder, "apply", "-auto-approve", *profiles) as run:
+    with command(emulator, folder, "apply", "-auto-approve", *where, *profiles) as run:
         heard(run, "In the queue")
         run.send_signal(signal.SIGINT)
         told = run.communicate(timeout=SOON)[0]
@@ -56,7 +76,8 @@ def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
     assert "Interrupted. What was begun is saved." in told
     assert "Traceback" not in told
     assert states(emulator) == ["WAITING_FOR_RESOURCES"] * len(profiles)
-    assert ended(emulator, folder, "destroy", "-auto-approve", *profiles) == 0
+    assert locks(emulator) == []
+    assert ended(emulator, folder, "destroy", "-auto-approve", *where, *profiles) == 0
     assert states(emulator) == []
 
 
@@ -99,3 +120,9 @@ def heard(run: subprocess.Popen[str], word: str) -> None:
 
 def states(emulator: Emulator) -> list[str]:
     return [state for zone in emulator.live().values() for state in zone.values()]
+
+
+def locks(emulator: Emulator) -> list[str]:
+    """Ids of the locks in the bucket."""
+    found = emulator._cloud.objects.under("states", "team/state/")
+    return [json.loads(one.content)["id"] for one in found if one.name.endswith(".lock")]

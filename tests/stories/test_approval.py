@@ -88,3 +88,19 @@ def test_ctrl_c_in_the_middle_is_saved_and_the_next_run_goes_on_without_asking(c
         assert somebody.stays_to_the_end() == 0
         assert PROMPT not in somebody.read
     assert {name for zone in cloud.live().values() for name in zone} == before
+
+
+def test_gc_asks_before_it_removes(cloud: Emulator, folder: Path) -> None:
+    hasty = {**cloud.environment, **HASTE}
+    with person("apply", "-auto-approve", "gemma.yaml", folder=folder, environment=hasty) as somebody:
+        assert somebody.stays_to_the_end() == 0
+    (folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    with person("gc", "-foreign", folder=folder, environment=hasty) as somebody:
+        somebody.waits_for(PROMPT)
+        assert "Do you really want to remove this? There is no undo." in somebody.read
+        assert somebody.types("no\n").stays_to_the_end() == 1
+    assert len(cloud.billed()) == 1
+    with person("gc", "-foreign", folder=folder, environment=hasty) as somebody:
+        assert somebody.waits_for(PROMPT).types("yes\n").stays_to_the_end() == 0
+        assert "Done! 1 removed." in somebody.read
+    assert not cloud.live()

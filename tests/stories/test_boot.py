@@ -19,8 +19,8 @@ def test_the_phases_of_the_boot_are_told_as_they_come(desk: Open) -> None:
     assert applied.code == 0, applied.all
     told = [
         "Asking for v6e-1 in us-east5-a, spot",
-        "In the queue of us-east5-a (WAITING_FOR_RESOURCES)",
-        "Provisioning in us-east5-a",
+        "In the queue of us-east5-a, spot (WAITING_FOR_RESOURCES)",
+        "Provisioning in us-east5-a, spot",
         "docker",
         "image",
         "secrets",

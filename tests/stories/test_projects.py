@@ -48,3 +48,15 @@ def test_profiles_of_two_projects_are_not_applied_at_once(desk: Open, tmp_path: 
     assert "belong to different projects" in told.err
     assert at.asked() == []
     assert at.run("validate", "one/p.yaml", "two/p.yaml").code == 0
+
+
+def test_looking_around_in_a_folder_makes_no_project_of_it(desk: Open) -> None:
+    at = desk()
+    assert at.run("zones").code == 0
+    (at.folder / "deploy").mkdir()
+    at.write(name="deploy/gemma.yaml")
+    inside = moved(at, at.folder / "deploy")
+    assert inside.run("doctor", "gemma.yaml").code == 0
+    assert inside.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert (at.folder / "deploy" / ".tpudeploy" / "state" / "gemma.json").exists()
+    assert not (at.folder / ".tpudeploy" / "state").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import redirect_stderr
 
@@ -77,3 +78,45 @@ def test_an_unreachable_endpoint_reads_well(desk: Open) -> None:
 def test_a_cloud_without_quota_reads_well(desk: Open) -> None:
     at = desk(trouble=[{"fault": "quota-zero"}])
     _holds(at, "apply-no-quota", "apply", "-auto-approve", at.write())
+
+
+def test_what_is_left_over_reads_well(desk: Open) -> None:
+    at = desk(timings={"provisioning": 300.0})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    other = at.write(PROFILE.replace("name: gemma", "name: other").replace("v6e-1", "v6e-4"), "other.yaml")
+    assert at.run("apply", "-auto-approve", other).code == 0
+    third = at.write(PROFILE.replace("name: gemma", "name: third"), "third.yaml")
+    assert at.run("apply", "-auto-approve", "-wait", "accepted", third).code == 0
+    _holds(at, "gc-nothing", "gc")
+    (at.folder / ".tpudeploy" / "state" / "other.json").unlink()
+    kept = at.folder / ".tpudeploy" / "state" / "third.json"
+    state = {**json.loads(kept.read_text("utf-8")), "records": []}
+    kept.write_text(json.dumps(state), "utf-8")
+    at.emulator.script({"fault": "unreachable", "zones": "europe-west4-a", "times": 2})
+    _holds(at, "gc", "gc", "-auto-approve")
+    _holds(at, "gc-foreign", "gc", "-foreign", "-auto-approve")
+
+
+def test_a_lost_state_reads_well(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    _holds(at, "plan-lost-state", "plan", profile)
+    _holds(at, "destroy-lost-state", "destroy", profile)
+    _holds(at, "apply-adopt", "apply", "-adopt", "-auto-approve", profile)
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    at.write(PROFILE.replace("16384", "8192"))
+    _holds(at, "plan-adopt-restart", "plan", "-adopt", profile)
+
+
+def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
+    queues = {"fault": "wait-for-ever", "model": "FLEX_START"}
+    quota = {"fault": "quota-zero", "model": "SPOT", "zone": "us-west1-c"}
+    at = desk(trouble=[queues, quota, {"fault": "stockout", "model": "SPOT", "times": 12}])
+    many = PROFILE.replace("[spot]", "[flex-start, spot]\n  max_run_duration: 12h").replace(
+        "requests: 1", "requests: 6"
+    )
+    many = many.replace("europe-west4-a]", "europe-west4-a, us-central1-b, us-east1-d, us-west1-c]")
+    _holds(at, "apply-hunt", "apply", "-auto-approve", at.write(many))

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 
 from tpudeploy.domain import events
+from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.domain.found import Asked, Found, Mark
+from tpudeploy.domain.garbage import Claim, Garbage, Stray
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.slices import BootPhase, Phase
+from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
 from tpudeploy.views import jsonl, words
 from tpudeploy.views.events import line
 from tpudeploy.views.excerpt import diagnostics
+from tpudeploy.views.gc import gc
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.reports import REPORTS, Checked
 
 PLAIN, COLOUR = Paint(), Paint(colour=True)
-NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a"}
+NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a", "provisioning": "spot"}
+PLACES = (
+    Place(zone="us-east5-b", provisioning="spot", state=PlaceState.QUEUED, why="ACCEPTED"),
+    Place(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
+)
 
 
 def _made(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
@@ -28,17 +39,19 @@ def _made(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
 
 EVENTS: tuple[events.Event, ...] = (
     _made(events.ChangeStarted, action=Action.CREATE),
-    _made(events.Requested, **NAMED, provisioning="spot", accelerator_type="v6e-1"),
-    _made(events.NotGranted, **NAMED, provisioning="spot", kind="stockout", message="no capacity", blocked_seconds=300),
-    _made(events.NotGranted, **NAMED, provisioning="spot", kind="preempted", message="taken", blocked_seconds=0),
+    _made(events.Requested, **NAMED, accelerator_type="v6e-1"),
+    _made(events.NotGranted, **NAMED, kind="stockout", message="no capacity", blocked_seconds=300),
+    _made(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=0),
     _made(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
-    _made(events.Waiting, why="ACCEPTED", elapsed=3600),
+    _made(events.Outlook, places=PLACES),
+    _made(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
     _made(events.Gone, **NAMED, reason="never appeared"),
-    _made(events.Updated, name="gemma-aaaaaaaa-0-0", what="node"),
-    _made(events.Updated, name="gemma-aaaaaaaa-0-0", what="restart"),
+    _made(events.Adopted, **NAMED),
+    _made(events.Updated, **NAMED, what="node"),
+    _made(events.Updated, **NAMED, what="restart"),
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
     _made(events.Warned, message="cannot be reached from here", hint="open the port"),
     _made(events.ChangeDone, action=Action.CREATE, elapsed=200),
@@ -84,6 +97,31 @@ def test_no_text_of_others_commands_the_terminal(text: str) -> None:
     assert shown.endswith(" after\n\tnext")
     told = diagnostics([Diagnostic(code="TPU1", message=text, hint=text)], PLAIN)
     assert told.replace("\n", "").isprintable()
+
+
+def _stray(**known: Any) -> Stray:
+    """Something of a type that the catalogue does not know, and `known` over it."""
+    ref = SliceRef(name="gemma-aaaaaaaa-0-0", project="p", zone=Zone("us-east5-a"))
+    found = Found(
+        ref=ref,
+        mark=Mark(deployment="gemma", lineage="aaaaaaaa", replica=0),
+        is_signed=True,
+        slice=Slice(name=ref.name, zone=ref.zone, phase=Phase.UP, raw_state="ACTIVE\x1b[31m"),
+        asked=Asked(accelerator_type="", provisioning=Provisioning.SPOT),
+        asked_at=None,
+    )
+    stray = Stray(found=found, claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None)
+    return replace(stray, **known)
+
+
+def test_what_nobody_knows_of_a_leftover_is_said_to_be_unknown() -> None:
+    strays = (_stray(), _stray(usd_per_hour=1.5, chips=4, age=60.0))
+    told = gc(Garbage(projects=("p",), strays=strays, needed=0, foreign=False), PLAIN)
+    assert "unknown type" in told
+    assert "age unknown  price unknown" in told
+    assert "Plan: 2 to remove; saves $1.50/h and more at list price, gives 4 chips of quota back." in told
+    assert "\x1b" not in told
+    assert "\x1b[31m-" in gc(Garbage(projects=("p",), strays=strays, needed=0, foreign=False), COLOUR)
 
 
 def test_a_value_stays_on_one_line_of_a_screen() -> None:

@@ -35,8 +35,9 @@ def _project(here: Path, profile: Path) -> Path:
 
 
 def _marked(folder: Path) -> Path | None:
+    """What `zones` keeps for a day stands in the same folder, and makes no project of wherever somebody asked it."""
     own = _written_out(folder)
-    return next((f for f in (own, *own.parents) if (f / STATES).is_dir() or (f / SETTINGS).is_file()), None)
+    return next((f for f in (own, *own.parents) if (f / STATES / "state").is_dir() or (f / SETTINGS).is_file()), None)
 
 
 def _written_out(path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.accelerator import AcceleratorType, Generation
+from tpudeploy.domain.accelerator import AcceleratorType, Generation, Sku
 
 
 def _v6e(
@@ -35,6 +35,12 @@ def _v5e(chips: int, topology: str, *, ram: int) -> AcceleratorType:
 # bytes_limit: measured, vLLM pull request 16211 (`gpu_memory_per_device`); v5e inferred from boot logs.
 # Zones: where accelerator-types lists v6e-1 (2026-08), those that took flex-start first. A zone can list a type and
 # serve nothing; quota is no zone list either (37 zones report v6e quota, 18 have hardware).
+# Flex-start: dated by the last of the published runs, operations guides and Google's page that speak of a zone; the
+# refusals carry no date of their own, the operations in their log are of 2026-06. What stands in neither list, nobody
+# has recorded.
+# SKUs: seen in the billing catalogue, 2026-08. The anchors matter: "Capacity Optimized TpuV6e" and "Reserved TpuV6e"
+# are sold in the same regions under the same usage type, at other prices.
+# Quota: `tpu-v6e-preemptible` was seen in projects, `tpu-v6e` is by analogy (unverified).
 # Prices: USD per chip-hour, SkyPilot catalogue v8 and the billing catalogue (2026-08); spot prices move monthly.
 V6E = Generation(
     name="v6e",
@@ -71,14 +77,24 @@ V6E = Generation(
         "asia-south1-c",
         "southamerica-east1-c",
     ),
-    flex_start_zones=(
-        "us-east5-a",
-        "us-east5-b",
-        "europe-west4-a",
-        "asia-northeast1-b",
-        "southamerica-west1-a",
-        "us-central1-a",
-    ),
+    zones_as_of="2026-08",
+    flex_start_zones={
+        "us-east5-a": "2026-07",
+        "us-east5-b": "2026-07",
+        "europe-west4-a": "2026-07",
+        "asia-northeast1-b": "2026-06",
+        "southamerica-west1-a": "2026-07",
+        "us-central1-a": "2026-07",
+    },
+    flex_start_refused={
+        "us-central1-b": "2026-06",
+        "us-south1-a": "2026-06",
+        "asia-east1-c": "2026-06",
+        "asia-south1-b": "2026-06",
+        "asia-south1-c": "2026-06",
+        "asia-southeast1-b": "2026-06",
+        "southamerica-east1-c": "2026-06",
+    },
     prices={
         "us-central1": {"on-demand": 2.70, "spot": 0.544},
         "us-east1": {"on-demand": 2.70, "spot": 0.544},
@@ -93,6 +109,12 @@ V6E = Generation(
         "southamerica-west1": {"on-demand": 2.70},
     },
     prices_as_of="2026-08",
+    skus={
+        "on-demand": Sku(begins="TpuV6e running in ", usage="OnDemand"),
+        "spot": Sku(begins="TpuV6e attached to Spot Preemptible VMs", usage="Preemptible"),
+        "flex-start": Sku(begins="DWS Defined Duration V6e running in ", usage="OnDemand"),
+    },
+    quota="tpu-v6e",
 )
 
 # The same API serves v5e; zones and prices are not researched yet, so `zones: any` finds none and a list is needed.
@@ -103,9 +125,13 @@ V5E = Generation(
     bytes_limit=16_909_336_576,
     types=(_v5e(1, "1x1", ram=44), _v5e(4, "2x2", ram=176), _v5e(8, "2x4", ram=352)),
     zones=(),
-    flex_start_zones=(),
+    zones_as_of="",
+    flex_start_zones={},
+    flex_start_refused={},
     prices={},
     prices_as_of="",
+    skus={},
+    quota="tpu-v5s-litepod",
 )
 
 GENERATIONS = (V6E, V5E)

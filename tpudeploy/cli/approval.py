@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tpudeploy.cli import exits
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import telling
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Plan
@@ -37,25 +37,24 @@ def carry_out(
     if errors_in(plan.diagnostics):
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and not given.auto_approve:
-        _approve(context, question)
-    emit = teller(terminal, as_json=given.json)
-    report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
+        approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
+    with telling(terminal, context.clock, as_json=given.json) as emit:
+        report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
     if report.error is not None:
         terminal.talk("")
-        for error in _distinct(report):
+        for error in distinct(report):
             tell_error(terminal, error)
         return report.error.exit_code
     return exits.SUCCESS if given.json else _sum_up(context, plan, report)
 
 
-def _approve(context: Context, question: str) -> None:
+def approve(context: Context, question: str, *, otherwise: str) -> None:
+    """Raise `errors.NotApproved` for any answer but yes. `otherwise` says what to do without a terminal."""
     terminal = context.terminal
     if not terminal.is_interactive:
-        raise NotApproved(
-            "There is no terminal to ask for approval.", hint="Pass -auto-approve, once you have read the plan."
-        )
+        raise NotApproved("There is no terminal to ask for approval.", hint=otherwise)
     terminal.data(f"\n{question}\n  Only 'yes' will be accepted to approve.\n")
     if terminal.ask("  Enter a value: ") != "yes":
         raise NotApproved("Cancelled: nothing was changed.")
@@ -82,5 +81,6 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
     return exits.SUCCESS
 
 
-def _distinct(report: Report) -> Iterable[TpudeployError]:
+def distinct(report: Report) -> Iterable[TpudeployError]:
+    """Each of its errors once."""
     return dict.fromkeys(o.error for o in report.outcomes if o.error is not None)

@@ -30,6 +30,7 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
                 clock=clock if clock is not None else SystemClock(),
                 patience=patience,
                 folder=options.chdir,
+                backend=getattr(options, "backend", None),
                 at_exit=at_exit,
             )
             code: int = options.command.run(options, context)

@@ -27,6 +27,7 @@ class Context:
     clock: Clock
     patience: Patience | None
     folder: Path
+    backend: str | None
     at_exit: ExitStack
 
     def workspace(self, profiles: Sequence[str] = ()) -> Workspace:
@@ -35,7 +36,7 @@ class Context:
         from tpudeploy.workspace import Workspace
 
         folder = folder_of(self.folder, [self.folder / p for p in profiles])
-        known = _settings(folder)
+        known = _settings(folder, self.backend)
         opened = Workspace.open(
             folder,
             backend=known.backend,
@@ -74,7 +75,7 @@ class Context:
         return good
 
 
-def _settings(folder: Path) -> Settings:
+def _settings(folder: Path, backend: str | None) -> Settings:
     """Raise `errors.ConfigError` for a tpudeploy.toml or a TPUDEPLOY_… variable that cannot be understood."""
     from tpudeploy.config.settings import FILE, settings
 
@@ -82,4 +83,4 @@ def _settings(folder: Path) -> Settings:
         file = (folder / FILE).read_bytes()
     except FileNotFoundError:
         file = b""
-    return settings({}, os.environ, file)
+    return settings({"backend": backend}, os.environ, file)

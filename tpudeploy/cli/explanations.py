@@ -2,55 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
 from typing import TYPE_CHECKING
 
+from tpudeploy.cli.refusal_page import page
 from tpudeploy.domain import errors
-from tpudeploy.domain.slices import Remedy, Scope
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import Remedy
 from tpudeploy.views.words import duration
 
 if TYPE_CHECKING:
-    from tpudeploy.adapters.google.verdicts import Verdict
+    from tpudeploy.adapters.google.refusals.row import Verdict
 
-_THEN = {
-    Remedy.LOOK_AGAIN: "waits and looks again",
-    Remedy.NEXT_ZONE: "asks the next place",
-    Remedy.DROP_ZONE: "asks the next place",
-    Remedy.STOP: "stops: no place will do until a person acts",
+# Refusals that are our own word for what we saw, not Google's.
+_OURS: Mapping[str, str] = {
+    "provisioning-stuck": f"""The slice stays PROVISIONING and never comes up
+
+Its machines come and go, and Google says nothing. After {duration(Patience().provisioning)} tpudeploy deletes the slice
+and asks the next place.
+
+What clears it: other zones, or another model in placement.provisioning.""",
 }
-_SPEAKS_OF = {
-    Scope.PAIR: "this zone with this provisioning model",
-    Scope.ZONE: "the zone",
-    Scope.REGION: "the region",
-    Scope.PROJECT: "the project",
+
+
+# What a refusal is raised as, where it is the reply to a call.
+_BECOME: Mapping[type[errors.TpudeployError], tuple[Remedy, ...]] = {
+    errors.Fault: (Remedy.LOOK_AGAIN,),
+    errors.Refused: (Remedy.NEXT_ZONE, Remedy.DROP_ZONE),
+    errors.Denied: (Remedy.STOP,),
 }
 
 
 def explanations() -> dict[str, str]:
-    """Code → text. Diagnostics of profiles, checks, classes of errors, kinds of Google's refusals."""
-    from tpudeploy.adapters.google.verdicts import VERDICTS
-    from tpudeploy.config.codes import EXPLANATIONS
-    from tpudeploy.core.checks import CHECKS
+    """Code → text, of all groups."""
+    return {code: text for texts in groups().values() for code, text in texts.items()}
 
-    texts = {cls.code: _of_class(cls) for cls in _tree(errors.TpudeployError)}
-    texts |= {
+
+def groups() -> dict[str, dict[str, str]]:
+    """What a person can meet, by where it comes from: code → text, whose first line is its title."""
+    from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
+    from tpudeploy.config.codes import EXPLANATIONS
+    from tpudeploy.core import lost
+    from tpudeploy.core.checks import CHECKS
+    from tpudeploy.emulator.process import EmulatorRunning
+    from tpudeploy.emulator.scenario import ScenarioInvalid
+
+    found: list[type[errors.TpudeployError]] = [*_tree(errors.TpudeployError), EmulatorRunning, ScenarioInvalid]
+    classes = {cls.code: _of_class(cls, GROUPS.values()) for cls in found if cls.code not in EXPLANATIONS}
+    written = {
         code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
     }
-    texts |= {row.CODE: row.MEANING for row in CHECKS}
-    for row in VERDICTS:
-        texts[row.kind] = _of_refusal(row)
-    return texts
+    refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
+    return {
+        "Profiles": written,
+        "Checks": {**{row.CODE: row.MEANING for row in CHECKS}, **lost.MEANINGS},
+        "Errors": dict(sorted(classes.items())),
+        **refusals,
+        "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_OURS},
+    }
 
 
-def _of_refusal(row: Verdict) -> str:
-    speaks_of = _SPEAKS_OF[row.scope] if row.scope is not None else "the place that its text names"
-    then = f", and holds it against {speaks_of} for {duration(row.holds)}" if row.holds else ""
-    return f'A refusal by Google\n\n"{row.example}"\n\n{row.hint}\n\ntpudeploy {_THEN[row.remedy]}{then}.'
+def of_text(text: str) -> tuple[str, str]:
+    """The kind of refusal that a text of Google's is, and its page with the text in it."""
+    from tpudeploy.adapters.google.verdicts import row_of, verdict
+
+    code = _named_code(text)
+    row = row_of(text, code)
+    return row.kind, page(row, text, verdict(text, code).scope)
 
 
-def _of_class(cls: type[errors.TpudeployError]) -> str:
-    return f"{cls.__name__} (exit {cls.exit_code})\n\n{getdoc(cls) or ''}".rstrip()
+def _named_code(text: str) -> int:
+    """The code that a pasted error carries beside its words: `RESOURCE_EXHAUSTED`, `"code": 8`, `HttpError 429`."""
+    from tpudeploy.adapters.google.codes import OF_STATUS, Code
+
+    named = next((code for code in Code if re.search(rf"\b{code.name}\b", text)), None)
+    if named is not None:
+        return named
+    number = re.search(r"(?:code|error|status)\W{0,3}(\d{1,3})\b", text, re.IGNORECASE)
+    found = int(number[1]) if number is not None else Code.UNKNOWN
+    return OF_STATUS.get(found, found)
+
+
+def _of_class(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verdict]]) -> str:
+    """Its first sentence with what it is called, the rest, and which refusals come to it."""
+    title, _, rest = (getdoc(cls) or "").partition(". ")
+    kinds = ", ".join(row.kind for rows in refusals for row in rows if row.remedy in _BECOME.get(cls, ()))
+    paragraphs = (
+        title.rstrip("."),
+        rest,
+        f"The library raises {cls.__name__}; the command line exits {cls.exit_code}.",
+        f"Refusals that come to it: {kinds}. `tpudeploy explain REFUSAL` tells more." if kinds else "",
+    )
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
 def _tree(cls: type[errors.TpudeployError]) -> Iterator[type[errors.TpudeployError]]:

@@ -83,7 +83,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
         return None
     if name not in COMMANDS:
         raise Usage(f"There is no command `{name}`.{_meant(name, COMMANDS)}\n  Run `tpudeploy --help` for all of them.")
-    command = import_module(f"tpudeploy.cli.commands.{name}")
+    command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
     parser = Parser(prog=f"tpudeploy {name}", description=command.__doc__, allow_abbrev=False)
     everywhere(parser)
     command.arguments(parser)

@@ -53,6 +53,13 @@ def overlays(parser: argparse.ArgumentParser) -> None:
     several(parser, "--set", "set one value, e.g. tpu.type=v6e-8", dest="sets", metavar="PATH=VALUE")
 
 
+def backend(parser: argparse.ArgumentParser) -> None:
+    """No default from the environment here: settings know the twin, and tpudeploy.toml beside it."""
+    parser.add_argument(
+        "--backend", metavar="PLACE", help="where states lie: gs://BUCKET/PREFIX, or a folder (default: .tpudeploy)"
+    )
+
+
 def json(parser: argparse.ArgumentParser) -> None:
     flag(parser, "json", "machine-readable output on stdout")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,22 +13,29 @@ from typing import TextIO
 from tpudeploy.domain.errors import OutputFailed
 from tpudeploy.views.paint import Paint
 
+_USUAL = os.terminal_size((80, 24))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
+    """`is_drawable`: a person looks at stderr, through something whose cursor can be moved."""
+
     stdin: TextIO
     stdout: TextIO
     stderr: TextIO
     colour: bool
+    is_drawable: bool
 
     @classmethod
     def of_process(cls, *, no_color: bool) -> Terminal:
         allowed = not no_color and not os.environ.get("NO_COLOR")
+        kind = os.environ.get("TERM", "")
         return cls(
             stdin=sys.stdin,
             stdout=sys.stdout,
             stderr=sys.stderr,
-            colour=allowed and sys.stdout.isatty() and os.environ.get("TERM") != "dumb",
+            colour=allowed and sys.stdout.isatty() and kind != "dumb",
+            is_drawable=sys.stderr.isatty() and kind not in {"", "dumb"},
         )
 
     @property
@@ -35,8 +43,30 @@ class Terminal:
         return Paint(self.colour)
 
     @property
+    def width(self) -> int | None:
+        """Columns of the terminal that shows the data; None where there is none, and nothing has to fit."""
+        return shutil.get_terminal_size().columns if self.stdout.isatty() else None
+
+    @property
     def is_interactive(self) -> bool:
         return self.stdin.isatty() and self.stdout.isatty()
+
+    @property
+    def is_in_foreground(self) -> bool:
+        """False while a shell has taken its terminal back (`&`, `bg`)."""
+        try:
+            return os.tcgetpgrp(self.stderr.fileno()) == os.getpgrp()
+        except OSError:
+            return True  # a terminal that is nobody's
+
+    @property
+    def size(self) -> os.terminal_size:
+        """Of stderr's window; what a terminal usually has where it does not know."""
+        try:
+            size = os.get_terminal_size(self.stderr.fileno())
+        except OSError:
+            return _USUAL
+        return size if all(size) else _USUAL
 
     def data(self, text: str) -> None:
         """To a terminal as far as it can show it; to a file or a pipe in UTF-8, whatever the locale says.
@@ -52,6 +82,13 @@ class Terminal:
     def talk(self, text: str) -> None:
         with _open_ended(self.stderr):
             print(text, file=self.stderr, flush=True)
+
+    def draw(self, text: str) -> None:
+        """To the terminal behind stderr, at once. A character that it does not know takes one cell all the same."""
+        encoding = self.stderr.encoding
+        with _open_ended(self.stderr):
+            self.stderr.write(text.encode(encoding, "replace").decode(encoding))
+            self.stderr.flush()
 
     def ask(self, question: str) -> str:
         """What the person types; "" at the end of input."""

@@ -62,8 +62,13 @@ def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator
 
 
 def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Step]:
-    fitting = [j for j in judged if matches(deployment, j.attempt)]
-    outdated = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING} and j not in fitting]
+    fitting: list[Judged] = []
+    outdated: list[Judged] = []
+    for j in judged:
+        if matches(deployment, j.attempt):
+            fitting.append(j)
+        elif j.fate in {Fate.UP, Fate.WAITING}:
+            outdated.append(j)
     up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt))
     if up:
         keep, *surplus = up
@@ -102,9 +107,10 @@ def _hunt(
         yield Wait(replica=record.index, why="choosing the next place", seconds=0.0)
         return
     if any(_is_landing(j, moment) for j in waiting):
-        surplus = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)[1:]
-        yield from (_release(record, j, "another one is about to land") for j in surplus)
-        yield from (_hold(record, j, moment) for j in waiting if j not in surplus)
+        made = [j for j in waiting if _is_provisioning(j)]
+        queued = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)
+        yield from (_release(record, j, "another one is about to land") for j in queued[1:])
+        yield from (_hold(record, j, moment) for j in (*made, *queued[:1]))
         return
     yield from (_hold(record, j, moment) for j in waiting)
     denied = _denied(deployment, record, moment)
@@ -160,6 +166,8 @@ def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
         left = judged.attempt.asked_at + moment.patience.grace - moment.now
         return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
     state = judged.slice.raw_state if judged.slice is not None else judged.reason
+    if judged.slice is not None and judged.slice.undeleted is not None:
+        state = f"{state}; its deletion failed: {judged.slice.undeleted.message}"
     going = judged.fate in {Fate.LEAVING, Fate.DEAD}
     return Wait(replica=record.index, why=f"for {judged.attempt.name} to be gone ({state})" if going else state)
 

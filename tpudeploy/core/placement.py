@@ -2,7 +2,8 @@
 
 A request that is queued holds a place, and keeps it. One that fails fast is answered at once: its pairs are swept,
 each again when its refusal has lapsed. Where the profile allows both, each kind has its share of the requests: a queue
-misses no window of its zone, a sweep sees more zones than there are requests.
+misses no window of its zone, a sweep sees more zones than there are requests. What a queue watches is swept seldom: a
+window there would be granted to both.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ Luck = Mapping[Pair, float]
 
 # Spot and on-demand are answered at once where nothing is free; these wait for it (cloud_tpu: flex-start, DWS).
 QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
+# Seconds between two sweeps of a zone that a queue watches.
+_WATCHED = 1200.0
 # Seconds in which an experience loses half its weight: capacity comes and goes within hours.
 _HALF_LIFE = 6 * 3600.0
 
@@ -53,6 +56,7 @@ def next_places(
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
     asked = [a.provisioning in QUEUED for a in waiting]
+    watched = {a.zone: a.asked_at for a in waiting if a.provisioning in QUEUED}
     chosen: list[Candidate] = []
     for place in ranked(deployment, record.home, luck):
         if len(asked) >= deployment.max_parallel_requests:
@@ -60,9 +64,13 @@ def next_places(
         queues = place.provisioning in QUEUED
         if pair(place) in taken or asked.count(queues) >= shares[queues]:
             continue
+        if _rests_until(place, record, watched) > now:
+            continue
         if not any(_is_full(r, place, chips, chosen, record.attempts) for r in standing):
             chosen.append(place)
             asked.append(queues)
+            if queues:
+                watched[place.zone] = now
     return tuple(chosen)
 
 
@@ -93,8 +101,14 @@ def lucky(history: Iterable[Tried], now: float) -> Luck:
 
 def opens_at(deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float) -> float | None:
     """When the first pair that is refused now may be asked again, in seconds since the epoch; None where none is."""
-    taken = {pair(a) for a in waiting}
-    until = (_until(c, record.refusals, now) for c in deployment.candidates if pair(c) not in taken)
+    known = list(waiting)
+    taken = {pair(a) for a in known}
+    watched = {a.zone: a.asked_at for a in known if a.provisioning in QUEUED}
+    until = (
+        max(_until(c, record.refusals, now), _rests_until(c, record, watched))
+        for c in deployment.candidates
+        if pair(c) not in taken
+    )
     return min((u for u in until if u > now), default=None)
 
 
@@ -102,6 +116,17 @@ def is_closed(candidates: Iterable[Candidate], refusals: Collection[Refused], no
     """Whether every pair is refused for so long that a person, not time, must open one."""
     places = tuple(candidates)
     return bool(places) and all(_until(c, refusals, now) - now > patience.refused for c in places)
+
+
+def _rests_until(place: Candidate, record: Record, watched: Mapping[Zone, float]) -> float:
+    """Until when a zone that a queue watches is not swept, in seconds since the epoch. The two may draw from different
+    stock (flex-start has its own scheduler), so it is not left out.
+    """
+    since = watched.get(place.zone)
+    if since is None or place.provisioning in QUEUED:
+        return -inf
+    refused = (r.at for r in record.refusals if (r.zone, r.provisioning) == pair(place))
+    return max(since, *refused, -inf) + _WATCHED
 
 
 def _until(place: Candidate, refusals: Iterable[Refused], now: float) -> float:

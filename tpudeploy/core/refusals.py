@@ -13,6 +13,8 @@ from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
 
 QUOTAS = frozenset({Scope.ZONE_QUOTA, Scope.REGION_QUOTA})
+# A full place is asked again soon at first, then ever later, up to what its refusal means: short gaps end soon.
+_FIRST, _GROWTH = 60.0, 1.25
 # So often a text that nobody knows is taken for a passing trouble.
 _TRIES = 3
 
@@ -115,4 +117,6 @@ def _holds(refusal: Refusal, times: int, wanted: int, patience: Patience) -> flo
     never = refusal.limit is not None and refusal.limit < wanted
     if never or (not refusal.is_known and times >= _TRIES):
         return patience.closed
+    if refusal.scope is Scope.PAIR and refusal.remedy is Remedy.NEXT_ZONE and refusal.is_known:
+        return min(refusal.holds_seconds, _FIRST * _GROWTH ** min(times - 1, 20))
     return refusal.holds_seconds

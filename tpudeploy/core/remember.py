@@ -31,6 +31,8 @@ def _remembered(record: Record, observed: Observed) -> Record:
 def _reckoned(attempt: Attempt, now: float) -> Attempt:
     """Its times, none later than now: where the clock went back, every wait begins anew, and none lasts until then."""
     times = {name: getattr(attempt, name) for name in _TIMES}
+    if all(at is None or at <= now for at in times.values()):
+        return attempt
     ahead = max(0.0, attempt.asked_at - now)
     expires = None if attempt.expires_at is None else attempt.expires_at - ahead
     known = {name: min(at, now) for name, at in times.items() if at is not None}
@@ -38,7 +40,9 @@ def _reckoned(attempt: Attempt, now: float) -> Attempt:
 
 
 def _reckoned_refusal(refused: Refused, now: float) -> Refused:
-    ahead = max(0.0, refused.at - now)
+    ahead = refused.at - now
+    if ahead <= 0:
+        return refused
     return replace(refused, at=refused.at - ahead, until=refused.until - ahead)
 
 

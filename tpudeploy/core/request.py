@@ -8,6 +8,7 @@ from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.found import labels_of
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.slices import SliceRequest
 
@@ -52,9 +53,4 @@ def boot_metadata(deployment: Deployment, spec: str) -> dict[str, str]:
 
 def labels(deployment: Deployment, name: SliceName) -> Mapping[str, str]:
     """The person's labels and ours. Queued resources have none of their own: these stand on the node."""
-    return {
-        **deployment.labels,
-        "tpudeploy-deployment": name.deployment,
-        "tpudeploy-lineage": name.lineage,
-        "tpudeploy-replica": str(name.replica),
-    }
+    return {**deployment.labels, **labels_of(name)}

@@ -20,12 +20,22 @@ class AcceleratorType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sku:
+    """How the billing catalogue names one way of paying: how its description begins, and its usage type."""
+
+    begins: str
+    usage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
     """One TPU generation: sizes, runtime, memory, where it stands and what it costs.
 
     `bytes_limit` is the HBM that the runtime reports per chip (`memory_stats()["bytes_limit"]`), in bytes.
     `zones` is a hint, in the order to try: zones where accelerator-types lists the type. Never a promise.
-    `prices` is USD per chip and hour, by region and provisioning model.
+    `flex_start_zones` took flex-start requests, `flex_start_refused` refused the model; each zone with the month of
+    the last word on it. `prices` is USD per chip and hour, by region and provisioning model. `skus` is by provisioning
+    model; `quota` is the name of its on-demand chips at the TPU API, of which the preemptible ones' is made.
     """
 
     name: str
@@ -34,6 +44,10 @@ class Generation:
     bytes_limit: int
     types: tuple[AcceleratorType, ...]
     zones: tuple[str, ...]
-    flex_start_zones: tuple[str, ...]
+    zones_as_of: str
+    flex_start_zones: Mapping[str, str]
+    flex_start_refused: Mapping[str, str]
     prices: Mapping[str, Mapping[str, float]]
     prices_as_of: str
+    skus: Mapping[str, Sku]
+    quota: str

@@ -55,6 +55,8 @@ class TpudeployError(Exception):
 
 
 class ConfigError(TpudeployError):
+    """What a person wrote cannot be used. `diagnostics` are all the problems found, each with its place."""
+
     code = "TPU1000"
 
     def __init__(self, message: str, *, hint: str = "", diagnostics: Iterable[Diagnostic] = ()) -> None:
@@ -71,32 +73,46 @@ class ProfileNotFound(ConfigError):
 
 
 class UsageError(TpudeployError):
+    """The command line cannot be understood."""
+
     code = "TPU0002"
 
 
 class PlanError(TpudeployError):
+    """A plan cannot be made, or cannot be used."""
+
     code = "TPU3000"
     exit_code = 11
 
 
 class StalePlan(PlanError):
+    """The world, or the profile, is no longer what the plan was made for. Make a new one."""
+
     code = "TPU3001"
 
 
 class CheckFailed(PlanError):
+    """A check, a policy or an attestation said no."""
+
     code = "TPU3002"
     exit_code = 13
 
 
 class NotApproved(TpudeployError):
+    """A person said no, or nobody could be asked."""
+
     code = "TPU3003"
 
 
 class StateError(TpudeployError):
+    """What we remember cannot be used."""
+
     code = "TPU4000"
 
 
 class StateLocked(StateError):
+    """Another run holds the state; the message names its holder."""
+
     code = "TPU4001"
     exit_code = 10
 
@@ -106,18 +122,26 @@ class StateLocked(StateError):
 
 
 class StateConflict(StateError):
+    """Another run wrote the state in between. Nothing was overwritten: run the command again."""
+
     code = "TPU4002"
 
 
 class StateUnreadable(StateError):
+    """The state is not one that we can read. It is left as it stands."""
+
     code = "TPU4003"
 
 
 class StateTooNew(StateError):
+    """A later version of tpudeploy wrote the state. It is left as it stands."""
+
     code = "TPU4004"
 
 
 class CloudError(TpudeployError):
+    """Google did not do what was asked. `refusal`, where there is one, says what that means."""
+
     code = "TPU5000"
 
     def __init__(self, message: str, *, hint: str = "", refusal: Refusal | None = None) -> None:
@@ -143,30 +167,44 @@ class Fault(CloudError):
 
 
 class Refused(CloudError):
+    """Google said no in this place, for now or for good. Other places are asked."""
+
     code = "TPU5002"
 
 
 class Denied(CloudError):
+    """Google said no, and no other place would do until a person acts."""
+
     code = "TPU5003"
 
 
 class CapacityTimeout(TpudeployError):
+    """Nothing was granted in time. The requests stand, and a later run goes on."""
+
     code = "TPU5004"
     exit_code = 12
 
 
 class ServingError(TpudeployError):
+    """The slice is there, vLLM does not serve. The slice is kept."""
+
     code = "TPU6000"
 
 
 class QueryFailed(TpudeployError):
+    """The endpoint did not answer a question."""
+
     code = "TPU6001"
 
 
 class OutputFailed(TpudeployError):
+    """stdout takes no more: a full disk, or a reader that left."""
+
     code = "TPU0003"
 
 
 class Interrupted(TpudeployError):
+    """The run was interrupted. What was begun is saved, and a later run goes on."""
+
     code = "TPU0130"
     exit_code = 130

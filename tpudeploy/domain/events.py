@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.plan import Action
 
 
@@ -17,49 +18,58 @@ class _Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _OfRequest(_Event):
+    """Of one request for a slice, or of the slice that came of it: `name` is the name of both."""
+
+    name: str
+    zone: str
+    provisioning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStarted(_Event):
     action: Action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requested(_Event):
+class Requested(_OfRequest):
     """A slice was asked for; the intent stands in the state."""
 
-    name: str
-    zone: str
-    provisioning: str
     accelerator_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotGranted(_Event):
+class NotGranted(_OfRequest):
     """Google refused, at once or later. `message` is Google's own text."""
 
-    name: str
-    zone: str
-    provisioning: str
     kind: str
     message: str
     blocked_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseChanged(_Event):
+class PhaseChanged(_OfRequest):
     """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word."""
 
-    name: str
-    zone: str
     phase: str
     detail: str
     elapsed: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook(_Event):
+    """How this replica stands with each of its places. Sent whenever any of it changed, after what changed it."""
+
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(_Event):
-    """Still nothing new. Sent seldom, at growing intervals."""
+    """Still nothing new: no request came further than one before it. Sent seldom, at growing intervals."""
 
     why: str
     elapsed: float
+    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,33 +81,31 @@ class Retrying(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Released(_Event):
-    name: str
-    zone: str
+class Released(_OfRequest):
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone(_Event):
+class Gone(_OfRequest):
     """Looked for and not found: nothing of this name is left."""
 
-    name: str
-    zone: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Updated(_Event):
-    name: str
+class Adopted(_OfRequest):
+    """A slice that no state remembered is remembered from here on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updated(_OfRequest):
     what: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving(_Event):
+class Serving(_OfRequest):
     """A real completion came back."""
 
-    name: str
-    zone: str
     url: str
     door: str
     answer: str
@@ -129,10 +137,12 @@ Event: TypeAlias = (
     | Requested
     | NotGranted
     | PhaseChanged
+    | Outlook
     | Waiting
     | Retrying
     | Released
     | Gone
+    | Adopted
     | Updated
     | Serving
     | Warned

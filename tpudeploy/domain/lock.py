@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockInfo:
-    """Written into the lock itself, so that whoever finds it can say who holds it."""
+    """Written into the lock itself, so that whoever finds it can say who holds it. Times are seconds since the epoch.
+
+    `run_url` is the pipeline's page of the run, where there is one. `heartbeat` is when the holder was last heard of.
+    """
 
     id: str
     operation: str
@@ -16,6 +19,8 @@ class LockInfo:
     created: float
     version: str
     run_url: str = ""
+    host: str = ""
+    heartbeat: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ class Reason(StrEnum):
     LOST = "its slice was taken away: preempted, failed or run out"
     SURPLUS = "the profile asks for fewer replicas"
     LEFTOVER = "requests of an earlier run are still there"
+    ADOPTED = "found in the cloud: no state remembered it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,8 @@ class Change:
 class Goal:
     """One deployment's part of a plan. `deployment` is None where it is to be removed.
 
-    `lineage` and `serial` name the state it was planned against; "" and 0 where there was none.
+    `lineage` and `serial` name the state it was planned against; "" and 0 where there was none. `adopts` names the
+    slices that a new state is to begin with.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Goal:
     serial: int
     resumes: bool
     changes: tuple[Change, ...]
+    adopts: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -105,6 +108,7 @@ class Goal:
             "lineage": self.lineage,
             "serial": self.serial,
             "resumes": self.resumes,
+            "adopts": list(self.adopts),
             "changes": [change.to_dict() for change in self.changes],
             "size": None if self.deployment is None else self.deployment.budget.to_dict(),
         }

@@ -30,12 +30,19 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRef:
-    """Enough to find a slice. `operation` is the create operation, where its name is still known."""
+    """Enough to find a slice, and to read a refusal of it. `operation` is the create operation, where its name is
+    still known, `deletion` the last delete operation; `provisioning` the model that it was asked for under.
+
+    `is_bare`: a node alone is meant, whose queued resource is gone.
+    """
 
     name: str
     project: str
     zone: Zone
     operation: str | None = None
+    provisioning: Provisioning | None = None
+    deletion: str | None = None
+    is_bare: bool = False
 
 
 class Remedy(StrEnum):
@@ -63,7 +70,7 @@ class Scope(StrEnum):
 class Refusal:
     """Why something was not given: Google's words and what they mean for the next choice.
 
-    `kind` is the row of the error table (adapters/google/verdicts.py), for display. `limit` is the chips that the text
+    `kind` is the row of the error table (adapters/google/refusals/), for display. `limit` is the chips that the text
     of a quota says may be held there; None where it says none. `is_known` False: neither the text nor its code says
     what it means, so the remedy is a guess, to be tried a bounded number of times.
     """
@@ -81,7 +88,8 @@ class Refusal:
 class Slice:
     """One slice as the cloud lists it now. `raw_state` is Google's word, for display only.
 
-    `created_at` is its machine's, `ends_at` where its run is limited; seconds since the epoch.
+    `created_at` is its machine's, `ends_at` where its run is limited; seconds since the epoch. `undeleted` is why its
+    last deletion failed, where that is known.
     """
 
     name: str
@@ -89,6 +97,7 @@ class Slice:
     phase: Phase
     raw_state: str = ""
     refusal: Refusal | None = None
+    undeleted: Refusal | None = None
     created_at: float | None = None
     ends_at: float | None = None
     provisioning: Provisioning | None = None

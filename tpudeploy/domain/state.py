@@ -19,7 +19,7 @@ class Attempt:
     then on a 404 means gone, before that it may only be late. `booted` is the fingerprint of the server that its
     last boot was told to run, `booted_before` the one that a restart ended; `boot_asked` is False between writing
     that down and asking for the reboot. A request that still waits at `expires_at` lapses; None in states of before.
-    Times are seconds since the epoch.
+    `deletion` is the operation of the last release. Times are seconds since the epoch.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Attempt:
     provisioning_at: float | None = None
     releasing_at: float | None = None
     release_reason: str = ""
+    deletion: str | None = None
     booted_at: float | None = None
     booted_before: str = ""
     boot_asked: bool = True
@@ -45,7 +46,16 @@ class Attempt:
 
     @property
     def ref(self) -> SliceRef:
-        return SliceRef(name=self.name, project=self.project, zone=self.zone, operation=self.operation)
+        # Once granted, or seen and released, an absent slice is simply gone: its create operation has no say in that.
+        is_settled = self.granted_at is not None or (self.seen and self.releasing_at is not None)
+        return SliceRef(
+            name=self.name,
+            project=self.project,
+            zone=self.zone,
+            operation=None if is_settled else self.operation,
+            provisioning=self.provisioning,
+            deletion=self.deletion,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,7 @@ def be_born(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal:
     if refusal is None:
         slow = (slice_.told("slow-operation") or {"seconds": 0.0})["seconds"]
         cloud.later(slice_, at, lambda now: queue(cloud, slice_, now))
-        cloud.agenda.add(
-            at + slow, lambda now: operation.succeed(now, "QueuedResource", {"name": slice_.name, **slice_.body})
-        )
+        cloud.agenda.add(at + slow, lambda now: _end(slice_, operation, now))
         return
 
     def refuse(now: float) -> None:
@@ -31,6 +29,13 @@ def be_born(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal:
         forget(cloud, slice_)
 
     cloud.later(slice_, at, refuse)
+
+
+def _end(slice_: QueuedResource, operation: Operation, at: float) -> None:
+    if (told := slice_.told("operation-fails")) is not None:
+        operation.fail(at, texts.status("backend-error", {}, message=told["message"], code=told.get("code")))
+    else:
+        operation.succeed(at, "QueuedResource", {"name": slice_.name, **slice_.body})
 
 
 def queue(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
@@ -111,18 +116,23 @@ def suspend(
     def end(_now: float) -> None:
         drop_nodes(cloud, slice_)
         slice_.enter(then, initiator=initiator)
+        cloud.orphaned.pop(slice_.name, None)
 
     cloud.later(slice_, at + slice_.timings.suspending, end)
 
 
 def delete(cloud: Cloud, slice_: QueuedResource, operation: Operation, at: float) -> None:
     slice_.enter("DELETING", initiator="USER")
-    for node in cloud.nodes_of(slice_):
+    nodes = () if "orphan" in slice_.troubles else tuple(cloud.nodes_of(slice_))
+    for node in nodes:
         node.state = "DELETING"
         take_down(node)
 
     def end(now: float) -> None:
-        forget(cloud, slice_)
+        if "orphan" in slice_.troubles and any(True for _ in cloud.nodes_of(slice_)):
+            cloud.orphaned[slice_.name] = cloud.slices.pop(slice_.name)
+        else:
+            forget(cloud, slice_)
         operation.succeed(now, "Empty", {})
 
     cloud.later(slice_, at + slice_.timings.deleting, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tpudeploy.emulator import wire
@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """`method` as in the discovery document, e.g. `nodes.get`; `name` the resource, or the parent of a collection."""
+    """`method` as in the discovery document, e.g. `nodes.get`; `name` the resource, or the parent of a collection.
+
+    `many` has the query's parameters that may be repeated; of another service than Cloud TPU, `method` begins with it.
+    """
 
     version: str
     method: str
@@ -25,6 +28,8 @@ class Call:
     zone: str
     query: Mapping[str, str]
     body: Any
+    service: str = "tpu"
+    many: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def parent(self) -> str:
@@ -39,9 +44,11 @@ class Call:
         return self.query.get(name, "false").lower() in ("true", "1")
 
 
-def page(call: Call, key: str, items: Sequence[T], render: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
+def page(
+    call: Call, key: str, items: Sequence[T], render: Callable[[T], dict[str, Any]], *, most: int = _MOST
+) -> dict[str, Any]:
     """One page of `items`, which come in a stable order. Raise Refusal for a token that we did not give."""
-    size = _size(call.query.get("pageSize", "0"))
+    size = min(_size(call.query.get("pageSize") or call.query.get("maxResults", "0")), most)
     start = _position(call.query.get("pageToken", ""))
     body: dict[str, Any] = {key: [render(item) for item in items[start : start + size]]}
     if start + size < len(items):

@@ -14,6 +14,7 @@ from tpudeploy.emulator.clock import Clock
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import Node, Operation, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.storage.objects import Objects
 from tpudeploy.emulator.trouble import Trouble
 
 
@@ -28,8 +29,10 @@ class Cloud:
         self.agenda = Agenda()
         self.addresses = Addresses()
         self.slices: dict[str, QueuedResource] = {}
+        self.orphaned: dict[str, QueuedResource] = {}  # gone, but for their nodes
         self.nodes: dict[str, Node] = {}
         self.operations: dict[str, Operation] = {}
+        self.objects = Objects(now=clock.now, known=scenario.buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
         self.creates: dict[str, list[float]] = {}
@@ -54,9 +57,18 @@ class Cloud:
 
     def visible_node(self, name: str) -> Node:
         node = self.nodes.get(name)
-        if node is None or self.slices[node.slice_name].hidden_until > self.clock.now():
+        if node is None or self.slice_of(node).hidden_until > self.clock.now():
             raise self.not_found(name)
         return node
+
+    def slice_of(self, node: Node) -> QueuedResource:
+        """What asked for it, or did once."""
+        return self.slices.get(node.slice_name) or self.orphaned[node.slice_name]
+
+    @property
+    def holding(self) -> tuple[QueuedResource, ...]:
+        """Everything that takes quota and names: what is not deleted, and whose nodes are not."""
+        return (*self.slices.values(), *self.orphaned.values())
 
     def not_found(self, name: str) -> wire.Refusal:
         status = texts.status("not-found", {"name": name})

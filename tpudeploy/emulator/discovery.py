@@ -28,15 +28,28 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 }
 
 
-@cache
 def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
+    """Of Cloud TPU's `version`, or of another service's, e.g. `iam.v1`."""
+    found: Mapping[str, Mapping[str, Any]] = _document(version)["schemas"]
+    return found
+
+
+def parameters(version: str, collection: str, method: str) -> frozenset[str]:
+    """Every query parameter of a method."""
+    document = _document(version)
+    said = document["resources"][collection]["methods"][method]
+    return frozenset((*document["parameters"], *said.get("parameters", {})))
+
+
+@cache
+def _document(version: str) -> Mapping[str, Any]:
     spec = find_spec("googleapiclient")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("google-api-python-client is not installed: its discovery documents are needed")
     documents = Path(spec.submodule_search_locations[0]) / "discovery_cache" / "documents"
-    parsed = json.loads((documents / f"tpu.{version}.json").read_text("utf-8"))
-    found: Mapping[str, Mapping[str, Any]] = parsed["schemas"]
-    return found
+    name = version if "." in version else f"tpu.{version}"
+    parsed: Mapping[str, Any] = json.loads((documents / f"{name}.json").read_text("utf-8"))
+    return parsed
 
 
 def accept(body: Any, schema: str, version: str, *, at: str) -> dict[str, Any]:

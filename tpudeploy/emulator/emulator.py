@@ -51,7 +51,7 @@ class Emulator:
     @property
     def environment(self) -> dict[str, str]:
         """What a child process needs to find this emulator."""
-        return {"TPU_EMULATOR_HOST": self.host}
+        return {"TPU_EMULATOR_HOST": self.host, "STORAGE_EMULATOR_HOST": f"http://{self.host}"}
 
     @property
     def requests(self) -> tuple[Request, ...]:

@@ -15,6 +15,7 @@ from tpudeploy.emulator.machine.facts import Behaviour
 
 CREATE = "queuedResources.create"
 DELETE = "queuedResources.delete"
+LISTS = "*.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +54,16 @@ FAULTS: Mapping[str, Fault] = {
     "too-big": _refusal("more chips than one request may ask for"),
     "queue-closed": _refusal("code 7 that is not IAM: this queue is not for us"),
     "reservation-missing": _refusal("only reservations are served there"),
+    "reservation-queue": _refusal("the reservation cannot be queued for"),
+    "spot-mismatch": _refusal("the provisioning model contradicts itself"),
+    "runtime-unknown": _refusal("no such runtime version"),
+    "expired": _refusal("the request waited as long as it may"),
+    "unauthenticated": _refusal("the caller's credentials are no longer good", "*"),
     "iam-denied": _refusal("the caller lacks a role", "*"),
     "api-off": _refusal("the API is not enabled", "*"),
     "location-denied": _refusal("the zone is not for this project", "*"),
     "no-subnetwork": _refusal("the network has no subnetwork there"),
+    "org-policy": _refusal("an organisation policy closes the region"),
     "unavailable": _refusal("503, nothing carried out", "*"),
     "backend-error": _refusal("500, nothing carried out", "*"),
     # lives
@@ -75,9 +82,15 @@ FAULTS: Mapping[str, Fault] = {
     "vanish": Fault(
         what="the node is gone `after` ACTIVE, the queued resource says nothing", kind=_LIFE, options={"after": 600.0}
     ),
+    "orphan": Fault(what="deleted, its node stays: billed, and no queued resource names it any more", kind=_LIFE),
     "never-healthy": Fault(what="the node's health stays TIMEOUT", kind=_LIFE),
     "hidden": Fault(what="taken, but every look says 404 for `seconds`", kind=_LIFE, options={"seconds": 70.0}),
     "slow-operation": Fault(what="the create operation ends `seconds` late", kind=_LIFE, options={"seconds": 300.0}),
+    "operation-fails": Fault(
+        what="the create operation ends in an error, the slice lives on; `message` and `code` are what it says",
+        kind=_LIFE,
+        options={"message": "", "code": None},
+    ),
     "timings": Fault(
         what="other timings for this slice",
         kind=_LIFE,
@@ -94,10 +107,17 @@ FAULTS: Mapping[str, Fault] = {
         kind=_CALL,
         options={"close": False},
     ),
+    "failed-reply": Fault(what="carried out, the reply is 503", kind=_CALL),
     "connection-refused": Fault(
         what="the connection is reset, nothing carried out", kind=_CALL, method="*", options={"close": False}
     ),
     "already-exists": Fault(what="carried out, the reply is 409", kind=_CALL),
     "slow": Fault(what="the reply takes `seconds`", kind=_CALL, method="*", options={"seconds": 30.0}),
     "delete-refused": Fault(what="accepted, the delete operation fails a little later", kind=_CALL, method=DELETE),
+    "unreachable": Fault(
+        what="a list of queued resources or nodes leaves out the zones that fit `zones`, and says so",
+        kind=_CALL,
+        method=LISTS,
+        options={"zones": "*"},
+    ),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tpudeploy import catalog
@@ -10,6 +12,7 @@ from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.trouble import Trouble
 
 # The old general runtime is offered too: a wrong but valid choice, as with Google.
 RUNTIMES = (*(generation.runtime_version for generation in GENERATIONS), "tpu-ubuntu2204-base")
@@ -19,7 +22,7 @@ CONFIG_TYPES = {"v6e": "V6E", "v5e": "V5LITE_POD"}
 
 def zones(cloud: Cloud) -> tuple[str, ...]:
     known = {zone for generation in GENERATIONS for zone in generation.zones} | set(cloud.scenario.offers)
-    return tuple(sorted(known | {slice_.zone for slice_ in cloud.slices.values()}))
+    return tuple(sorted(known | {slice_.zone for slice_ in cloud.holding}))
 
 
 def offered(cloud: Cloud, zone: str) -> tuple[str, ...]:
@@ -27,6 +30,21 @@ def offered(cloud: Cloud, zone: str) -> tuple[str, ...]:
     if zone in cloud.scenario.offers:
         return cloud.scenario.offers[zone]
     return tuple(t.name for g in GENERATIONS if zone in g.zones or not g.zones for t in g.types)
+
+
+def silent(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> frozenset[str]:
+    """The zones that this list was to cover and that do not answer."""
+    row = troubles.get("unreachable")
+    if row is None:
+        return frozenset()
+    asked = zones(cloud) if call.zone == "-" else (call.zone,)
+    return frozenset(fnmatch.filter(asked, str(row.told()["zones"])))
+
+
+def unreachable(call: Call, silent_zones: Iterable[str]) -> dict[str, Any]:
+    """How a list says so: beside what it found, and with HTTP 200. The form of the names is UNVERIFIED."""
+    named = [f"projects/{call.project}/locations/{zone}" for zone in sorted(silent_zones)]
+    return {"unreachable": named} if named else {}
 
 
 def get_location(cloud: Cloud, call: Call) -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tpudeploy.emulator import aging, discovery, node_rules, operations, texts, wire
+from tpudeploy.emulator import aging, discovery, listings, node_rules, operations, texts, wire
 from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
 from tpudeploy.emulator.records import Host, Node, Operation
+from tpudeploy.emulator.trouble import Trouble
 
 _PORT = 8000
 _PATCHABLE = ("description", "tags", "labels", "metadata", "networkConfig.enableExternalIps")
@@ -20,20 +21,20 @@ def get(cloud: Cloud, call: Call) -> dict[str, Any]:
     return render(cloud, cloud.visible_node(call.name), call.version)
 
 
-def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
     now = cloud.clock.now()
-    seen = [
-        node
-        for name, node in sorted(cloud.nodes.items())
-        if call.covers(name) and cloud.slices[node.slice_name].hidden_until <= now
-    ]
-    return page(call, "nodes", seen, lambda node: render(cloud, node, call.version))
+    silent = listings.silent(cloud, call, troubles)
+    asked = ((node, cloud.slice_of(node)) for name, node in sorted(cloud.nodes.items()) if call.covers(name))
+    seen = [node for node, slice_ in asked if slice_.zone not in silent and slice_.hidden_until <= now]
+    return page(call, "nodes", seen, lambda node: render(cloud, node, call.version)) | listings.unreachable(
+        call, silent
+    )
 
 
 def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """By hand: the queued resource goes to SUSPENDED and stays as a husk."""
+    """By hand: the queued resource, where there still is one, goes to SUSPENDED and stays as a husk."""
     node = cloud.visible_node(call.name)
-    slice_, now = cloud.slices[node.slice_name], cloud.clock.now()
+    slice_, now = cloud.slice_of(node), cloud.clock.now()
     _require(node, "delete", "READY", "STOPPED", "PREEMPTED", "TERMINATED")
     operation = cloud.begin(node.name, "delete", now)
     aging.suspend(cloud, slice_, now, initiator="USER")
@@ -66,7 +67,7 @@ def start(cloud: Cloud, call: Call) -> dict[str, Any]:
 
     def run(_at: float) -> None:
         node.state = "READY"
-        bring_up(cloud, cloud.slices[node.slice_name], node)
+        bring_up(cloud, cloud.slice_of(node), node)
 
     return _operate(cloud, node, "start", call, run)
 
@@ -74,7 +75,7 @@ def start(cloud: Cloud, call: Call) -> dict[str, Any]:
 def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
     """Single machines only, and never in a flex-start run."""
     node = cloud.visible_node(call.name)
-    slice_ = cloud.slices[node.slice_name]
+    slice_ = cloud.slice_of(node)
     _require(node, "stop", "READY")
     if slice_.accelerator.hosts > 1 or slice_.model == "FLEX_START":
         raise wire.refuse(9, f"Stopping is not supported for node {node.name}.")  # UNVERIFIED
@@ -97,7 +98,7 @@ def get_guest_attributes(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def render(cloud: Cloud, node: Node, version: str) -> dict[str, Any]:
-    slice_ = cloud.slices[node.slice_name]
+    slice_ = cloud.slice_of(node)
     scheduling: dict[str, Any] = dict(node.spec.get("schedulingConfig", {}))
     if slice_.model == "SPOT":
         scheduling |= {"spot": True, "provisioningModel": "SPOT"}
@@ -133,7 +134,7 @@ def _endpoint(cloud: Cloud, node: Node, host: Host) -> dict[str, Any]:
 
 def _operate(cloud: Cloud, node: Node, verb: str, call: Call, deed: Callable[[float], None]) -> dict[str, Any]:
     """Does the deed when the operation ends, unless the node has gone or is going by then."""
-    slice_, now = cloud.slices[node.slice_name], cloud.clock.now()
+    slice_, now = cloud.slice_of(node), cloud.clock.now()
     operation: Operation = cloud.begin(node.name, verb, now)
 
     def end(at: float) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tpudeploy.emulator import aging, asked, discovery, operations, quota, refusals, texts, wire
+from tpudeploy.emulator import aging, asked, discovery, listings, operations, quota, refusals, texts, wire
 from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.faults import FAULTS
@@ -47,10 +47,13 @@ def get(cloud: Cloud, call: Call) -> dict[str, Any]:
     return render(cloud.visible_slice(call.name), call.version)
 
 
-def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
+def list_(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
     now = cloud.clock.now()
-    seen = [s for name, s in sorted(cloud.slices.items()) if call.covers(name) and s.hidden_until <= now]
-    return page(call, "queuedResources", seen, lambda slice_: render(slice_, call.version))
+    silent = listings.silent(cloud, call, troubles)
+    shown = ((name, s) for name, s in sorted(cloud.slices.items()) if call.covers(name) and s.zone not in silent)
+    seen = [s for _, s in shown if s.hidden_until <= now]
+    found = page(call, "queuedResources", seen, lambda slice_: render(slice_, call.version))
+    return found | listings.unreachable(call, silent)
 
 
 def delete(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
@@ -142,7 +145,7 @@ def _check_unique(cloud: Cloud, wanted: QueuedResource) -> None:
     """A queued resource's name, and its nodes' in the zone, whoever asked for them."""
     if wanted.name in cloud.slices:
         raise wire.Refusal(texts.status("already-exists", {"name": wanted.name}))
-    for other in cloud.slices.values():
+    for other in cloud.holding:
         taken = set(other.node_ids) & set(wanted.node_ids)
         if other.parent == wanted.parent and other.state not in HUSKS and taken:
             raise wire.Refusal(texts.status("already-exists", {"name": f"{wanted.parent}/nodes/{min(taken)}"}))

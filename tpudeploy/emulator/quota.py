@@ -70,7 +70,7 @@ def _used(cloud: Cloud, wanted: QueuedResource, limit: Limit) -> int:
         same_pool = slice_.accelerator.generation == wanted.accelerator.generation
         return slice_.project == wanted.project and same_place and same_pool and class_of(slice_.model) == limit.class_
 
-    return sum(slice_.chips for slice_ in cloud.slices.values() if counts(slice_))
+    return sum(slice_.chips for slice_ in cloud.holding if counts(slice_))
 
 
 def _named(wanted: QueuedResource, limit: Limit) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tpudeploy.catalog import generation
@@ -13,10 +13,13 @@ from tpudeploy.emulator.records import QueuedResource
 from tpudeploy.emulator.trouble import Trouble
 
 
-def at_once(call: Call, troubles: Mapping[str, Trouble]) -> wire.Status | None:
-    """The refusal that the scenario gives as the reply itself (L1)."""
+def at_once(call: Call, troubles: Mapping[str, Trouble], off: Sequence[str]) -> wire.Status | None:
+    """The refusal that the scenario gives as the reply itself (L1); `off` are the APIs that nobody enabled."""
     words = asked.pattern(call.body)
-    facts = _facts(call.project, call.zone, words["type"], words["model"]) | {"method": call.method}
+    facts = _facts(call.project, call.zone, words["type"], words["model"], service=call.service)
+    facts["method"] = call.method
+    if f"{call.service}.googleapis.com" in off:
+        return texts.status("api-off", facts)
     layer, status = _scripted(troubles, facts)
     return status if layer == "L1" else None
 
@@ -47,12 +50,13 @@ def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tupl
 def _status(name: str, told: Mapping[str, Any], facts: Mapping[str, str]) -> wire.Status:
     generation_name, class_ = facts["type"].partition("-")[0], quota.class_of(facts["model"])
     named = told["quota"] or quota.quota_name(generation_name, class_, zonal=False)
-    permission = f"tpu.{facts.get('method', 'queuedResources.create')}"
+    method = facts.get("method", "queuedResources.create")
+    permission = f"tpu.{method}" if facts["service"] == "tpu" else method
     filled = {**facts, "quota": named, "limit": told["limit"], "permission": permission}
     return texts.status(name, filled, message=told["message"], code=told.get("code"))
 
 
-def _facts(project: str, zone: str, type_: str, model: str) -> dict[str, str]:
+def _facts(project: str, zone: str, type_: str, model: str, *, service: str = "tpu") -> dict[str, str]:
     """What a text may name."""
     return {
         "project": project,
@@ -60,5 +64,7 @@ def _facts(project: str, zone: str, type_: str, model: str) -> dict[str, str]:
         "region": zone.rpartition("-")[0],
         "type": type_,
         "model": model,
-        "parent": f"projects/{project}/locations/{zone}",
+        "parent": f"projects/{project}/locations/{zone}" if zone else f"projects/{project}",
+        "service": service,
+        "title": texts.TITLES.get(service, service),
     }

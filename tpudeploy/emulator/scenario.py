@@ -10,6 +10,8 @@
     offers: {us-west4-a: [v5litepod-4]}     # what a zone has, instead of the catalogue's word
     secrets: {hf-token: made-up}    # only these exist; without the key any secret does
     denied_secrets: [other]
+    buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
+    project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: surroundings.py
     trouble:
       - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
       - {fault: stockout, zone: us-east5-a, attempt: 2-, layer: L3}
@@ -34,6 +36,7 @@ from typing import Any, Self
 
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.emulator.machine.facts import Behaviour
+from tpudeploy.emulator.surroundings import Surroundings
 from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble
 
@@ -65,6 +68,8 @@ class Scenario:
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secrets: Mapping[str, str] | None = None
     denied_secrets: tuple[str, ...] = ()
+    buckets: tuple[str, ...] | None = None
+    project: Surroundings = field(default_factory=Surroundings)
     trouble: tuple[Trouble, ...] = ()
 
     def draw(self, *what: object) -> float:
@@ -149,5 +154,7 @@ _READERS: Mapping[str, Any] = {
     "offers": lambda zones: {zone: tuple(types) for zone, types in zones.items()},
     "secrets": dict,
     "denied_secrets": tuple,
+    "buckets": tuple,
+    "project": Surroundings.parse,
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

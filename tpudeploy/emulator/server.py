@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -16,17 +16,19 @@ from typing import Any
 class Reply:
     """`cut` is how the connection ends instead of a reply: "reset", "close", or "" to reply.
 
-    `content_type` is that of a text; a mapping is JSON.
+    `content_type` is that of text or bytes; a mapping is JSON.
     """
 
     http: int
-    body: Mapping[str, Any] | str
+    body: Mapping[str, Any] | str | bytes
     content_type: str = "text/plain"
+    headers: Mapping[str, str] = field(default_factory=dict)
     cut: str = ""
     seconds: float = 0.0
 
 
 Answer = Callable[[str, str, bytes], Reply]
+_BODILESS = (204, 304)
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 seconds: close() sends RST
 
 
@@ -108,25 +110,39 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(reply)
 
-    do_POST = do_DELETE = do_PATCH = do_GET  # noqa: N815  names are http.server's
+    do_HEAD = do_POST = do_DELETE = do_PATCH = do_GET  # noqa: N815  names are http.server's
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
         """The service keeps the log."""
 
     def _send(self, reply: Reply) -> None:
-        is_text = isinstance(reply.body, str)
-        payload = reply.body.encode() if isinstance(reply.body, str) else json.dumps(reply.body).encode()
+        is_json = isinstance(reply.body, Mapping)
+        payload = _payload(reply.body)
         self.send_response(reply.http)
-        self.send_header("Content-Type", reply.content_type if is_text else "application/json; charset=UTF-8")
-        self.send_header("Content-Length", str(len(payload)))
+        self.send_header("Content-Type", "application/json; charset=UTF-8" if is_json else reply.content_type)
+        if reply.http not in _BODILESS:
+            self.send_header("Content-Length", str(len(payload)))
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(payload)
+        if self.command != "HEAD":
+            self.wfile.write(payload)
         self.wfile.flush()
 
     def _cut(self, how: str) -> None:
         self.close_connection = True
         if how == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+
+def _payload(body: Mapping[str, Any] | str | bytes) -> bytes:
+    match body:
+        case bytes():
+            return body
+        case str():
+            return body.encode()
+        case _:
+            return json.dumps(body).encode()
 
 
 def _shut(connection: socket.socket) -> None:

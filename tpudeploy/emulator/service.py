@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from tpudeploy.emulator import (
     asked,
@@ -17,12 +17,14 @@ from tpudeploy.emulator import (
     queued_resources,
     refusals,
     secrets,
+    services,
     texts,
     wire,
 )
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.server import Reply
+from tpudeploy.emulator.storage import api as storage
 from tpudeploy.emulator.trouble import Trouble
 
 Route = tuple[str, str, str, str]
@@ -32,10 +34,8 @@ TroubledDeed = Callable[[Cloud, Call, Mapping[str, Trouble]], dict[str, Any]]
 # (HTTP method, collection, "one" resource or the "all" of it, verb) -> method name, deed.
 ROUTES: Mapping[Route, tuple[str, Deed]] = {
     ("GET", "queuedResources", "one", ""): ("queuedResources.get", queued_resources.get),
-    ("GET", "queuedResources", "all", ""): ("queuedResources.list", queued_resources.list_),
     ("POST", "queuedResources", "one", "reset"): ("queuedResources.reset", queued_resources.reset),
     ("GET", "nodes", "one", ""): ("nodes.get", nodes.get),
-    ("GET", "nodes", "all", ""): ("nodes.list", nodes.list_),
     ("DELETE", "nodes", "one", ""): ("nodes.delete", nodes.delete),
     ("PATCH", "nodes", "one", ""): ("nodes.patch", nodes.patch),
     ("POST", "nodes", "one", "start"): ("nodes.start", nodes.start),
@@ -53,12 +53,15 @@ ROUTES: Mapping[Route, tuple[str, Deed]] = {
     ("GET", "locations", "all", ""): ("locations.list", listings.list_locations),
 }
 TROUBLED: Mapping[Route, tuple[str, TroubledDeed]] = {
+    ("GET", "queuedResources", "all", ""): ("queuedResources.list", queued_resources.list_),
+    ("GET", "nodes", "all", ""): ("nodes.list", nodes.list_),
     ("POST", "queuedResources", "all", ""): ("queuedResources.create", queued_resources.create),
     ("DELETE", "queuedResources", "one", ""): ("queuedResources.delete", queued_resources.delete),
 }
 BANNER = "tpudeploy emulator of the Cloud TPU API: nothing here is real, nothing is billed.\n"
 _SECRETS = "v1"
 _ERRORS = 400
+_REASONS = {400: "invalid", 403: "forbidden", 404: "notFound", 429: "rateLimitExceeded"}  # Compute Engine's
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,36 +85,88 @@ class Service:
             reply = _error(refusal.status)
         except OSError as cause:  # ours, not the client's socket: it must be seen
             raise RuntimeError(f"the emulator failed at {method} {target}") from cause
-        name = reply.body["error"]["status"] if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
+        name = _named(reply.body) if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
         verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
         self.requests.append(Request(method, target, verdict))
         return reply
 
     def _reply(self, method: str, target: str, body: bytes) -> Reply:
+        if (ask := storage.asked(method, target, body)) is not None:
+            return self._storage(ask)
         path, query = urlsplit(target).path, dict(parse_qsl(urlsplit(target).query))
         version, _, rest = unquote(path).lstrip("/").partition("/")
         if not rest:
             return Reply(http=200, body=BANNER)
         if version == _SECRETS and method == "GET" and rest.endswith(":access"):
             return Reply(http=200, body=secrets.answer(self._cloud.scenario, rest.removesuffix(":access")))
+        other = services.find(method, unquote(path).lstrip("/"))
+        if other is not None:
+            return self._neighbour(*other, unquote(path), target, _parsed(body))
         if version not in discovery.VERSIONS:
             raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
         parsed = _parsed(body)
-        return self._carry_out(_route(method, rest), version, rest.partition(":")[0], query, parsed)
+        return self._tpu(_route(method, rest), version, rest.partition(":")[0], query, parsed)
 
-    def _carry_out(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
+    def _storage(self, ask: storage.Asked) -> Reply:
+        name = ask.name or ask.bucket
+        call = Call(
+            version="",
+            method=ask.method,
+            name=name,
+            project="",
+            zone="-",
+            query=ask.query,
+            body=None,
+            service="storage",
+        )
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            no = storage.scripted(ask, troubles)
+            return no if no is not None else storage.answer(self._cloud.objects, ask)
+
+        return self._play(call, carry_out)
+
+    def _neighbour(self, of: services.Method, named: Mapping[str, str], path: str, target: str, body: Any) -> Reply:
+        """A call of another service than Cloud TPU."""
+        many = parse_qs(urlsplit(target).query)
+        call = Call(
+            version="",
+            method=f"{of.service}.{of.name}",
+            name=path.lstrip("/").partition(":")[0],
+            project=named.get("project", ""),
+            zone="",
+            query={**{key: values[-1] for key, values in many.items()}, **named},
+            body=body,
+            service=of.service,
+            many=many,
+        )
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            return self._answered(call, troubles, lambda: of.deed(self._cloud, call))
+
+        reply = self._play(call, carry_out)
+        return reply if of.service != "compute" else _without_status(reply)
+
+    def _tpu(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
         known = ROUTES.get(route) or TROUBLED.get(route)
         if known is None:
             raise wire.refuse(12, f"The emulator does not serve {route[0]} {name}:{route[3]}".rstrip(":"))
         words = name.split("/")
         zone = words[3] if len(words) > 3 else "-"  # noqa: PLR2004  projects/P/locations/Z
         call = Call(version=version, method=known[0], name=name, project=words[1], zone=zone, query=query, body=body)
+
+        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+            return self._answered(call, troubles, lambda: self._done(route, call, troubles))
+
+        return self._play(call, carry_out)
+
+    def _play(self, call: Call, carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
         with self._cloud.lock:
             self._cloud.age()
             troubles = self._troubles(call)
-            reply = self._troubled(route, call, troubles)
+            reply = _troubled(troubles, carry_out)
         seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
-        return Reply(http=reply.http, body=reply.body, cut=reply.cut, seconds=seconds)
+        return replace(reply, seconds=seconds)
 
     def _troubles(self, call: Call) -> Mapping[str, Trouble]:
         """Counts the call, then asks the scenario."""
@@ -123,25 +178,37 @@ class Service:
         facts = {"method": call.method, "zone": call.zone, "name": named}
         return self._cloud.striking(facts | asked.pattern(call.body), counts)
 
-    def _troubled(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
-        if (row := troubles.get("connection-refused")) is not None:
-            return Reply(http=0, body="", cut=_cut(row))
-        status = refusals.at_once(call, troubles)
-        reply = self._done(route, call, troubles) if status is None else _error(status)
-        if (row := troubles.get("lost-reply")) is not None:
-            return Reply(http=reply.http, body=reply.body, cut=_cut(row))
+    def _answered(self, call: Call, troubles: Mapping[str, Trouble], deed: Callable[[], dict[str, Any]]) -> Reply:
+        """What the scenario says instead, or what the deed does."""
+        status = refusals.at_once(call, troubles, self._cloud.scenario.project.apis_off)
+        reply = _done(deed) if status is None else _error(status)
         if "already-exists" in troubles and reply.http < _ERRORS:
             named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
             return _error(texts.status("already-exists", {"name": named}))
         return reply
 
-    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> Reply:
-        try:
-            if route in TROUBLED:
-                return Reply(http=200, body=TROUBLED[route][1](self._cloud, call, troubles))
-            return Reply(http=200, body=ROUTES[route][1](self._cloud, call))
-        except wire.Refusal as refusal:
-            return _error(refusal.status)
+    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
+        if route in TROUBLED:
+            return TROUBLED[route][1](self._cloud, call, troubles)
+        return ROUTES[route][1](self._cloud, call)
+
+
+def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
+    """What the connection makes of it."""
+    if (row := troubles.get("connection-refused")) is not None:
+        return Reply(http=0, body="", cut=_cut(row))
+    reply = carry_out(troubles)
+    if (row := troubles.get("lost-reply")) is not None:
+        return replace(reply, cut=_cut(row))
+    if "failed-reply" in troubles and reply.http < _ERRORS:
+        return _error(texts.status("unavailable", {}))
+    return reply
+
+
+def _named(body: Mapping[str, Any]) -> str:
+    """Google's name for an error: a status, or Cloud Storage's older reason."""
+    error = body["error"]
+    return str(error.get("status") or next((row["reason"] for row in error.get("errors", ())), ""))
 
 
 def _route(method: str, rest: str) -> Route:
@@ -158,6 +225,22 @@ def _parsed(body: bytes) -> Any:
         return json.loads(body) if body else None
     except ValueError as cause:
         raise wire.refuse(3, f"Invalid JSON payload received. {cause}") from cause
+
+
+def _done(deed: Callable[[], dict[str, Any]]) -> Reply:
+    try:
+        return Reply(http=200, body=deed())
+    except wire.Refusal as refusal:
+        return _error(refusal.status)
+
+
+def _without_status(reply: Reply) -> Reply:
+    """Compute Engine names no canonical status in its errors, but a reason."""
+    if reply.http < _ERRORS or not isinstance(reply.body, Mapping):
+        return reply
+    error = {k: v for k, v in reply.body["error"].items() if k in ("code", "message")}
+    reason = {"message": error["message"], "domain": "global", "reason": _REASONS.get(reply.http, "backendError")}
+    return replace(reply, body={"error": {**error, "errors": [reason]}})
 
 
 def _error(status: wire.Status) -> Reply:

@@ -77,22 +77,28 @@ CAUSES: Mapping[str, Cause] = {
         " in location {zone}",
     ),
     "reservation-missing": Cause("L2", 5, "Reservation not found"),
+    "reservation-queue": Cause("L1", 3, "Could not find a reservation for request queue {type}."),  # UNVERIFIED
     "iam-denied": Cause(  # UNVERIFIED
         "L1",
         7,
-        "Permission '{permission}' denied on resource '//tpu.googleapis.com/{parent}' (or it may not exist).",
+        "Permission '{permission}' denied on resource '//{service}.googleapis.com/{parent}' (or it may not exist).",
         detail=_ERROR_INFO,
     ),
+    "unauthenticated": Cause("L1", 16, "Request had invalid authentication credentials."),  # UNVERIFIED
     "api-off": Cause(
         "L1",
         7,
-        "Cloud TPU API has not been used in project {project} before or it is disabled. Enable it by visiting"
-        " https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project={project} then retry."
+        "{title} API has not been used in project {project} before or it is disabled. Enable it by visiting"
+        " https://console.developers.google.com/apis/api/{service}.googleapis.com/overview?project={project}"
+        " then retry."
         " If you enabled this API recently, wait a few minutes for the action to propagate to our systems and retry.",
         detail=_ERROR_INFO,
     ),
     "location-denied": Cause("L1", 7, "Location {zone} is not found or access is unauthorized."),
     "no-subnetwork": Cause("L1", 3, "No default subnetwork was found in region {region}"),
+    "org-policy": Cause(  # UNVERIFIED
+        "L1", 9, "Constraint constraints/gcp.resourceLocations violated for projects/{project} in {zone}."
+    ),
     "not-found": Cause("L1", 5, "Resource '{name}' was not found"),
     "already-exists": Cause("L1", 6, "Resource '{name}' already exists"),  # UNVERIFIED
     "runtime-unknown": Cause(  # UNVERIFIED
@@ -114,6 +120,16 @@ CAUSES: Mapping[str, Cause] = {
     "backend-error": Cause("L1", 13, "Internal error encountered."),
 }
 
+# How Google calls its services where one is off.
+TITLES = {
+    "cloudbilling": "Cloud Billing",
+    "cloudresourcemanager": "Cloud Resource Manager",
+    "compute": "Compute Engine",
+    "iam": "Identity and Access Management (IAM)",
+    "secretmanager": "Secret Manager",
+    "serviceusage": "Service Usage",
+    "tpu": "Cloud TPU",
+}
 _REASONS = {"api-off": "SERVICE_DISABLED", "iam-denied": "IAM_PERMISSION_DENIED"}
 
 
@@ -131,7 +147,10 @@ def _details(cause: str, row: Cause, text: str, facts: Mapping[str, Any]) -> tup
         subject = f"project:{facts.get('project', '')}"
         return ({"@type": row.detail, "violations": [{"subject": subject, "description": text}]},)
     if row.detail == _ERROR_INFO:
-        metadata = {"service": "tpu.googleapis.com", "consumer": f"projects/{facts.get('project', '')}"}
+        metadata = {
+            "service": f"{facts.get('service', 'tpu')}.googleapis.com",
+            "consumer": f"projects/{facts.get('project', '')}",
+        }
         reason = _REASONS[cause]
         return ({"@type": row.detail, "reason": reason, "domain": "googleapis.com", "metadata": metadata},)
     return ()

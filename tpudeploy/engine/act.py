@@ -14,6 +14,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import NodeUpdate, Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.engine.about import About, about
 from tpudeploy.engine.chronicle import Chronicle
 from tpudeploy.engine.session import Session
 from tpudeploy.ports import World
@@ -75,15 +76,8 @@ class Hands:
         )
         record = state.record(what.replica).with_attempt(attempt)
         self._session.save(replace(state.with_record(record), next_attempt=state.next_attempt + 1))
-        self._tell(
-            events.Requested(
-                at=now,
-                address=address(deployment.name, what.replica),
-                name=attempt.name,
-                zone=place.zone,
-                provisioning=place.provisioning,
-                accelerator_type=request.accelerator_type,
-            )
+        self._world.emit(
+            events.Requested(**self._about(what.replica, attempt), accelerator_type=request.accelerator_type)
         )
         self._world.creates.spend()
         try:
@@ -104,20 +98,20 @@ class Hands:
         now = self._world.clock.now()
         attempt = self._attempt(what.replica, what.name)
         first = attempt.releasing_at is None
-        self._put(what.replica, replace(attempt, releasing_at=now, release_reason=what.reason), what.refusal)
-        self._world.cloud.release(attempt.ref)
+        attempt = replace(attempt, releasing_at=now, release_reason=what.reason)
+        self._put(what.replica, attempt, what.refusal)
+        deletion = self._world.cloud.release(attempt.ref)
+        if deletion is not None:
+            self._put(what.replica, replace(attempt, deletion=deletion))
         if first:
-            where = address(self._session.state.deployment, what.replica)
-            self._tell(events.Released(at=now, address=where, name=what.name, zone=attempt.zone, reason=what.reason))
+            self._world.emit(events.Released(**self._about(what.replica, attempt), reason=what.reason))
 
     def _forget(self, what: step.Forget) -> None:
         attempt = self._attempt(what.replica, what.name)
         self._drop(what.replica, attempt, what.refusal)
         if what.refusal is None:
             self._chronicle.released(attempt)
-            where = address(self._session.state.deployment, what.replica)
-            now = self._world.clock.now()
-            self._tell(events.Gone(at=now, address=where, name=what.name, zone=attempt.zone, reason=what.reason))
+            self._world.emit(events.Gone(**self._about(what.replica, attempt), reason=what.reason))
 
     def _update(self, what: step.Update) -> None:
         deployment, attempt = self._aim(), self._attempt(what.replica, what.name)
@@ -135,8 +129,7 @@ class Hands:
         spec = {p: v for p, v in attempt.spec.items() if p not in live_attributes(attempt.spec)} | live
         now = self._world.clock.now()
         self._put(what.replica, replace(attempt, spec=spec, update_asked=what.boot, update_asked_at=now))
-        where = address(deployment.name, what.replica)
-        self._tell(events.Updated(at=now, address=where, name=what.name, what="node"))
+        self._world.emit(events.Updated(**self._about(what.replica, attempt), what="node"))
 
     def _restart(self, what: step.Restart) -> None:
         before = self._attempt(what.replica, what.name)
@@ -151,8 +144,7 @@ class Hands:
         self._put(what.replica, attempt)
         self._world.cloud.restart(attempt.ref)
         self._put(what.replica, replace(attempt, boot_asked=True))
-        where = address(self._aim().name, what.replica)
-        self._tell(events.Updated(at=self._world.clock.now(), address=where, name=what.name, what="restart"))
+        self._world.emit(events.Updated(**self._about(what.replica, attempt), what="restart"))
 
     def _aim(self) -> Deployment:
         if self._deployment is None:
@@ -180,22 +172,18 @@ class Hands:
     def _refused(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
         now = self._world.clock.now()
         self._chronicle.refused(attempt, refusal)
-        where = address(self._session.state.deployment, replica)
-        self._tell(
-            events.NotGranted(
-                at=now,
-                address=where,
-                name=attempt.name,
-                zone=attempt.zone,
-                provisioning=attempt.provisioning,
-                kind=refusal.kind,
-                message=refusal.message,
-                blocked_seconds=refusal.holds_seconds,
-            )
-        )
         record = self._session.state.record(replica)
         held = [a for a in record.attempts if a.name != attempt.name]
-        return remembered(record.refusals, attempt, refusal, held=held, now=now, patience=self._world.patience)
+        refusals = remembered(record.refusals, attempt, refusal, held=held, now=now, patience=self._world.patience)
+        self._world.emit(
+            events.NotGranted(
+                **self._about(replica, attempt),
+                kind=refusal.kind,
+                message=refusal.message,
+                blocked_seconds=refusals[-1].until - now,
+            )
+        )
+        return refusals
 
-    def _tell(self, event: events.Event) -> None:
-        self._world.emit(event)
+    def _about(self, replica: int, attempt: Attempt) -> About:
+        return about(attempt, address(self._session.state.deployment, replica), at=self._world.clock.now())

@@ -8,6 +8,7 @@ from tpudeploy.domain.report import Endpoint
 from tpudeploy.domain.slices import Health
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done
+from tpudeploy.engine.about import about
 from tpudeploy.ports import World
 
 
@@ -34,24 +35,22 @@ class Announcer:
             self._publish(state)
 
     def _said(self, replica: int, attempt: Attempt, health: Health) -> Endpoint:
-        where, now = address(self._deployment, replica), self._world.clock.now()
+        now = self._world.clock.now()
+        what = about(attempt, address(self._deployment, replica), at=now)
         self._world.emit(
             events.Serving(
-                at=now,
-                address=where,
-                name=attempt.name,
-                zone=attempt.zone,
-                url=health.url,
-                door=health.door,
-                answer=health.answer,
-                elapsed=now - attempt.asked_at,
+                **what, url=health.url, door=health.door, answer=health.answer, elapsed=now - attempt.asked_at
             )
         )
         if health.node_only:
             message = "It serves, by the machine's own completion, but cannot be reached from here."
-            self._world.emit(events.Warned(at=now, address=where, message=message, hint=health.detail))
+            self._world.emit(events.Warned(at=now, address=what["address"], message=message, hint=health.detail))
         return Endpoint(
-            address=where, url=health.url, reached_from=health.door, zone=attempt.zone, slice_name=attempt.name
+            address=what["address"],
+            url=health.url,
+            reached_from=health.door,
+            zone=attempt.zone,
+            slice_name=attempt.name,
         )
 
     def _publish(self, state: State) -> None:

@@ -17,6 +17,7 @@ from tpudeploy.domain.state import State
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.converge import Convergence, finished
+from tpudeploy.engine.lost import tell_adopted, with_adopted
 from tpudeploy.engine.plan import goal as look_anew
 from tpudeploy.engine.schedule import side_by_side
 from tpudeploy.engine.session import session
@@ -57,7 +58,8 @@ def apply(
 def _begin(world: World, goal: Goal) -> Goal:
     """Hold the plan against the world once more, and write down what was approved."""
     with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
-        current = look_anew(world, goal.name, goal.deployment, held.state)
+        state = with_adopted(world, goal, held.state)
+        current = look_anew(world, goal.name, goal.deployment, state, adopts=goal.adopts)
         if _shape(current.changes) != _shape(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
@@ -66,7 +68,8 @@ def _begin(world: World, goal: Goal) -> Goal:
         aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
         if held.state.goal is not None and held.state.goal.fingerprint == aim.fingerprint:
             aim = held.state.goal
-        held.save(_hopeful(world, goal, _restarting(goal, replace(held.state, goal=aim))))
+        held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim))))
+        tell_adopted(world, goal, held.state)
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
 
 

@@ -135,12 +135,13 @@ class Convergence:
                 held.save(learnt)
                 self._chronicle.granted(before, learnt)
             steps = self._steps(held.state, observed)
-            self._progress.tell(held.state, observed, steps)
+            self._progress.tell(held.state, observed)
             _check(goal, steps, kept=self._reached_at is not None)
             hands = Hands(world, held, goal.deployment, observed, self._chronicle)
             for step in steps:
                 if not hands.was_refused:
                     hands.act(step)
+            self._progress.show(goal.deployment, held.state, observed, steps)
             return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
 
     def _steps(self, state: State, observed: Observed) -> tuple[Step, ...]:

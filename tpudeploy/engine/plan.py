@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from tpudeploy.core.adopt import adoptable
 from tpudeploy.core.checks import check
 from tpudeploy.core.diff import changes, removals
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import fingerprint
+from tpudeploy.core.lost import unremembered
+from tpudeploy.core.remember import remember
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
-from tpudeploy.domain.plan import Action, Change, Goal, Plan
+from tpudeploy.domain.found import Found
+from tpudeploy.domain.plan import Action, Change, Goal, Plan, Reason
 from tpudeploy.domain.state import State
 from tpudeploy.engine.look import look
+from tpudeploy.engine.lost import remembered, search
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
 
-def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = False) -> Plan:
-    """Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read, and
+def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = False, adopt: bool = False) -> Plan:
+    """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
+
+    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read, and
     `errors.ConfigError` where two deployments have one name.
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
@@ -32,19 +40,43 @@ def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = Fal
             f"Several profiles are called {twice[0]}.",
             hint="A deployment is known by its name: give each profile its own, or name this one once.",
         )
-    goals = tuple(goal(world, d.name, None if destroy else d, world.state.read(d.name).state) for d in known)
+    found = search(world, [d for d in known if world.state.read(d.name).state is None])
+    parts = [_part(world, d, found.found.get(d.name, ()), destroy=destroy, adopt=adopt and not destroy) for d in known]
+    goals = tuple(each for each, _ in parts)
+    stray = (said for _, diagnostics in parts for said in diagnostics)
     warnings = () if destroy else check(known)
-    return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *warnings))
+    return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *stray, *found.diagnostics, *warnings))
 
 
-def goal(world: World, name: str, deployment: Deployment | None, state: State | None) -> Goal:
+def _part(
+    world: World, deployment: Deployment, found: tuple[Found, ...], *, destroy: bool, adopt: bool
+) -> tuple[Goal, tuple[Diagnostic, ...]]:
+    """Its goal, and what is to be said of slices that its goal leaves alone."""
+    name, aim = deployment.name, None if destroy else deployment
+    state = world.state.read(name).state
+    if state is not None or not found:
+        return goal(world, name, aim, state), ()  # remembered by now, whatever was found before
+    chosen = adoptable(found) if adopt else ()
+    left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=destroy))
+    if not chosen:
+        return goal(world, name, aim, None), left
+    known = remembered(world, State(deployment=name, lineage=""), deployment, chosen)
+    return goal(world, name, aim, known, adopts=tuple(f.ref.name for f in chosen)), left
+
+
+def goal(
+    world: World, name: str, deployment: Deployment | None, state: State | None, *, adopts: tuple[str, ...] = ()
+) -> Goal:
     """One deployment's part, from one look. `deployment` is None where it is to be removed."""
     known = state if state is not None else State(deployment=name, lineage="")
     aim = "" if deployment is None else fingerprint(deployment)
     budget = world.patience.faults_at_plan
     observed = looking_again(world, name, lambda: look(world, known, deployment, anew=False), budget=budget)
+    if adopts:
+        known = remember(known, observed)  # else a slice that serves would have yet to come up
     moment = Moment(observed=observed, patience=world.patience)
     would = removals(name, known, moment) if deployment is None else changes(deployment, known, moment)
+    would = tuple(_adopting(change) if change.slice_name in adopts else change for change in would)
     # A plan without changes needs no yes, but it does end what an earlier yes began.
     is_covered = known.goal is not None and (known.goal.fingerprint == aim or not any(map(_is_change, would)))
     return Goal(
@@ -55,7 +87,14 @@ def goal(world: World, name: str, deployment: Deployment | None, state: State | 
         serial=known.serial,
         resumes=is_covered,
         changes=would,
+        adopts=adopts,
     )
+
+
+def _adopting(change: Change) -> Change:
+    """To be remembered is a change, if nothing else is."""
+    action = Action.UPDATE if change.action is Action.NO_OP else change.action
+    return replace(change, action=action, reason=Reason.ADOPTED)
 
 
 def _is_change(change: Change) -> bool:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 
+from tpudeploy.core.fate import Moment
+from tpudeploy.core.outlook import outlook
 from tpudeploy.domain import events
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
+from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Step, Wait
+from tpudeploy.engine.about import about
 from tpudeploy.ports import World
 
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
@@ -25,23 +30,36 @@ class Progress:
         self._deployment = deployment
         self._said: dict[str, tuple[str, str]] = {}
         self._silent: set[str] = set()
+        self._reached: set[tuple[str, str, str]] = set()
+        self._places: dict[int, tuple[Place, ...]] = {}
         self._began = world.clock.now()
         self._silences = _silences()
         self._next_line = self._began + next(self._silences)
         self.quiet = 0
 
-    def tell(self, state: State, observed: Observed, steps: Iterable[Step]) -> None:
+    def tell(self, state: State, observed: Observed) -> None:
+        """What this look found, before anything is done about it."""
         self.quiet += 1
         for record in state.records:
             for attempt in record.attempts:
-                self._tell_phase(address(self._deployment, record.index), attempt, observed)
+                self._tell_phase(record.index, attempt, observed)
+        known = {a.name for a in state.attempts}
+        self._said = {name: said for name, said in self._said.items() if name in known}
         self._tell_silence(state, observed)
+
+    def show(self, aim: Deployment | None, state: State, observed: Observed, steps: Iterable[Step]) -> None:
+        """How things stand once the steps were taken, where that is new; and, now and then, that nothing is."""
+        moment = Moment(observed=observed, patience=self._world.patience)
+        replicas = 0 if aim is None else aim.replicas
+        for index in sorted({*range(replicas), *(r.index for r in state.records)}):
+            places = outlook(aim if index < replicas else None, state.record(index), moment)
+            if places != self._places.get(index, ()):
+                self._places[index] = places
+                where = address(self._deployment, index)
+                self._world.emit(events.Outlook(at=observed.at, address=where, places=places))
         waits = [s for s in steps if isinstance(s, Wait)]
         if waits and observed.at >= self._next_line:
-            self._next_line = observed.at + next(self._silences)
-            where = address(self._deployment, waits[0].replica)
-            elapsed = observed.at - self._began
-            self._world.emit(events.Waiting(at=observed.at, address=where, why=waits[0].why, elapsed=elapsed))
+            self._tell_waiting(waits[0], observed)
 
     def _tell_silence(self, state: State, observed: Observed) -> None:
         """Once for each zone, until it has answered again."""
@@ -52,28 +70,45 @@ class Progress:
             self._world.emit(events.Warned(at=observed.at, address=self._deployment, message=message, hint=hint))
         self._silent = set(silent)
 
-    def _tell_phase(self, where: str, attempt: Attempt, observed: Observed) -> None:
+    def _tell_waiting(self, waits: Wait, observed: Observed) -> None:
+        self._next_line = observed.at + next(self._silences)
+        self._world.emit(
+            events.Waiting(
+                at=observed.at,
+                address=address(self._deployment, waits.replica),
+                why=waits.why,
+                elapsed=observed.at - self._began,
+                places=self._places.get(waits.replica, ()),
+            )
+        )
+
+    def _tell_phase(self, replica: int, attempt: Attempt, observed: Observed) -> None:
         phase, detail = _phase(attempt, observed)
         if not phase or self._said.get(attempt.name) == (phase, detail):
             return
-        is_news = attempt.name in self._said or not attempt.served
+        is_first = attempt.name not in self._said
         self._said[attempt.name] = (phase, detail)
-        if not is_news:
+        if is_first and attempt.served:
             return  # it served before this run began
         self.quiet = 0
-        self._silences = _silences()
-        self._next_line = observed.at + next(self._silences)
+        if self._is_further(attempt, phase):
+            self._silences = _silences()
+            self._next_line = observed.at + next(self._silences)
         self._world.emit(
             events.PhaseChanged(
-                at=observed.at,
-                address=where,
-                name=attempt.name,
-                zone=attempt.zone,
+                **about(attempt, address(self._deployment, replica), at=observed.at),
                 phase=phase,
                 detail=detail,
                 elapsed=observed.at - attempt.asked_at,
             )
         )
+
+    def _is_further(self, attempt: Attempt, phase: str) -> bool:
+        """Whether no request in this place had come so far: a sweep that goes round and round is nothing new."""
+        reached = (attempt.zone, attempt.provisioning, phase)
+        known = reached in self._reached
+        self._reached.add(reached)
+        return not known or attempt.granted_at is not None
 
 
 def _phase(attempt: Attempt, observed: Observed) -> tuple[str, str]:

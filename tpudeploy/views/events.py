@@ -8,7 +8,7 @@ from typing import assert_never
 from tpudeploy.domain import events
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
-from tpudeploy.views import words
+from tpudeploy.views import outlook, words
 from tpudeploy.views.paint import Paint
 
 _STARTED = {
@@ -56,15 +56,20 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             return f"{paint.yellow('Refused')} in {where}{again}\n  {words.plain(event.message)}"
         case events.PhaseChanged():
             return f"{_phase(event)} [{words.duration(event.elapsed)} elapsed]"
+        case events.Outlook():
+            return outlook.summary(event.places)
         case events.Waiting():
-            return f"Still waiting: {event.why} [{words.duration(event.elapsed)} elapsed]"
+            told = outlook.waiting(words.plain(event.why), event.places)
+            return f"Still waiting: {told} [{words.duration(event.elapsed)} elapsed]"
         case events.Retrying():
             again = f"looking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
-            return f"{event.name} is {event.reason if event.reason != 'gone' else 'gone: nothing of it is left'}"
+            return f"{event.name} {'is gone: nothing of it is left' if event.reason == 'gone' else event.reason}"
+        case events.Adopted():
+            return f"Adopted {event.name} in {event.zone}: remembered from here on"
         case events.Updated():
             return f"Restart asked for [{event.name}]" if event.what == "restart" else f"Node updated [{event.name}]"
         case events.Serving():
@@ -85,5 +90,5 @@ def _phase(event: events.PhaseChanged) -> str:
         return "The boot failed"  # why is in the error that ends the run
     if event.phase not in _PLACES:
         return words.plain(event.detail) or event.phase
-    place = f"{_PLACES[event.phase]} {event.zone}"
+    place = f"{_PLACES[event.phase]} {event.zone}, {event.provisioning}"
     return place if event.detail.lower() in {"", event.phase} else f"{place} ({event.detail})"

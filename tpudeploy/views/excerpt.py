@@ -25,8 +25,7 @@ def _one(of: Diagnostic, paint: Paint) -> Iterator[str]:
     if of.also is not None:
         yield f"  and on {of.also}"
         yield from _quoted(of.also, paint)
-    if of.hint:
-        yield f"  {plain(of.hint)}"
+    yield from (f"  {line}" for line in plain(of.hint).splitlines())
 
 
 def _quoted(at: Location, paint: Paint) -> Iterator[str]:

@@ -10,6 +10,7 @@ import re
 from dataclasses import asdict
 
 from tpudeploy.domain.events import Event
+from tpudeploy.domain.garbage import Garbage
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.views import events
@@ -25,5 +26,5 @@ def line(event: Event) -> str:
     )
 
 
-def result(of: Plan | Report) -> str:
+def result(of: Plan | Report | Garbage) -> str:
     return json.dumps(of.to_dict(), ensure_ascii=False)

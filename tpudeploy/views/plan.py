@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
@@ -30,14 +31,19 @@ def plan(of: Plan, paint: Paint) -> str:
     """The whole plan, ending with Terraform's summary line."""
     shown = [c for c in of.changes if c.action is not Action.NO_OP]
     if not shown:
-        wanted = any(goal.deployment is not None for goal in of.goals)
-        why = "What runs is what the profile says." if wanted else "There is nothing to destroy."
-        return "\n".join([f"No changes. {why}", *_pending(of.goals)])
+        return "\n".join([_nothing(of), *_pending(of.goals)])
     symbols = dict.fromkeys(symbol(c) for c in shown)
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
     blocks = ["\n".join(_change(c, paint)) for c in shown]
     head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
     return "\n".join([*head, "", "\n\n".join(blocks), "", paint.bold(summary(shown))])
+
+
+def _nothing(of: Plan) -> str:
+    if errors_in(of.diagnostics):
+        return "No changes."  # the errors say what is there
+    wanted = any(goal.deployment is not None for goal in of.goals)
+    return f"No changes. {'What runs is what the profile says.' if wanted else 'There is nothing to destroy.'}"
 
 
 def summary(changes: Iterable[Change]) -> str:
@@ -65,8 +71,7 @@ def _pending(goals: Iterable[Goal]) -> Iterator[str]:
 
 def _change(change: Change, paint: Paint) -> Iterator[str]:
     mark = symbol(change)
-    will = "will be completed" if _goes_on(change) else _WILL[change.action]
-    yield f"  # {paint.bold(change.address)} {will}"
+    yield f"  # {paint.bold(change.address)} {_will(change)}"
     if change.reason is not Reason.NONE:
         yield f"  # ({change.reason})"
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
@@ -80,6 +85,12 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
     if hidden:
         yield paint.dim(f"        # ({hidden} {_hidden(change)}{'s' if hidden > 1 else ''} hidden)")
     yield from _cost(change, paint)
+
+
+def _will(change: Change) -> str:
+    if change.reason is Reason.ADOPTED and change.action is Action.UPDATE and not change.fields:
+        return "will be adopted as it stands"
+    return "will be completed" if _goes_on(change) else _WILL[change.action]
 
 
 def _goes_on(change: Change) -> bool:

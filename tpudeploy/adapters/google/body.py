@@ -1,16 +1,25 @@
-"""A request for a slice as Cloud TPU v2alpha1 wants it: the JSON that `render request` shows. No Google library here.
+"""A request for a slice as Cloud TPU v2alpha1 wants it, and read back: the JSON that `render request` shows.
 
-v2alpha1 because only its REST form has `provisioningModel`, `runDuration` and the boot disk's size.
+v2alpha1 because only its REST form has `provisioningModel`, `runDuration` and the boot disk's size. No Google library
+here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.found import Asked
 from tpudeploy.domain.slices import SliceRequest
 
 _CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
+_MODELS = {
+    "FLEX_START": Provisioning.FLEX_START,
+    "SPOT": Provisioning.SPOT,
+    "RESERVATION_BOUND": Provisioning.RESERVED,
+}
 
 
 def queued_resource(request: SliceRequest) -> dict[str, Any]:
@@ -25,8 +34,47 @@ def queued_resource(request: SliceRequest) -> dict[str, Any]:
     return body
 
 
+def read_back(resource: Mapping[str, Any]) -> Asked:
+    """What a listed queued resource was asked to be. Google leaves out what is false, empty or unknown to it."""
+    spec: Mapping[str, Any] = next(iter(resource.get("tpu", {}).get("nodeSpec", ())), {})
+    node = spec.get("node", {})
+    network = node.get("networkConfig")
+    disk = node.get("bootDiskConfig", {}).get("diskSizeGb")
+    run = resource.get("runDuration", {}).get("maxRunDuration")
+    return Asked(
+        accelerator_type=str(node.get("acceleratorType", "")),
+        provisioning=_provisioning(resource),
+        runtime_version=node.get("runtimeVersion"),
+        boot_disk_gib=None if disk is None else int(disk),
+        network=(network or {}).get("network"),
+        subnetwork=(network or {}).get("subnetwork"),
+        external_ip=None if network is None else bool(network.get("enableExternalIps", False)),
+        service_account=node.get("serviceAccount", {}).get("email"),
+        reservation=resource.get("reservationName"),
+        max_run_seconds=None if run is None else float(str(run).removesuffix("s")),
+        tags=tuple(node.get("tags", ())),
+        labels=dict(node.get("labels", {})),
+        metadata=dict(node.get("metadata", {})),
+    )
+
+
+def _provisioning(resource: Mapping[str, Any]) -> Provisioning:
+    model = _MODELS.get(str(resource.get("provisioningModel")))
+    if model is not None:
+        return model
+    if "spot" in resource:
+        return Provisioning.SPOT
+    is_reserved = resource.get("guaranteed", {}).get("reserved") or "reservationName" in resource
+    return Provisioning.RESERVED if is_reserved else Provisioning.ON_DEMAND
+
+
 def parent(request: SliceRequest) -> str:
     return f"projects/{request.project}/locations/{request.zone}"
+
+
+def moment(text: str | None) -> float | None:
+    """One of Google's times in seconds since the epoch."""
+    return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def _tier(request: SliceRequest) -> dict[str, Any]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
-from tpudeploy.adapters.google import nodes
-from tpudeploy.adapters.google.body import parent, queued_resource
+from tpudeploy.adapters.google import listing, nodes
+from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
@@ -17,7 +16,19 @@ from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, lo
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.slices import BootReport, NodeUpdate, Phase, Refusal, Slice, SliceRef, SliceRequest
+from tpudeploy.domain.found import Listing
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.slices import (
+    BootReport,
+    NodeUpdate,
+    Phase,
+    Refusal,
+    Remedy,
+    Scope,
+    Slice,
+    SliceRef,
+    SliceRequest,
+)
 
 _MODELS = {"FLEX_START": Provisioning.FLEX_START, "SPOT": Provisioning.SPOT}
 # A crashed retry of one create must carry the same id (deduplication on replay is unverified).
@@ -31,8 +42,11 @@ class CloudTpu:
         self._connection = connection
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
-        found = (self._slice(ref) for ref in refs)
+        found = (nodes.bare(self._connection, ref) if ref.is_bare else self._slice(ref) for ref in refs)
         return tuple(s for s in found if s is not None)
+
+    def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
+        return listing.marked(self._connection, project, zones, machines=machines)
 
     def request(self, request: SliceRequest) -> str | None:
         call = self._resources().create(
@@ -42,12 +56,12 @@ class CloudTpu:
             body=queued_resource(request),
         )
         try:
-            with translated(f"ask for {request.name}"):
+            with translated(f"ask for {request.name}", request.provisioning):
                 operation: dict[str, Any] = call.execute(num_retries=0)
         except Exists:
             return None  # an earlier run asked, and the name is derived: it is ours
         except (Absent, Precondition) as cause:
-            refusal = verdict(str(cause), Code.NOT_FOUND)
+            refusal = _late(verdict(str(cause), Code.UNKNOWN, request.provisioning))
             raise errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal) from cause
         except errors.Fault as limited:
             if limited.refusal is None:
@@ -56,14 +70,18 @@ class CloudTpu:
             raise errors.Refused(limited.refusal.message, hint=limited.hint, refusal=limited.refusal) from limited
         return operation.get("name")
 
-    def release(self, ref: SliceRef) -> None:
+    def release(self, ref: SliceRef) -> str | None:
+        if ref.is_bare:
+            nodes.remove(self._connection, ref)
+            return None
         call = self._resources().delete(name=_path(ref), force=True)
         try:
             with looking(f"delete {ref.name}"):
-                call.execute(num_retries=0)
+                operation: dict[str, Any] = call.execute(num_retries=0)
         except (Absent, Exists, Precondition):
             # Gone is what was wanted; refused in this state (PROVISIONING, SUSPENDING) shows at the next look.
-            return
+            return None
+        return operation.get("name")
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
         nodes.update(self._connection, ref, node)
@@ -92,8 +110,9 @@ class CloudTpu:
             zone=ref.zone,
             phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
             raw_state=raw,
-            refusal=_refusal(state),
-            ends_at=_moment(resource.get("runDuration", {}).get("terminationTime")),
+            refusal=_refusal(state, ref.provisioning),
+            undeleted=None if raw == "DELETING" else self._undeleted(ref),
+            ends_at=moment(resource.get("runDuration", {}).get("terminationTime")),
             provisioning=_MODELS.get(str(resource.get("provisioningModel"))),
         )
         if base.phase is not Phase.UP:
@@ -107,19 +126,28 @@ class CloudTpu:
 
     def _refused(self, ref: SliceRef) -> Slice | None:
         """A 404, held against the create operation: it knows whether there will ever be anything to see."""
-        if ref.operation is None:
+        refusal = None if ref.operation is None else self._failure(ref, ref.operation)
+        if refusal is None:
             return None
+        return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+
+    def _undeleted(self, ref: SliceRef) -> Refusal | None:
+        """Why the last deletion failed. Only ever told, so whatever keeps us from knowing keeps nobody waiting."""
+        try:
+            return None if ref.deletion is None else self._failure(ref, ref.deletion)
+        except errors.CloudError:
+            return None
+
+    def _failure(self, ref: SliceRef, operation: str) -> Refusal | None:
+        """What this operation ended with; None where it is under way, has succeeded, or is no longer known."""
         calls = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "operations")
         try:
-            with looking(f"look at the request for {ref.name}"):
-                operation: dict[str, Any] = calls.get(name=ref.operation).execute(num_retries=0)
+            with looking(f"look at what became of {ref.name}"):
+                found: dict[str, Any] = calls.get(name=operation).execute(num_retries=0)
         except Absent:
             return None
-        error = operation.get("error")
-        if not operation.get("done") or error is None:
-            return None
-        refusal = verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)))
-        return Slice(name=ref.name, zone=ref.zone, phase=Phase.REFUSED, raw_state="REFUSED", refusal=refusal)
+        error = found.get("error")
+        return _read(error, ref.provisioning) if found.get("done") and error is not None else None
 
     def _resources(self) -> Any:
         return self._connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
@@ -129,10 +157,16 @@ def _path(ref: SliceRef) -> str:
     return f"projects/{ref.project}/locations/{ref.zone}/queuedResources/{ref.name}"
 
 
-def _refusal(state: dict[str, Any]) -> Refusal | None:
+def _refusal(state: dict[str, Any], asked: Provisioning | None) -> Refusal | None:
     error = state.get("failedData", {}).get("error")
-    return None if error is None else verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)))
+    return None if error is None else _read(error, asked)
 
 
-def _moment(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text).timestamp()
+def _read(error: dict[str, Any], asked: Provisioning | None) -> Refusal:
+    """A google.rpc.Status, from an operation or a FAILED resource."""
+    return _late(verdict(str(error.get("message", "")), int(error.get("code", Code.UNKNOWN)), asked))
+
+
+def _late(refusal: Refusal) -> Refusal:
+    """What passes by itself is waited out where the call can be made again; here it was, and nothing came of it."""
+    return replace(refusal, scope=Scope.PAIR) if refusal.remedy is Remedy.LOOK_AGAIN else refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import googleapiclient.discovery
@@ -15,27 +15,37 @@ from google.auth.credentials import AnonymousCredentials, Credentials
 
 from tpudeploy.adapters.google.translate import translated
 from tpudeploy.adapters.google.transport import OnceHttp
+from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
 if TYPE_CHECKING:
     from google.cloud import tpu_v2
+    from google.cloud.storage import Client
 
 EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
+STORAGE_VARIABLE = "STORAGE_EMULATOR_HOST"  # Google's own; with the scheme, or as we take it too, without
+# An endpoint of our own stands for the whole base URL, of which the documents of these services have a path.
+_PATHS = {"compute": "/compute/v1/"}
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
 class Connection:
     """Everything needed to call Google. httplib2 is not thread-safe: one `Http` and its services per thread."""
 
-    def __init__(self, *, emulator_host: str | None, timeout: float) -> None:
+    def __init__(self, *, emulator_host: str | None, timeout: float, storage_host: str | None = None) -> None:
         self.emulator_host = emulator_host
+        self.storage_host = storage_host or emulator_host
         self.timeout = timeout
         self._local = threading.local()
         self._opened: list[Callable[[], None]] = []
 
     @classmethod
     def from_environment(cls, *, timeout: float) -> Connection:
-        return cls(emulator_host=os.environ.get(EMULATOR_VARIABLE) or None, timeout=timeout)
+        return cls(
+            emulator_host=os.environ.get(EMULATOR_VARIABLE) or None,
+            storage_host=os.environ.get(STORAGE_VARIABLE) or None,
+            timeout=timeout,
+        )
 
     def close(self) -> None:
         """End every connection that any thread opened."""
@@ -45,6 +55,30 @@ class Connection:
     def project(self) -> str | None:
         """The credentials' own project. Raise `errors.Denied` where there are no credentials."""
         return "emulated" if self.emulator_host else self._adc[1]
+
+    def identity(self) -> str:
+        """Whom Google takes us for. Raise `errors.Denied` where credentials are missing, or are good no longer."""
+        if self.emulator_host:
+            return "nobody (the emulator asks for no credentials)"
+        from google.auth.transport.requests import Request
+
+        credentials = self._adc[0]
+        with translated("use the Google credentials"):
+            credentials.refresh(partial(Request(), timeout=self.timeout))  # type: ignore[no-untyped-call]  # google-auth annotates no method
+        named = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
+        return str(named or "a person, by application-default credentials")
+
+    def token(self) -> str | None:
+        """An access token for a registry of Google's; None where there is nobody to be. Raise as `identity` does."""
+        if self.emulator_host:
+            return None
+        self.identity()
+        token: str | None = self._adc[0].token
+        return token
+
+    def registry(self, host: str) -> str:
+        """The URL of a container registry, which the emulator stands in for too."""
+        return f"{self._endpoint}/registry/{host}" if self._endpoint else f"https://{host}"
 
     def collection(self, name: str, version: str, *path: str) -> Any:
         """A collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`.
@@ -62,19 +96,20 @@ class Connection:
 
     def _service(self, name: str, version: str) -> Any:
         """A discovery client, from the document in the library: nothing is downloaded."""
-        services: dict[str, Any] = self._local.__dict__.setdefault("services", {})
-        if name not in services:
+        services: dict[tuple[str, str], Any] = self._local.__dict__.setdefault("services", {})
+        if (name, version) not in services:
+            endpoint = f"{self._endpoint}{_PATHS.get(name, '')}" if self._endpoint else None
             service = googleapiclient.discovery.build(
                 name,
                 version,
                 http=self._http(),
-                client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
+                client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
                 static_discovery=True,
                 cache_discovery=False,
             )
-            services[name] = service
+            services[name, version] = service
             self._opened.append(service.close)
-        return services[name]
+        return services[name, version]
 
     def nodes(self) -> tpu_v2.TpuClient:
         """The typed client, over REST. Its import costs more than all else together: only here, only when called."""
@@ -91,6 +126,31 @@ class Connection:
         nodes: tpu_v2.TpuClient = self._local.nodes
         return nodes
 
+    def storage(self) -> Client:
+        """Cloud Storage's client. Raise `errors.ConfigError` where its library is not installed."""
+        if not hasattr(self._local, "storage"):
+            # Else each client looks up its bucket in a thread of its own, for traces that nobody collects.
+            os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+            try:
+                from google.cloud.storage import Client
+            except ImportError as cause:
+                raise errors.ConfigError(
+                    "A gs:// backend needs Google's library for Cloud Storage, which is not installed.",
+                    hint="Run: pip install 'tpudeploy[gcs]'",
+                ) from cause
+
+            host = self.storage_host
+            endpoint = None if host is None else host if "://" in host else f"http://{host}"
+            client = Client(
+                project=None,
+                credentials=self._adc[0] if endpoint is None else AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
+                client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
+            )
+            self._local.storage = client
+            self._opened.append(client.close)
+        kept: Client = self._local.storage
+        return kept
+
     @property
     def _endpoint(self) -> str | None:
         return f"http://{self.emulator_host}" if self.emulator_host else None
@@ -99,12 +159,22 @@ class Connection:
     def _credentials(self) -> Credentials:
         return AnonymousCredentials() if self.emulator_host else self._adc[0]  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
 
-    @cached_property
+    @property
     def _adc(self) -> tuple[Credentials, str | None]:
+        if isinstance(self._found, errors.CloudError):
+            raise self._found
+        return self._found
+
+    @cached_property
+    def _found(self) -> tuple[Credentials, str | None] | errors.CloudError:
+        """Looked for once, found or not: on some networks the search for Google's own machines takes its time."""
         import google.auth
 
-        with translated("find Google credentials"):
-            credentials, project = google.auth.default(scopes=_SCOPES)
+        try:
+            with translated("find Google credentials"):
+                credentials, project = google.auth.default(scopes=_SCOPES)
+        except errors.CloudError as missing:
+            return missing
         return credentials, project
 
     def _http(self) -> Any:

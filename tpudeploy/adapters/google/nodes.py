@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.google.connect import Connection
@@ -19,28 +20,69 @@ NAMESPACE = "tpudeploy"
 
 
 def joined(connection: Connection, ref: SliceRef, found: Slice) -> Slice:
-    """An ACTIVE queued resource with what its node shows. No node: lost, whatever the queued resource says."""
-    try:
-        with looking(f"look at the node of {ref.name}"):
-            node = connection.nodes().get_node(name=_path(ref), retry=None, timeout=connection.timeout)
-    except Absent:
-        return replace(found, phase=Phase.LOST, raw_state=f"{found.raw_state}, no node")
-    state = node.state.name
-    ends = [(e.ip_address, e.access_config.external_ip, e.port) for e in node.network_endpoints]
-    internal, external, port = ends[0] if ends else ("", "", 0)
+    """An ACTIVE queued resource with what its node shows, and where it can be reached."""
+    node = _look(connection, ref)
+    ends = [] if node is None else node.network_endpoints
+    internal, external, port = next(((e.ip_address, e.access_config.external_ip, e.port) for e in ends), ("", "", 0))
     return replace(
-        found,
-        phase=NODE.get(state, Phase.UP),
-        raw_state=found.raw_state if state == "READY" else f"{found.raw_state}, node {state}",
-        created_at=node.create_time.timestamp() if node.create_time else None,  # type: ignore[attr-defined]  # proto-plus gives a datetime
-        accelerator_type=node.accelerator_type,
+        shown(found, node),
         internal_ip=internal or None,
         external_ip=external or None,
         # Google's port is the TPU runtime's, not ours; only the emulator, which may lack addresses, means it.
         port=port or None if connection.emulator_host else None,
+    )
+
+
+def shown(found: Slice, node: tpu_v2.Node | None) -> Slice:
+    """An ACTIVE queued resource and its node. No node: lost, whatever the queued resource says."""
+    if node is None:
+        return replace(found, phase=Phase.LOST, raw_state=f"{found.raw_state}, no node")
+    state = node.state.name
+    return replace(
+        found,
+        phase=NODE.get(state, Phase.UP),
+        raw_state=found.raw_state if state == "READY" else f"{found.raw_state}, node {state}",
+        created_at=created_at(node),
+        accelerator_type=node.accelerator_type,
         labels=dict(node.labels),
         metadata=dict(node.metadata),
     )
+
+
+def bare(connection: Connection, ref: SliceRef) -> Slice | None:
+    """A node whose queued resource is gone; None where it is gone too."""
+    node = _look(connection, ref)
+    return None if node is None else alone(ref, node)
+
+
+def alone(ref: SliceRef, node: tpu_v2.Node) -> Slice:
+    """What a bare node shows. Nothing but its own state says where it is in its life."""
+    state = node.state.name
+    return Slice(
+        name=ref.name,
+        zone=ref.zone,
+        phase=Phase.LEAVING if state == "DELETING" else NODE.get(state, Phase.UP),
+        raw_state=f"node {state}",
+        created_at=created_at(node),
+        accelerator_type=node.accelerator_type,
+        labels=dict(node.labels),
+        metadata=dict(node.metadata),
+    )
+
+
+def created_at(node: tpu_v2.Node) -> float | None:
+    """In seconds since the epoch."""
+    created: datetime | None = node.create_time  # type: ignore[assignment]  # proto-plus gives a datetime
+    return created.timestamp() if created else None
+
+
+def remove(connection: Connection, ref: SliceRef) -> None:
+    """nodes.delete: for a bare node. Gone is what was wanted; refused in its state shows at the next look."""
+    try:
+        with looking(f"delete the node {ref.name}"):
+            connection.nodes().delete_node(name=_path(ref), retry=None, timeout=connection.timeout)
+    except (Absent, Precondition):
+        return
 
 
 def update(connection: Connection, ref: SliceRef, new: NodeUpdate) -> None:
@@ -67,6 +109,14 @@ def report(connection: Connection, ref: SliceRef) -> BootReport | None:
     except (Absent, Precondition, errors.Refused, errors.Denied):
         return None
     return _report(_items(answer))
+
+
+def _look(connection: Connection, ref: SliceRef) -> tpu_v2.Node | None:
+    try:
+        with looking(f"look at the node of {ref.name}"):
+            return connection.nodes().get_node(name=_path(ref), retry=None, timeout=connection.timeout)
+    except Absent:
+        return None
 
 
 def _items(answer: tpu_v2.GetGuestAttributesResponse) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Secret Manager, for the one secret that we ourselves need: the API key of an endpoint that wants one."""
+"""Secret Manager, for the one secret that we ourselves read: the API key of an endpoint that wants one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ def read(connection: Connection, project: str, secret: str) -> str:
 
     Raise `errors.Denied` where it is absent, not ours to read, or cannot be sent; `errors.Fault` on a fault.
     """
-    name = secret if secret.startswith("projects/") else f"projects/{project}/secrets/{secret}"
-    if "/versions/" not in name:
-        name = f"{name}/versions/latest"
+    name = version_name(project, secret)
     calls = connection.collection("secretmanager", "v1", "projects", "secrets", "versions")
     try:
         with translated(f"read the secret {secret}"):
@@ -34,3 +32,9 @@ def read(connection: Connection, project: str, secret: str) -> str:
             hint="Add a version that is one line of printable ASCII.",
         )
     return value
+
+
+def version_name(project: str, secret: str) -> str:
+    """The full name of the version that a profile means by an id, or by a resource name with or without version."""
+    name = secret if secret.startswith("projects/") else f"projects/{project}/secrets/{secret}"
+    return name if "/versions/" in name else f"{name}/versions/latest"

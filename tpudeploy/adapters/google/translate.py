@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from tpudeploy.adapters.google.codes import OF_STATUS, PASSING, Code
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
 from tpudeploy.domain import errors
+from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Remedy
 
 # "METHOD URL: " that the REST transport of the typed client puts before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
-_LOGIN = "Run: gcloud auth application-default login"
+# What Cloud Storage's client puts behind it.
+_SUFFIX = re.compile(r": \('Request failed with status code', .*\)$", re.DOTALL)
 
 
 class Absent(Exception):
@@ -34,12 +36,12 @@ class Precondition(Exception):
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Raise our errors for Google's. `doing` completes "Could not …" in the message."""
+def translated(doing: str, asked: Provisioning | None = None) -> Iterator[None]:
+    """Raise our errors for Google's. `doing` completes "Could not …" in the message; `asked` is a request's model."""
     try:
         yield
     except Exception as cause:
-        ours = _ours(doing, cause)
+        ours = _ours(doing, cause, asked)
         if ours is None:
             raise
         raise ours from cause
@@ -55,7 +57,7 @@ def looking(doing: str) -> Iterator[None]:
         raise errors.Fault(f"Could not {doing}: {refused.message}", refusal=refused.refusal) from refused
 
 
-def _ours(doing: str, cause: Exception) -> Exception | None:
+def _ours(doing: str, cause: Exception, asked: Provisioning | None) -> Exception | None:
     """None for what is not Google's. Their trees are imported only here: most calls raise nothing."""
     import googleapiclient.errors
     import httplib2
@@ -65,13 +67,14 @@ def _ours(doing: str, cause: Exception) -> Exception | None:
 
     match cause:
         case googleapiclient.errors.HttpError():
-            return _from_body(doing, int(cause.status_code), str(cause.reason), cause.content)
+            return _refused(doing, *_said(int(cause.status_code), str(cause.reason), cause.content), asked)
         case api.GoogleAPICallError():
             status = int(cause.code) if cause.code is not None else 500
             content = getattr(cause.response, "content", b"")
-            return _from_body(doing, status, _PREFIX.sub("", cause.message), content)
+            text = _SUFFIX.sub("", _PREFIX.sub("", cause.message))
+            return _refused(doing, *_said(status, text, content), asked)
         case auth.GoogleAuthError() if not isinstance(cause, auth.TransportError):
-            return errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=_LOGIN)
+            return errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=hint_for("credentials"))
         case auth.TransportError() | googleapiclient.errors.Error() | api.GoogleAPIError():
             return errors.Fault(f"Could not {doing}: {_first_line(cause)}")
         case requests.exceptions.RequestException() | httplib2.HttpLib2Error() | OSError():
@@ -79,31 +82,33 @@ def _ours(doing: str, cause: Exception) -> Exception | None:
     return None
 
 
-def _from_body(doing: str, status: int, text: str, content: bytes) -> Exception:
-    """The body's canonical status and text, else the HTTP status and `text`."""
-    code = OF_STATUS.get(status, Code.UNKNOWN)
+def _said(status: int, text: str, content: bytes) -> tuple[str, Code]:
+    """The body's text and canonical status, else `text` and what the HTTP status stands for."""
+    of_status = code = OF_STATUS.get(status, Code.UNKNOWN)
     try:
         body = json.loads(content)["error"]
         text = str(body["message"])
         code = Code.__members__.get(body.get("status", ""), code)
+        if code is Code.UNKNOWN:
+            code = of_status  # a 500 may have had its effect, whatever its body does not know
     except (ValueError, KeyError, TypeError):
         text = text or f"HTTP {status}"  # a proxy's page, or no body at all
-    return _refused(doing, text, code)
+    return text, code
 
 
-def _refused(doing: str, text: str, code: Code) -> Exception:
+def _refused(doing: str, text: str, code: Code, asked: Provisioning | None) -> Exception:
     answers: dict[Code, type[Exception]] = {Code.NOT_FOUND: Absent, Code.ALREADY_EXISTS: Exists}
     if code in answers:
         return answers[code](text)
     if code in PASSING:
         return errors.Fault(f"Could not {doing}: {text}")
-    refusal = verdict(text, code)
-    if refusal.remedy is Remedy.LOOK_AGAIN:
-        return errors.Fault(f"Could not {doing}: {refusal.message}", refusal=refusal, retry_after=refusal.holds_seconds)
     if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
         return Precondition(text)
+    refusal = verdict(text, code, asked)
+    if refusal.remedy is Remedy.LOOK_AGAIN:
+        return errors.Fault(f"Could not {doing}: {refusal.message}", refusal=refusal, retry_after=refusal.holds_seconds)
     if refusal.remedy is Remedy.STOP:
-        hint = hint_for(refusal.kind)
+        hint = hint_for(refusal.kind, refusal.message)
         return errors.Denied(f"Could not {doing}: {refusal.message}", hint=hint, refusal=refusal)
     return errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal)
 

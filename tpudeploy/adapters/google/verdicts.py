@@ -1,263 +1,18 @@
-"""Google's refusals and what they mean: one row for each text seen in the wild. Add a new one here.
-
-Rows are tried from the top; the first whose pattern is found in the text wins. `example` is the text as it was seen,
-and the row's test. What no row knows falls to its code, see `_BY_CODE`.
-"""
+"""What a refusal of Google's means: its text held against the table in refusals/, one row a cause."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from tpudeploy.adapters.google.codes import Code
-from tpudeploy.domain.slices import Refusal, Remedy, Scope
+from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
+from tpudeploy.adapters.google.refusals.row import Verdict
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.slices import Refusal, Scope
 
-_MINUTES = 60.0
-_HOURS = 3600.0
 _EID = re.compile(r"\s*\[EID: 0x[0-9a-f]+\]", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """`scope` None: a quota's, read from the text (`in region R`, `in zone Z`). `hint` is what a person can do."""
-
-    kind: str
-    pattern: str
-    remedy: Remedy
-    scope: Scope | None
-    holds: float
-    hint: str
-    example: str
-
-
-def _by_code(kind: str, remedy: Remedy, scope: Scope, holds: float, hint: str = "") -> Verdict:
-    return Verdict(kind=kind, pattern="", remedy=remedy, scope=scope, holds=holds, hint=hint, example="")
-
-
-_GRANT = "Run: gcloud projects add-iam-policy-binding PROJECT --member=user:YOU --role=roles/tpu.admin"
-_LOGIN = "Run: gcloud auth application-default login"
-
-VERDICTS: tuple[Verdict, ...] = (
-    Verdict(
-        kind="stockout-reserved",
-        pattern=r"insufficient reserved capacity",
-        remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
-        holds=10 * _MINUTES,
-        hint="Also seen where no reservation was asked for. With a reservation: it is full, or of another type.",
-        example="Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a]",
-    ),
-    Verdict(
-        kind="stockout",
-        pattern=r"no more capacity in the zone|insufficient capacity",
-        remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
-        holds=5 * _MINUTES,
-        hint="Nothing is wrong with the request: the zone is full. More zones, or flex-start, help.",
-        example='There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU '
-        "Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0x1a2b]",
-    ),
-    Verdict(
-        kind="rate-limit",
-        pattern=r"requests per minute",
-        remedy=Remedy.LOOK_AGAIN,
-        scope=Scope.PROJECT,
-        holds=1 * _MINUTES,
-        hint="The project may create 91 nodes a minute; we wait.",
-        example="Quota exceeded for quota metric 'Create' and limit 'Maximum number of CreateNode requests per minute'",
-    ),
-    Verdict(
-        kind="address-quota",
-        pattern=r"IN_USE_ADDRESSES",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION,
-        holds=1 * _HOURS,
-        hint="Each VM takes an external address. Set placement.network.external_ip: false (with Private Google "
-        "Access), or raise the quota.",
-        example="Quota 'IN_USE_ADDRESSES' exceeded. Limit: 8.0 in region us-east5.",
-    ),
-    Verdict(
-        kind="quota-none",
-        pattern=r"quota (limit )?'[^']*' (has been exceeded|exhausted)\. limit:? (\d+,)*0(\.0+)?(?!\.?\d)",
-        remedy=Remedy.DROP_ZONE,
-        scope=None,
-        holds=24 * _HOURS,
-        hint="The project has no quota for this there; waiting does not help. Ask for it, or drop the zone.",
-        example="Quota limit 'TPUV6EPreemptiblePerProjectPerRegionForTPUAPI' has been exceeded. Limit: 0 in region "
-        "us-east5.",
-    ),
-    Verdict(
-        kind="quota",
-        pattern=r"quota limit '[^']*' has been exceeded|quota '[^']*' exhausted|exceeded quota",
-        remedy=Remedy.NEXT_ZONE,
-        scope=None,
-        holds=5 * _MINUTES,
-        hint="Requests that failed or were preempted use quota until they are deleted.",
-        example="Quota 'TPUV5sPreemptibleLitepodPerProjectPerRegionForTPUAPI' exhausted. Limit 10000 in region "
-        "us-west4",
-    ),
-    Verdict(
-        kind="zone-unsupported",
-        pattern=r'the requested zone "[^"]*" is not supported',
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
-        holds=24 * _HOURS,
-        hint="Cloud TPU does not serve this zone.",
-        example='Cloud TPU received a bad request. The requested zone "asia-northeast1-a" is not supported. [EID: 0x1]',
-    ),
-    Verdict(
-        kind="type-unsupported",
-        pattern=r"could not be found in the zonal accelerator configurations|invalid AcceleratorType",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
-        holds=24 * _HOURS,
-        hint="This slice type is not offered in the zone.",
-        example="Cloud TPU received a bad request. The requested accelerator configuration for accelerator type, "
-        '"v6e-1", could not be found in the zonal accelerator configurations for "asia-east1-a".; the accelerator '
-        "v6e-1 was not found in zone asia-east1-a [EID: 0x1]",
-    ),
-    Verdict(
-        kind="model-mismatch",
-        pattern=r"STANDARD provisioning model is incompatible",
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * _MINUTES,
-        hint="Our request contradicts itself. Please report this.",
-        example="STANDARD provisioning model is incompatible with spot requests",
-    ),
-    Verdict(
-        kind="model-unsupported",
-        pattern=r"provisioning model is not supported for accelerator type",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.PAIR,
-        holds=24 * _HOURS,
-        hint="The zone offers the type, but not under this provisioning model.",
-        example='FLEX_START provisioning model is not supported for accelerator type "v6e-1" in location '
-        '"asia-east1-c"',
-    ),
-    Verdict(
-        kind="no-queueing",
-        pattern=r"queueing is not supported",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
-        holds=24 * _HOURS,
-        hint="The zone takes no queued resources for this type.",
-        example="Queueing is not supported for accelerator type v5litepod-1",
-    ),
-    Verdict(
-        kind="too-big",
-        pattern=r"request size can be at most",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
-        holds=24 * _HOURS,
-        hint="The zone has no slice of this size; a smaller tpu.type may do.",
-        example="Request size can be at most 16 chips in this zone",
-    ),
-    Verdict(
-        kind="queue-closed",
-        pattern=r"permission to submit requests (into this queue )?for accelerator type",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.PAIR,
-        holds=24 * _HOURS,
-        hint="Not a matter of IAM: Google has closed this queue to the project.",
-        example="User does not have permission to submit requests into this queue for accelerator type v6e-8 in "
-        "location us-east5-b",
-    ),
-    Verdict(
-        kind="reservation-queue",
-        pattern=r"reservation for request queue",
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * _MINUTES,
-        hint="Check placement.reservation and its quota.",
-        example="Could not find a reservation for request queue v6e",
-    ),
-    Verdict(
-        kind="reservation-missing",
-        pattern=r"reservation not found",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.PAIR,
-        holds=24 * _HOURS,
-        hint="The zone serves reservations only.",
-        example="Reservation not found",
-    ),
-    Verdict(
-        kind="location-denied",
-        pattern=r"location \S+ is not found or access is unauthorized",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.ZONE,
-        holds=24 * _HOURS,
-        hint="The zone does not exist for this project.",
-        example="Location us-east1-d is not found or access is unauthorized.",
-    ),
-    Verdict(
-        kind="policy",
-        pattern=r"constraints/gcp\.resourceLocations|no default subnetwork was found",
-        remedy=Remedy.DROP_ZONE,
-        scope=Scope.REGION,
-        holds=24 * _HOURS,
-        hint="An organisation policy, or a missing subnetwork, closes this region: see placement.network.",
-        example="No default subnetwork was found in region us-east5",
-    ),
-    Verdict(
-        kind="api-off",
-        pattern=r"api has not been used in project|it is disabled",
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * _MINUTES,
-        hint="Run: gcloud services enable tpu.googleapis.com",
-        example="Cloud TPU API has not been used in project 1 before or it is disabled. Enable it by visiting "
-        "https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project=1 then retry.",
-    ),
-    Verdict(
-        kind="permission",
-        pattern=r"permission '[^']*' denied on resource",
-        remedy=Remedy.STOP,
-        scope=Scope.PROJECT,
-        holds=10 * _MINUTES,
-        hint=_GRANT,
-        example="Permission 'tpu.nodes.create' denied on resource '//tpu.googleapis.com/projects/p' "
-        "(or it may not exist).",
-    ),
-    Verdict(
-        kind="internal",
-        pattern=r"an internal error has occurred",
-        remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
-        holds=5 * _MINUTES,
-        hint="Google's word for a slice whose capacity was withdrawn.",
-        example="an internal error has occurred",
-    ),
-    Verdict(
-        kind="lapsed",
-        pattern=r"valid.?until|validity interval|expired|could not be fulfilled in time",
-        remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
-        holds=1 * _MINUTES,
-        hint="The request waited for placement.valid_until and lapsed. The wording is unverified.",
-        example="The queued resource request expired: valid until time has passed",
-    ),
-    Verdict(
-        kind="preempted",
-        pattern=r"while in state PREEMPTED|preempted",
-        remedy=Remedy.NEXT_ZONE,
-        scope=Scope.PAIR,
-        holds=0.0,
-        hint="The slice was taken back; it is asked for again.",
-        example="Cloud TPU received a bad request. update is not supported while in state PREEMPTED [EID: 0x1]",
-    ),
-)
-
-# What the code alone says, where no row knows the text. Unknown texts are reported verbatim.
-_BY_CODE: Mapping[int, Verdict] = {
-    Code.INVALID_ARGUMENT: _by_code("invalid", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES),
-    Code.DEADLINE_EXCEEDED: _by_code("lapsed", Remedy.NEXT_ZONE, Scope.PAIR, 1 * _MINUTES),
-    Code.PERMISSION_DENIED: _by_code("permission", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES, _GRANT),
-    Code.RESOURCE_EXHAUSTED: _by_code("exhausted", Remedy.NEXT_ZONE, Scope.PAIR, 5 * _MINUTES),
-    Code.UNAUTHENTICATED: _by_code("credentials", Remedy.STOP, Scope.PROJECT, 10 * _MINUTES, _LOGIN),
-}
-_UNKNOWN = _by_code("unknown", Remedy.NEXT_ZONE, Scope.PAIR, 30.0)
+_API = re.compile(r"apis/api/([a-z.-]+)/overview")
+_BY_CODE: Mapping[int, Verdict] = {row.code: row for row in VERDICTS if row.by_code and row.code is not None}
 
 # `Limit: 0 in region R.`, `Limit 16 in zone Z`, and both at once: `Limit: 0,64 in region R,zone Z.`
 _LIMITS = re.compile(
@@ -269,11 +24,13 @@ _PLACES = {"region": Scope.REGION_QUOTA, "zone": Scope.ZONE_QUOTA}
 _WIDEST_FIRST = (Scope.REGION_QUOTA, Scope.ZONE_QUOTA)
 
 
-def verdict(text: str, code: int) -> Refusal:
-    """What a refusal means. `code` is the canonical (gRPC) one; the random `[EID: …]` is dropped from the text."""
+def verdict(text: str, code: int, asked: Provisioning | None = None) -> Refusal:
+    """What a refusal means. `code` is the canonical (gRPC) one; `asked` the request's model, where one was made.
+
+    The random `[EID: …]` is dropped from the text.
+    """
     message = _EID.sub("", text).strip()
-    known = next((v for v in VERDICTS if re.search(v.pattern, message, re.IGNORECASE)), None)
-    row = known if known is not None else _BY_CODE.get(code, _UNKNOWN)
+    row = row_of(message, code, asked)
     scope, limit = (row.scope, None) if row.scope is not None else _named_pool(message)
     return Refusal(
         kind=row.kind,
@@ -282,12 +39,27 @@ def verdict(text: str, code: int) -> Refusal:
         scope=scope,
         holds_seconds=row.holds,
         limit=limit,
-        is_known=row is not _UNKNOWN,
+        is_known=row is not UNKNOWN,
     )
 
 
-def hint_for(kind: str) -> str:
-    return next((v.hint for v in (*VERDICTS, *_BY_CODE.values()) if v.kind == kind), "")
+def row_of(text: str, code: int, asked: Provisioning | None = None) -> Verdict:
+    """The row that a text falls to, else the one that its code names, else UNKNOWN."""
+    found = next((row for row in VERDICTS if row.only in {None, asked} and row.says(text)), None)
+    return found if found is not None else _BY_CODE.get(code, UNKNOWN)
+
+
+def hint_for(kind: str, message: str = "") -> str:
+    """What a person can do; where `message` names the API that is off, for that one."""
+    hint = next((row.hint for row in (*VERDICTS, UNKNOWN) if row.kind == kind), "")
+    named = api_named(message)
+    return hint.replace("tpu.googleapis.com", named) if named else hint
+
+
+def api_named(message: str) -> str:
+    """The API of which Google says that it is off, or "" ."""
+    named = _API.search(message)
+    return "" if named is None else named[1]
 
 
 def _named_pool(message: str) -> tuple[Scope, int | None]:

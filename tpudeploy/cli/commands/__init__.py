@@ -1,4 +1,4 @@
-"""COMMANDS: name → one line of help. Each is the module of that name here, imported only when it is run."""
+"""COMMANDS: name → one line of help. Each is the module of that name here (`_` for `-`), imported when it is run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ COMMANDS: Mapping[str, str] = {
     "validate": "check everything that can be known offline",
     "size": "what fits, how many tokens, how long to compile, what else would do",
     "render": "show what would be sent and run",
+    "doctor": "every precondition, checked, with what to do",
+    "zones": "where a slice type can be had: hardware, models, quota, price, luck",
     "plan": "show what would change, why, from which line",
     "apply": "make it so; resumes what an earlier run began",
     "destroy": "remove it, and look until it is gone",
+    "gc": "find and remove requests of ours that nothing needs",
     "status": "what is there, how far it has come, endpoint, health",
     "output": "the endpoint and other outputs",
     "query": "ask the endpoint a question",
+    "force-unlock": "take away the lock of a run that died",
     "emulator": "a local Cloud TPU to try everything on",
     "schema": "the profile's JSON Schema",
     "explain": "what an error code means",

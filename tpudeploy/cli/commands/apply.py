@@ -14,6 +14,7 @@ from tpudeploy.domain.errors import UsageError
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "auto-approve", "do not ask")
+    options.flag(parser, "adopt", "take over slices that no state remembers")
     options.option(
         parser,
         "wait",
@@ -23,13 +24,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.option(parser, "timeout", "give up waiting after this long, e.g. 2h (exit 12)", type=options.duration)
     options.flag(parser, "watch", "then keep it alive: ask again for what is preempted, until stopped")
+    options.backend(parser)
     options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
     workspace = context.workspace(given.profiles)
-    plan = workspace.plan(profiles, on_event=teller(context.terminal, as_json=given.json))
+    plan = workspace.plan(profiles, adopt=given.adopt, on_event=teller(context.terminal, as_json=given.json))
     question = "Do you want to perform these actions?"
     if given.watch and given.wait != "serving":
         raise UsageError(f"-watch keeps alive what serves; -wait {given.wait} ends before.", hint="Leave one out.")

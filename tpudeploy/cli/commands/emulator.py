@@ -37,7 +37,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
     def ready(emulator: Emulator) -> None:
         context.terminal.talk("The emulator is ready. In another terminal:")
-        context.terminal.data(f"export TPU_EMULATOR_HOST={emulator.host}")
+        for name, value in emulator.environment.items():
+            context.terminal.data(f"export {name}={value}")
         context.terminal.talk("Ctrl-C ends it, with every machine on it.")
 
     port = given.port if given.port is not None else process.DEFAULT_PORT

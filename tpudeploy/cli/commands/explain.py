@@ -1,4 +1,4 @@
-"""What an error code or a refusal means, and what to do about it."""
+"""What an error code or a refusal means, and what to do about it. Without one: all there are."""
 
 from __future__ import annotations
 
@@ -11,16 +11,43 @@ from tpudeploy.domain.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("code", metavar="CODE", help="e.g. TPU1201, or a refusal such as `stockout`")
+    told = "e.g. TPU1201, a refusal such as `stockout`, or an error text of Google's, in quotes"
+    parser.add_argument("code", metavar="CODE", nargs="?", help=told)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.explanations import explanations
 
     known = explanations()
-    wanted = given.code if given.code in known else given.code.upper()
-    if wanted not in known:
-        near = closest(given.code, known)
-        raise UsageError(f"No code `{given.code}`.", hint=f"Did you mean `{near}`?" if near else "")
-    context.terminal.data(f"{context.terminal.paint.bold(wanted)}  {known[wanted]}")
+    if given.code is None:
+        context.terminal.data(_all(context))
+        return exits.SUCCESS
+    wanted, text = _found(given.code.strip(), known)
+    context.terminal.data(f"{context.terminal.paint.bold(wanted)}  {text}")
     return exits.SUCCESS
+
+
+def _found(written: str, known: dict[str, str]) -> tuple[str, str]:
+    """A code with its text. Raise UsageError where it is neither a code nor words of Google's."""
+    from tpudeploy.cli.explanations import of_text
+
+    for code in (written, written.upper(), written.lower()):
+        if code in known:
+            return code, known[code]
+    if len(written.split()) > 1:
+        return of_text(written)
+    near = closest(written, known)
+    raise UsageError(
+        f"No code `{written}`.", hint=f"Did you mean `{near}`?" if near else "Run `tpudeploy explain` for all of them."
+    )
+
+
+def _all(context: Context) -> str:
+    from tpudeploy.cli.explanations import groups
+
+    blocks = []
+    for name, texts in groups().items():
+        width = max(map(len, texts))
+        lines = (f"  {code.ljust(width)}  {text.splitlines()[0]}" for code, text in texts.items())
+        blocks.append("\n".join((context.terminal.paint.bold(name), *lines)))
+    return "\n\n".join(blocks)

@@ -12,6 +12,7 @@ from tpudeploy.domain.errors import QueryFailed
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the deployment's name")
+    options.backend(parser)
     options.json(parser)
 
 

@@ -17,6 +17,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
     options.flag(parser, "destroy", "plan the removal")
+    options.flag(parser, "adopt", "take over slices that no state remembers")
+    options.backend(parser)
     options.json(parser)
 
 
@@ -24,7 +26,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     profiles = context.load(given.profiles, given)
     plan = context.workspace(given.profiles).plan(
-        profiles, destroy=given.destroy, on_event=teller(terminal, as_json=given.json)
+        profiles, destroy=given.destroy, adopt=given.adopt, on_event=teller(terminal, as_json=given.json)
     )
     terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
     sizes = [summary(g.name, g.deployment.budget) for g in plan.goals if g.deployment is not None]

@@ -14,6 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
     parser.add_argument("prompt", metavar="PROMPT", help="the question")
     options.option(parser, "max-tokens", "at most so many tokens (default 256)", type=int, default=256)
+    options.backend(parser)
     options.json(parser)
 
 

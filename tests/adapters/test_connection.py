@@ -1,0 +1,75 @@
+"""Who we are to Google, by whatever credentials are found; a token server on loopback stands in for Google's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from answering import answering, http
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tpudeploy.adapters.google.access import _members
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.domain import errors
+
+ACCOUNT = "robot@p.iam.gserviceaccount.com"
+
+
+def robot(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    """Signed in as a service account whose tokens `url` gives."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    login = {"type": "service_account", "project_id": "p", "client_email": ACCOUNT, "private_key": pem}
+    file = folder / "key.json"
+    file.write_text(json.dumps({**login, "token_uri": f"{url}/token"}), encoding="utf-8")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    return Connection(emulator_host=None, timeout=5)
+
+
+def test_credentials_that_are_good_say_who_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering({"/token": http('{"access_token": "t", "expires_in": 3600}')}) as url:
+        connection = robot(url, tmp_path, monkeypatch)
+        assert connection.project() == "p"
+        assert connection.identity() == ACCOUNT
+        assert connection.token() == "t"
+
+
+def test_credentials_that_are_good_no_longer_say_how_to_sign_in_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = http('{"error": "invalid_grant", "error_description": "expired"}', status="400 Bad Request")
+    with answering({"/token": gone}) as url, pytest.raises(errors.Denied, match="invalid_grant") as caught:
+        robot(url, tmp_path, monkeypatch).identity()
+    assert "gcloud auth application-default login" in caught.value.hint
+
+
+def test_missing_credentials_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    connection = Connection(emulator_host=None, timeout=5)
+    with pytest.raises(errors.Denied) as first:
+        connection.project()
+    (tmp_path / "none.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(errors.Denied) as second:
+        connection.identity()
+    assert second.value is first.value
+
+
+def test_two_versions_of_a_service_are_two_services() -> None:
+    connection = Connection(emulator_host="127.0.0.1:9", timeout=5)
+    try:
+        assert hasattr(connection.collection("serviceusage", "v1beta1", "services"), "consumerQuotaMetrics")
+        assert hasattr(connection.collection("serviceusage", "v1", "services"), "batchGet")
+    finally:
+        connection.close()
+
+
+def test_a_grant_under_a_condition_is_not_taken_for_one() -> None:
+    grant = {"role": "roles/secretmanager.secretAccessor", "members": ["user:a@b.c"]}
+    assert list(_members({"bindings": [grant]})) == ["user:a@b.c"]
+    assert not list(_members({"bindings": [{**grant, "condition": {"expression": "request.time < x"}}]}))
+    assert not list(_members({"bindings": [{**grant, "role": "roles/secretmanager.viewer"}]}))

@@ -1,0 +1,183 @@
+"""Every text of Google's that was ever published: its class, what is done about it, and what it speaks of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.refusals import VERDICTS
+from tpudeploy.adapters.google.verdicts import verdict
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.slices import Remedy, Scope
+
+LOOK, NEXT, DROP, STOP = Remedy.LOOK_AGAIN, Remedy.NEXT_ZONE, Remedy.DROP_ZONE, Remedy.STOP
+FULL = "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x3f]"
+NONE = "Quota limit 'TPUV6EPreemptiblePerProjectPerRegionForTPUAPI' has been exceeded. Limit: 0 in region us-east5."
+BAD = "Cloud TPU received a bad request."
+QUEUE = "User does not have permission to submit requests"
+
+# Texts as they were published, with the code they came with: class, what is done, what it speaks of.
+PUBLISHED: tuple[tuple[str, Code, str, Remedy, Scope], ...] = (
+    (
+        'There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0x50c1bc4a1fcc2f4]',
+        Code.RESOURCE_EXHAUSTED,
+        "stockout",
+        NEXT,
+        Scope.PAIR,
+    ),
+    ("Insufficient capacity", Code.RESOURCE_EXHAUSTED, "stockout", NEXT, Scope.PAIR),
+    (FULL, Code.RESOURCE_EXHAUSTED, "stockout-reserved", NEXT, Scope.PAIR),
+    (FULL, Code.FAILED_PRECONDITION, "stockout-reserved", NEXT, Scope.PAIR),
+    ("an internal error has occurred", Code.INTERNAL, "internal", NEXT, Scope.PAIR),
+    ("Code 13: Internal Error", Code.UNKNOWN, "internal", NEXT, Scope.PAIR),
+    (NONE, Code.RESOURCE_EXHAUSTED, "quota-none", DROP, Scope.REGION_QUOTA),
+    (
+        "Quota limit 'A,B' has been exceeded. Limit: 0,0 in region us-central1,zone us-central1-a.",
+        Code.RESOURCE_EXHAUSTED,
+        "quota-none",
+        DROP,
+        Scope.REGION_QUOTA,
+    ),
+    (
+        "Quota limit 'TPUV6EPreemptiblePerProjectPerZoneForTPUAPI' has been exceeded. Limit: 64 in zone us-east1-d.",
+        Code.RESOURCE_EXHAUSTED,
+        "quota",
+        NEXT,
+        Scope.ZONE_QUOTA,
+    ),
+    (
+        "Quota 'TPUV5sPreemptibleLitepodPerProjectPerRegionForTPUAPI' exhausted. Limit 10000 in region us-west4",
+        Code.RESOURCE_EXHAUSTED,
+        "quota",
+        NEXT,
+        Scope.REGION_QUOTA,
+    ),
+    (
+        "Quota 'TPUV6EPreemptiblePerProjectPerZoneForTPUAPI' exhausted. Limit 512 in zone us-east1-d",
+        Code.RESOURCE_EXHAUSTED,
+        "quota",
+        NEXT,
+        Scope.ZONE_QUOTA,
+    ),
+    ("Maximum number of CreateNode requests per minute", Code.RESOURCE_EXHAUSTED, "rate-limit", LOOK, Scope.PROJECT),
+    ("IN_USE_ADDRESSES limit (8)", Code.RESOURCE_EXHAUSTED, "address-quota", DROP, Scope.REGION),
+    (
+        f'{BAD} The requested zone "asia-northeast1-a" is not supported. [EID: 0x3f]',
+        Code.INVALID_ARGUMENT,
+        "zone-unsupported",
+        DROP,
+        Scope.ZONE,
+    ),
+    (
+        f'{BAD} The requested accelerator configuration for accelerator type, "v6e-1", could not be found in the zonal accelerator configurations for "asia-east1-a".; the accelerator v6e-1 was not found in zone asia-east1-a [EID: 0x3f]',
+        Code.INVALID_ARGUMENT,
+        "type-unsupported",
+        DROP,
+        Scope.ZONE,
+    ),
+    (
+        'CloudTpu received an invalid AcceleratorType, "v3-8" for zone "us-central1-c". Valid values are "v2-8, ".',
+        Code.INVALID_ARGUMENT,
+        "type-unsupported",
+        DROP,
+        Scope.ZONE,
+    ),
+    (
+        'FLEX_START provisioning model is not supported for accelerator type "v6e-1" in location "asia-east1-c"',
+        Code.INVALID_ARGUMENT,
+        "model-unsupported",
+        DROP,
+        Scope.PAIR,
+    ),
+    (
+        "Queueing is not supported for accelerator type v5litepod-1",
+        Code.INVALID_ARGUMENT,
+        "no-queueing",
+        DROP,
+        Scope.ZONE,
+    ),
+    (
+        "STANDARD provisioning model is incompatible with spot requests",
+        Code.INVALID_ARGUMENT,
+        "model-mismatch",
+        STOP,
+        Scope.PROJECT,
+    ),
+    ("Request size can be at most 128 chips", Code.INVALID_ARGUMENT, "too-big", DROP, Scope.ZONE),
+    (
+        f"{QUEUE} into this queue for accelerator type v6e-8 in location us-east5-b",
+        Code.PERMISSION_DENIED,
+        "queue-closed",
+        DROP,
+        Scope.ZONE,
+    ),
+    (
+        f'{QUEUE} for accelerator type "v5litepod-4" in location us-central1-a',
+        Code.PERMISSION_DENIED,
+        "queue-closed",
+        DROP,
+        Scope.ZONE,
+    ),
+    ("Reservation not found", Code.NOT_FOUND, "reservation-missing", DROP, Scope.PAIR),
+    ("no reservation for request queue v6e", Code.INVALID_ARGUMENT, "reservation-queue", STOP, Scope.PROJECT),
+    ("PERMISSION_DENIED", Code.PERMISSION_DENIED, "permission", STOP, Scope.PROJECT),
+    ("Required 'tpu.nodes.create' permission for 'projects/p'", Code.UNKNOWN, "permission", STOP, Scope.PROJECT),
+    (
+        "Cloud TPU API has not been used in project 7 before or it is disabled. Enable it by visiting https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project=7 then retry.",
+        Code.PERMISSION_DENIED,
+        "api-off",
+        STOP,
+        Scope.PROJECT,
+    ),
+    (
+        "Location us-east1-d is not found or access is unauthorized.",
+        Code.PERMISSION_DENIED,
+        "location-denied",
+        DROP,
+        Scope.ZONE,
+    ),
+    ("Constraint constraints/gcp.resourceLocations violated", Code.FAILED_PRECONDITION, "policy", DROP, Scope.REGION),
+    ("No default subnetwork was found", Code.INVALID_ARGUMENT, "policy", DROP, Scope.REGION),
+    ("Resource 'projects/p/locations/z/nodes/x' already exists", Code.ALREADY_EXISTS, "exists", LOOK, Scope.PAIR),
+    ("Resource 'projects/p/locations/z/nodes/x' was not found", Code.NOT_FOUND, "not-found", LOOK, Scope.PAIR),
+    (
+        f"{BAD} update is not supported while in state PREEMPTED [EID: 0x3f]",
+        Code.INVALID_ARGUMENT,
+        "preempted",
+        NEXT,
+        Scope.PAIR,
+    ),
+    ('This TPU has terminal state "PREEMPTED"', Code.UNKNOWN, "preempted", NEXT, Scope.PAIR),
+    ("Reauthentication failed", Code.UNKNOWN, "credentials", STOP, Scope.PROJECT),
+    ("('invalid_grant: Bad Request', ...)", Code.UNKNOWN, "credentials", STOP, Scope.PROJECT),
+    (
+        "There was a problem refreshing your current auth tokens",
+        Code.UNAUTHENTICATED,
+        "credentials",
+        STOP,
+        Scope.PROJECT,
+    ),
+)
+
+
+@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: f"{row[2]}-{row[0][:24]}")
+def test_a_published_text_is_its_class_whatever_its_error_id(row: tuple[str, Code, str, Remedy, Scope]) -> None:
+    text, code, kind, remedy, scope = row
+    refusal = verdict(text, code)
+    assert (refusal.kind, refusal.remedy, refusal.scope) == (kind, remedy, scope)
+    assert refusal.is_known
+    assert "EID" not in refusal.message
+    assert text.startswith(refusal.message)
+
+
+def test_every_class_that_has_been_seen_was_seen_in_some_text() -> None:
+    guessed = {row.kind for row in VERDICTS if not row.is_recorded or row.pattern is None}
+    never = {"reservation-full", "unavailable", "wrong-state"}  # the same words as others; words of no interest
+    assert {kind for _, _, kind, _, _ in PUBLISHED} | guessed | never == {row.kind for row in VERDICTS}
+
+
+def test_a_full_reservation_is_no_stockout_for_those_who_asked_for_one() -> None:
+    for model in Provisioning:
+        refusal = verdict(FULL, Code.RESOURCE_EXHAUSTED, model)
+        expected = ("reservation-full", DROP) if model is Provisioning.RESERVED else ("stockout-reserved", NEXT)
+        assert (refusal.kind, refusal.remedy) == expected

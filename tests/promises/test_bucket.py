@@ -1,0 +1,182 @@
+"""Every promise with the state in a bucket: whatever becomes of any request to it, and whenever the run is killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+from promises.mortal import Fuse
+from promises.trial import Trial, trial
+
+from tpudeploy import Report
+from tpudeploy.domain.errors import StalePlan, StateError
+from tpudeploy.domain.patience import Patience
+from tpudeploy.workspace import Workspace
+
+HOUR = 3600.0
+BACKEND = "gs://states/team"
+FULL = {"fault": "stockout", "zone": "us-east5-a"}
+CALM = Patience(poll_first=60.0, poll_most=60.0)  # quiet looks are all alike
+# What may become of one request to the bucket. A run goes on after each of them.
+SINGLE: Mapping[str, Mapping[str, Any]] = {
+    "503 before": {"fault": "unavailable"},
+    "503 after it was carried out": {"fault": "failed-reply"},
+    "429": {"fault": "rate-limit"},
+    "no connection": {"fault": "connection-refused"},
+    "reply lost": {"fault": "lost-reply"},
+    "reply lost, the connection closed": {"fault": "lost-reply", "close": True},
+    "late": {"fault": "slow", "seconds": 100},
+}
+# Longer than one call is sent again for. The run may have to be run again.
+OUTAGES: Mapping[str, Mapping[str, Any]] = {
+    "503 for a while": {"fault": "unavailable", "times": 9},
+    "503 for a while, all carried out": {"fault": "failed-reply", "times": 9},
+    "no reply for a while": {"fault": "lost-reply", "times": 9},
+}
+Call = tuple[str, int]
+
+
+def storage_calls(at: Trial) -> Iterator[Call]:
+    """Each request to the bucket as (method, its number among those of that method)."""
+    counts: Counter[str] = Counter()
+    for request in at.emulator.requests:
+        if "/storage/v1/b/" not in request.path:
+            continue
+        listed = request.path.split("?")[0].endswith("/o")
+        kinds = {"POST": "insert", "DELETE": "delete", "GET": "list" if listed else "get"}
+        method = f"storage.objects.{kinds[request.method]}"
+        counts[method] += 1
+        yield method, counts[method]
+
+
+@cache
+def calls_of_one_life() -> tuple[Call, ...]:
+    with begun() as at:
+        list(live(at))
+        return tuple(storage_calls(at))
+
+
+def begun(*trouble: Mapping[str, Any]) -> AbstractContextManager[Trial]:
+    return trial([FULL, *trouble], backend=BACKEND, patience=CALM)
+
+
+def live(at: Trial) -> Iterator[Report | None]:
+    """Created, restarted, destroyed; the first report of each."""
+    yield at.apply()
+    at.until_done(at.apply)
+    at.must_serve()
+    at.wanted["max_model_len"] = 8192
+    yield at.apply()
+    at.until_done(at.apply)
+    at.must_serve()
+    yield at.destroy()
+    at.until_done(at.destroy)
+    at.must_be_gone()
+
+
+def chosen(faults: Mapping[str, Mapping[str, Any]], *, whole: bool, samples: int) -> list[tuple[str, Call]]:
+    every = list(product(faults, calls_of_one_life()))
+    return every if whole else Random(samples).sample(every, samples)
+
+
+@pytest.mark.exhaustive
+def test_whatever_becomes_of_any_one_request_the_run_goes_on(whole: bool) -> None:
+    for name, (method, number) in chosen(SINGLE, whole=whole, samples=6):
+        with begun({**SINGLE[name], "method": method, "call": number}) as at:
+            for report in live(at):
+                assert report is not None, (name, method, number, at.history)
+                assert report.error is None, (name, method, number, at.history)
+            assert not at.is_locked, (name, method, number)
+
+
+@pytest.mark.exhaustive
+def test_after_any_outage_the_run_or_the_next_one_converges(whole: bool) -> None:
+    for name, (method, number) in chosen(OUTAGES, whole=whole, samples=4):
+        with begun({**OUTAGES[name], "method": method, "call": f"{number}-"}) as at:
+            at.until_done(at.apply)
+            at.wanted["max_model_len"] = 8192
+            at.until_done(at.apply)
+            assert [s for zone in at.emulator.live().values() for s in zone.values()] == ["ACTIVE"], at.history
+            at.until_done(at.destroy)
+            at.must_be_gone()
+
+
+@pytest.mark.exhaustive
+def test_killed_before_any_effect_a_rerun_converges_once_the_lock_is_freed(whole: bool) -> None:
+    change = {"type": "v6e-4"}
+    fuses = [Fuse() for _ in range(3)]
+    with begun() as at:
+        play(at, change, dict(enumerate(fuses)), 0.0)
+    instants = [(act, effect) for act, fuse in enumerate(fuses) for effect in range(len(fuse.passed))]
+    every = list(product(instants, (0.0, HOUR)))
+    for (act, effect), later in every if whole else Random(0).sample(every, 5):
+        with begun() as at:
+            play(at, change, {act: Fuse(effect)}, later)
+
+
+def play(at: Trial, change: Mapping[str, Any], fuses: Mapping[int, Fuse], later: float) -> None:
+    """Created, replaced, destroyed; each act once with its fuse, where it has one, then until it is done."""
+    for number, act in enumerate((at.apply, at.apply, at.destroy)):
+        if number == 1:
+            at.wanted.update(change)
+        if number in fuses:
+            act(fuses[number])
+            assert at.is_locked == (fuses[number].is_blown and _held(fuses[number])), at.history
+            at.clock.sleep(later)
+        at.until_done(act)
+        if number < 2:
+            at.must_serve()
+    at.must_be_gone()
+    assert not at.is_locked
+
+
+def _held(fuse: Fuse) -> bool:
+    """Whether the lock was held when the fuse blew: before what passed last, it was taken more often than freed."""
+    before = Counter(fuse.passed[: fuse.at])
+    return before["lock"] > before["unlock"]
+
+
+def test_two_runs_side_by_side_end_with_one_slice() -> None:
+    with trial(backend=BACKEND) as at:
+        profile = at.profile()
+
+        def run() -> int:
+            """As a person would: told that somebody else is at it, again."""
+            for tries in range(100):
+                with Workspace(at.folder, backend=BACKEND, clock=at.watch) as workspace:
+                    try:
+                        report = workspace.apply(workspace.plan([profile]))
+                    except (StateError, StalePlan):
+                        continue
+                    if report.error is None:
+                        return tries
+            raise AssertionError("never done")
+
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            both = [pool.submit(run) for _ in range(2)]
+            assert all(one.result(timeout=60) < 100 for one in both)
+        at.must_serve()
+        creates = [r for r in at.emulator.requests if r.method == "POST" and "queuedResourceId" in r.path]
+        assert len(creates) == 1
+        at.until_done(at.destroy)
+        at.must_be_gone()
+        assert not at.is_locked
+
+
+@pytest.mark.parametrize("seconds", [9, 40, 200])
+@pytest.mark.parametrize("number", [3, 4])
+def test_a_state_that_takes_long_to_be_saved_costs_no_second_slice(number: int, seconds: float) -> None:
+    slow = {"fault": "slow", "method": "storage.objects.insert", "call": number, "seconds": seconds}
+    hidden = {"fault": "hidden", "seconds": 110, "attempt": 1}
+    with trial([slow, hidden], backend=BACKEND, patience=CALM) as at:
+        at.until_done(at.apply)
+        at.must_serve()
+        at.until_done(at.destroy)
+        at.must_be_gone()

@@ -1,0 +1,73 @@
+"""A slice that cannot be deleted yet: it is asked until it is gone, and the person reads why it is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from desk import PROFILE, Open
+
+A, B = "us-east5-a", "us-east5-b"
+REFUSED = "is in state PROVISIONING and cannot be deleted"
+
+
+def test_a_deletion_that_google_takes_and_then_refuses_is_told_and_asked_again(desk: Open) -> None:
+    at = desk(timings={"provisioning": 1500})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
+    at.clock.sleep(60)
+    destroyed = at.run("destroy", "-auto-approve", profile)
+    assert destroyed.code == 0, destroyed.all
+    (waiting, *_) = [line for line in destroyed.err.splitlines() if "Still waiting" in line]
+    assert "to be gone (PROVISIONING; its deletion failed: Queued resource " in waiting
+    assert REFUSED in waiting
+    assert "EID" not in waiting
+    assert not at.slices
+    assert sum(r.method == "DELETE" for r in at.emulator.requests) > 2
+
+
+def test_what_was_left_for_another_zone_is_cleared_away_once_its_state_moves(desk: Open) -> None:
+    trouble = [{"fault": "internal-error", "zone": A}, {"fault": "delete-refused", "zone": A, "times": 5}]
+    at = desk(trouble=trouble)
+    applied = at.run("apply", "-auto-approve", at.write())
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B]
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "iam-denied", "connection-refused", "slow"])
+def test_a_reason_that_cannot_be_looked_up_keeps_nobody_waiting(desk: Open, fault: str) -> None:
+    at = desk(trouble=[{"fault": fault, "method": "operations.get"}], timings={"provisioning": 300})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
+    at.clock.sleep(60)
+    destroyed = at.run("destroy", "-auto-approve", profile)
+    assert destroyed.code == 0, destroyed.all
+    assert "No answer" not in destroyed.err
+    assert not at.slices
+
+
+def test_a_serving_slice_that_will_not_go_is_told_with_the_reason_and_goes_in_the_end(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "delete-refused", "times": 9}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    destroyed = at.run("destroy", "-auto-approve", profile)
+    assert destroyed.code == 0, destroyed.all
+    assert "to be gone (ACTIVE; its deletion failed: Queued resource" in destroyed.err
+    assert not at.slices
+
+
+@pytest.mark.parametrize("said", [{}, {"message": "Insufficient capacity", "code": 8}], ids=["internal", "stockout"])
+def test_a_slice_that_was_deleted_was_not_refused_whatever_its_create_operation_says(
+    desk: Open, said: Mapping[str, Any]
+) -> None:
+    at = desk(trouble=[{"fault": "operation-fails", **said}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    replaced = at.run("apply", "-auto-approve", profile)
+    assert replaced.code == 0, replaced.all
+    assert at.asked() == [A, A]
+    assert "Refused" not in replaced.err
+    assert "Refused" not in at.run("destroy", "-auto-approve", profile).err

@@ -1,0 +1,355 @@
+"""`tpudeploy doctor`: every precondition, one line each, with what to do; and nothing is created by looking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open, Said
+from goldens import assert_golden
+from other_process import holding
+from pseudo_terminal import person
+from stories.test_zones import no_credentials
+
+VLLM = "vllm@emulated.iam.gserviceaccount.com"
+KEYED = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n")
+READY = KEYED + f"  service_account: {VLLM}\n  network: {{tags: [vllm]}}\n"
+PRIVATE = KEYED + "  network: {external_ip: false}\n"
+RULE = {
+    "name": "allow-vllm",
+    "allowed": [{"IPProtocol": "tcp", "ports": ["8000-8001"]}],
+    "sourceRanges": ["203.0.113.7/32"],
+    "targetTags": ["vllm"],
+}
+OPEN = {"firewalls": [RULE]}
+GRADES = ("ok", "warn", "fail", "unknown")
+
+
+def findings(said: Said) -> dict[str, tuple[str, str]]:
+    """Grade and text by check, hints included; of several lines of one check the worst."""
+    found: dict[str, tuple[str, str]] = {}
+    check = ""
+    for line in said.out.splitlines():
+        words = line.split(None, 2)
+        if line.startswith("  ") and not line.startswith("   ") and words and words[0] in GRADES:
+            grade, check, text = words
+            if check not in found or found[check][0] == "ok":
+                found[check] = (grade, text)
+        elif line.startswith("   ") and check:
+            found[check] = (found[check][0], f"{found[check][1]} {line.strip()}")
+    return found
+
+
+def examined(at: Desk, profile: str = READY) -> tuple[Said, dict[str, tuple[str, str]]]:
+    said = at.run("doctor", at.write(profile))
+    assert "Traceback" not in said.all
+    return said, findings(said)
+
+
+def test_the_screen_reads_well(desk: Open) -> None:
+    project = {
+        "apis_off": ["cloudbilling.googleapis.com"],
+        "denied_permissions": ["tpu.nodes.create"],
+        "secret_readers": [],
+        "networks": {"default": {"us-east5": {}}},
+        "images": [],
+    }
+    at = desk(project=project, quota=[{"class": "preemptible", "region": "*", "limit": 0}])
+    profile = at.write(READY)
+    said = at.run("doctor", profile)
+    assert said.code == 13
+    assert_golden("screens/doctor", f"$ tpudeploy doctor {profile}\n{said.out}[exit {said.code}]\n", folder=at.folder)
+
+
+def test_where_everything_is_there_nothing_stands_in_the_way(desk: Open) -> None:
+    at = desk(project=OPEN)
+    said, found = examined(at)
+    assert said.code == 0
+    assert {grade for grade, _ in found.values()} == {"ok"}
+    assert "Nothing stands in the way." in said.out
+    assert f"The machine runs as {VLLM}" in said.out
+    assert "tcp:8000 is open to 203.0.113.7/32 (allow-vllm)" in said.out
+    assert "$1.40 to $1.78 a chip and hour" in said.out
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # and so it is
+
+
+def test_it_only_reads(desk: Open) -> None:
+    at = desk()
+    examined(at)
+    posts = {r.path.partition("?")[0].rpartition(":")[2] for r in at.emulator.requests if r.method == "POST"}
+    assert posts == {"testIamPermissions", "getIamPolicy"}
+    assert {r.method for r in at.emulator.requests} == {"GET", "POST", "HEAD"}
+    assert not any(":access" in r.path for r in at.emulator.requests)  # no secret's value leaves its place
+    assert not at.slices
+    assert not (at.folder / ".tpudeploy" / "state").exists()
+
+
+# What is missing in the project: the check that says so, how, words of what is said or of what to do, the exit code.
+MISSING: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
+    ({"apis_off": ["tpu.googleapis.com"]}, "apis", "fail", "gcloud services enable tpu.googleapis.com", 13),
+    ({"apis_off": ["secretmanager.googleapis.com"]}, "apis", "fail", "Not enabled: secretmanager", 13),
+    ({"apis_off": ["cloudbilling.googleapis.com"]}, "apis", "warn", "less can be told without", 0),
+    ({"apis_off": ["serviceusage.googleapis.com"]}, "apis", "unknown", "serviceusage.googleapis.com is not enabled", 0),
+    ({"denied_permissions": ["tpu.nodes.create"]}, "roles", "fail", "--role=roles/tpu.admin", 13),
+    ({"denied_permissions": ["tpu.nodes.delete"]}, "roles", "fail", "You may not give one back (tpu.nodes.delete)", 13),
+    ({"denied_permissions": ["tpu.locations.list"]}, "roles", "warn", "You may not list zones", 0),
+    ({"service_accounts": []}, "account", "fail", "gcloud iam service-accounts create vllm", 13),
+    ({"denied_permissions": ["iam.serviceAccounts.actAs"]}, "account", "fail", "roles/iam.serviceAccountUser", 13),
+    ({"secret_readers": []}, "secret", "warn", f"--member=serviceAccount:{VLLM}", 0),
+    ({"denied_permissions": ["secretmanager.versions.access"]}, "secret", "fail", "vllm-key is not yours to read", 13),
+    ({"networks": {"other": {"us-east5": {}}}}, "network", "fail", "gcloud compute networks create default", 13),
+    ({"networks": {"default": {"us-east5": {}}}}, "subnetwork", "warn", "No subnetwork in europe-west4", 0),
+    ({"networks": {"default": {}}}, "subnetwork", "fail", "No subnetwork in europe-west4, us-east5", 13),
+    ({"firewalls": []}, "firewall", "warn", "--allow=tcp:8000 --source-ranges=YOUR_RANGE --target-tags=vllm", 0),
+    ({"firewalls": [{**RULE, "disabled": True}]}, "firewall", "warn", "No rule opens tcp:8000", 0),
+    ({"firewalls": [{**RULE, "targetTags": ["other"]}]}, "firewall", "warn", "No rule opens tcp:8000", 0),
+    ({"firewalls": [{**RULE, "sourceRanges": ["10.0.0.0/8"]}]}, "firewall", "warn", "No rule opens tcp:8000", 0),
+    ({"firewalls": [{**RULE, "direction": "EGRESS"}]}, "firewall", "warn", "No rule opens tcp:8000", 0),
+    ({"addresses": {"us-east5": 0}}, "addresses", "warn", "left in us-east5: 1 needed", 0),
+    ({"images": ["vllm/vllm-tpu:v0.31.0"]}, "image", "fail", "vllm/vllm-tpu:v0.32.0 is not there", 13),
+)
+
+
+@pytest.mark.parametrize("row", MISSING, ids=lambda row: f"{row[1]}-{next(iter(row[0]))}-{row[2]}")
+def test_whatever_is_missing_is_named_with_what_to_do_and_the_rest_is_told(
+    desk: Open, row: tuple[Mapping[str, Any], str, str, str, int]
+) -> None:
+    project, check, grade, words, code = row
+    said, found = examined(desk(project={**OPEN, **project}))
+    assert found[check][0] == grade, said.out
+    assert words in found[check][1]
+    assert said.code == code
+    assert {"credentials", "roles", "image", "disk", "hardware", "quota", "price", "places", "lock"} <= set(found)
+
+
+# The scenario beside the project; the check, how it stands, words of it, the exit code.
+GATES: tuple[tuple[Mapping[str, Any], str, str, str, int], ...] = (
+    ({"secrets": {"vllm-key": "x"}}, "secret", "fail", "gcloud secrets create hf-token", 13),
+    (
+        {"offers": {zone: ["v6e-8"] for zone in ("us-east5-a", "us-east5-b", "europe-west4-a")}},
+        "hardware",
+        "fail",
+        "No zone of 3 has v6e-1",
+        13,
+    ),
+    ({"offers": {"us-east5-a": ["v6e-8"]}}, "hardware", "ok", "2 of 3 zones list v6e-1", 0),
+    (
+        {"quota": [{"class": "preemptible", "region": "*", "limit": 0}]},
+        "quota",
+        "warn",
+        "No pair has 1 chip of quota left",
+        0,
+    ),
+    ({"quota": [{"class": "preemptible", "zone": "us-east5-a", "limit": 0}]}, "quota", "ok", "2 of 3 pairs have", 0),
+    (
+        {"project": {"quota_metrics": {"preemptible": "x", "on-demand": "y"}}},
+        "quota",
+        "unknown",
+        "names no metric like",
+        0,
+    ),
+    (
+        {"trouble": [{"fault": "unavailable", "method": "cloudbilling.*"}]},
+        "price",
+        "ok",
+        "at list prices of 2026-08",
+        0,
+    ),
+    (
+        {"trouble": [{"fault": "unavailable", "method": "locations.*"}]},
+        "hardware",
+        "ok",
+        "by the catalogue of 2026-08",
+        0,
+    ),
+)
+
+
+@pytest.mark.parametrize("row", GATES, ids=lambda row: f"{row[1]}-{row[2]}")
+def test_the_gates_are_summed_up(desk: Open, row: tuple[Mapping[str, Any], str, str, str, int]) -> None:
+    scenario, check, grade, words, code = row
+    said, found = examined(desk(**scenario))
+    assert found[check][0] == grade, said.out
+    assert words in found[check][1]
+    assert said.code == code
+
+
+def test_a_price_that_nobody_offers_fails(desk: Open) -> None:
+    at = desk(project={"prices": {"us-east5": {"spot": 1.6}, "europe-west4": {"spot": 1.7}}})
+    said, found = examined(at, READY + "  max_price_per_chip_hour: 1.5\n")
+    assert found["price"][0] == "fail"
+    assert found["places"][0] == "fail"
+    assert said.code == 13
+
+
+SERVICES = ("serviceusage", "cloudresourcemanager", "iam", "secretmanager", "compute", "registry", "cloudbilling")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("fault", ["unavailable", "iam-denied", "connection-refused"])
+def test_a_service_that_does_not_tell_makes_its_lines_unknown_and_hides_no_other(
+    desk: Open, service: str, fault: str
+) -> None:
+    at = desk(project=OPEN, trouble=[{"fault": fault, "method": f"{service}.*"}])
+    said, found = examined(at)
+    assert said.code == 0, said.out
+    assert "fail" not in {grade for grade, _ in found.values()}
+    assert set(found) >= {"credentials", "apis", "roles", "account", "secret", "network", "image", "quota", "places"}
+    graded = {check for check, (grade, _) in found.items() if grade == "unknown"}
+    unknown = {
+        "serviceusage": {"apis", "quota"},
+        "cloudresourcemanager": {"roles", "secret"},
+        "iam": {"account", "secret"},
+        "secretmanager": {"secret"},
+        "compute": {"network", "addresses"},
+        "registry": {"image"},
+        "cloudbilling": set(),  # its table stands in
+    }
+    assert graded == unknown[service], said.out
+
+
+def test_without_credentials_it_says_so_once_and_tells_what_can_be_told(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = desk()
+    profile = at.write()
+    no_credentials(at, monkeypatch)
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # no registry either
+    said = at.run("doctor", profile)
+    found = findings(said)
+    assert said.code == 13
+    assert found["credentials"][0] == "fail"
+    assert said.all.count("gcloud auth application-default login") == 1
+    assert (found["disk"][0], found["hardware"][0], found["lock"][0]) == ("ok", "ok", "ok")
+    assert {check for check, (grade, _) in found.items() if grade == "unknown"} >= {"apis", "roles", "image", "quota"}
+
+
+def test_a_machine_without_an_address_needs_its_ways_out(desk: Open) -> None:
+    closed = {"private_access": False}
+    at = desk(project={"networks": {"default": {"us-east5": closed, "europe-west4": {"nat": True}}}})
+    said, found = examined(at, PRIVATE)
+    assert said.code == 0
+    assert found["private-access"][0] == "warn"
+    assert "subnets update default --region=us-east5 --enable-private-ip-google-access" in found["private-access"][1]
+    assert found["nat"][0] == "warn"
+    assert "No Cloud NAT in us-east5" in found["nat"][1]
+    assert "gcloud compute routers nats create nat --router=nat --region=us-east5" in found["nat"][1]
+    assert "addresses" not in found
+    assert "tcp:22 is open to 35.235.240.0/20 (default-allow-ssh)" in found["firewall"][1]
+    nowhere = desk(project={"networks": {"default": {"us-east5": closed, "europe-west4": closed}}})
+    said, found = examined(nowhere, PRIVATE)
+    assert (found["private-access"][0], found["nat"][0], said.code) == ("fail", "fail", 13)
+
+
+def test_what_google_itself_holds_needs_no_nat(desk: Open) -> None:
+    own = PRIVATE.replace("vllm/vllm-tpu:v0.32.0", "us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0")
+    _, found = examined(desk(), own.replace("google/gemma-4-E2B-it", "gs://bucket/gemma-4-E2B-it"))
+    assert "nat" not in found
+
+
+def test_a_rule_that_denies_is_heard_before_one_that_allows_later(desk: Open) -> None:
+    deny = {
+        "name": "deny-all",
+        "denied": [{"IPProtocol": "all"}],
+        "sourceRanges": ["0.0.0.0/0"],
+        "priority": 900,
+    }
+    _, found = examined(desk(project={"firewalls": [{**RULE, "priority": 1000}, deny]}))
+    assert found["firewall"][0] == "warn"
+    _, found = examined(desk(project={"firewalls": [{**RULE, "priority": 800}, deny]}))
+    assert found["firewall"][0] == "ok"
+
+
+def test_a_subnetwork_by_name_must_be_in_each_region(desk: Open) -> None:
+    at = desk(project={**OPEN, "networks": {"default": {"us-east5": {}}, "own": {"europe-west4": {}}}})
+    _, found = examined(at, READY.replace("tags: [vllm]", "subnetwork: own, tags: [vllm]"))
+    assert found["subnetwork"] == (
+        "warn",
+        "No own in us-east5: requests there are refused. Create one, or leave the zones of these regions out of placement.zones.",
+    )
+
+
+def test_a_disk_that_is_too_small_and_whatever_validate_says_are_told(desk: Open) -> None:
+    small = READY.replace("type: v6e-1", "type: v6e-1\n  boot_disk_size: 20GiB")
+    _, found = examined(desk(), small)
+    assert found["disk"][0] == "warn"
+    assert "20 GiB" in found["disk"][1]
+    _, found = examined(desk(), PROFILE)
+    assert found["profile"][0] == "warn"
+    assert "TPU2001" in found["profile"][1]
+
+
+def test_whoever_holds_the_lock_is_named(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
+        _, found = examined(at)
+    assert found["lock"][0] == "warn"
+    assert f"alice@laptop is at work on it (process {process.pid}, `apply`)" in found["lock"][1]
+    _, found = examined(at)
+    assert found["lock"][0] == "ok"
+
+
+def test_requests_that_wait_are_named_and_a_slice_that_is_held_is_not_in_the_way(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever", "times": 1}])
+    assert at.run("apply", "-auto-approve", "-timeout", "10m", at.write()).code == 12
+    _, found = examined(at)
+    (name,) = at.slices
+    assert found["requests"][0] == "warn"
+    assert f"{name} (us-east5-a, spot)" in found["requests"][1]
+    assert "`tpudeploy destroy` gives it back" in found["requests"][1]
+    other = desk()
+    other.write()
+    assert other.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert other.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    _, found = examined(other)
+    assert found["requests"][0] == "ok"
+    assert "Held: gemma-" in found["requests"][1]
+
+
+def test_a_state_that_cannot_be_read_fails(desk: Open) -> None:
+    at = desk()
+    states = at.folder / ".tpudeploy" / "state"
+    states.mkdir(parents=True)
+    (states / "gemma.json").write_text("{", encoding="utf-8")
+    said, found = examined(at)
+    assert found["requests"][0] == "fail"
+    assert "not a state that we can read" in found["requests"][1]
+    assert said.code == 13
+
+
+@pytest.mark.parametrize("columns", [72, 100])
+def test_a_narrow_terminal_breaks_lines_between_words_and_never_a_command(desk: Open, columns: int) -> None:
+    at = desk(project={"secret_readers": [], "apis_off": ["cloudbilling.googleapis.com"]})
+    environment = {**at.emulator.environment, "COLUMNS": str(columns), "NO_COLOR": "1"}
+    with person("doctor", at.write(READY), folder=at.folder, environment=environment) as somebody:
+        assert somebody.stays_to_the_end() == 0
+    shown = somebody.read.splitlines()
+    commands = [line for line in shown if "Run: " in line]
+    assert max(len(line) for line in shown if line not in commands) <= columns
+    assert all(
+        line.split(" --role=")[-1] == "roles/secretmanager.secretAccessor" for line in commands if "secrets" in line
+    )
+    assert len(commands) == 4
+
+
+def test_json_says_all_of_it(desk: Open) -> None:
+    at = desk(project={"images": []})
+    said = at.run("doctor", "-json", at.write())
+    assert said.code == 13
+    tree = json.loads(said.out)
+    assert (tree["format"], tree["emulated"], tree["project"]) == ("tpudeploy.doctor/1", True, "emulated")
+    assert tree["counts"]["fail"] == 1
+    (failed,) = (f for f in tree["findings"] if f["grade"] == "fail")
+    assert failed["check"] == "image"
+    assert set(failed) == {"check", "grade", "message", "hint"}
+
+
+def test_a_profile_that_is_wrong_is_told_as_everywhere(desk: Open) -> None:
+    at = desk()
+    said = at.run("doctor", at.write(PROFILE.replace("16384", "many")))
+    assert said.code == 1
+    assert "Expected a whole number" in said.err
+    assert not at.emulator.requests

@@ -1,0 +1,420 @@
+"""gc: what nothing needs is found, shown with what it costs, and removed; what somebody needs never is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+from other_process import holding
+
+from tpudeploy import Profile, Workspace
+from tpudeploy.domain.events import Event
+from tpudeploy.ports import TpuCloud, World
+
+SMALL_QUOTA = [{"class": "preemptible", "region": "*", "limit": 1}]
+
+
+def deployed(at: Desk, text: str = PROFILE, name: str = "gemma.yaml") -> str:
+    """A profile that serves; the one slice it has."""
+    before = set(at.slices)
+    assert at.run("apply", "-auto-approve", at.write(text, name)).code == 0
+    (made,) = set(at.slices) - before
+    return made
+
+
+def state_file(at: Desk, name: str = "gemma") -> Path:
+    return at.folder / ".tpudeploy" / "state" / f"{name}.json"
+
+
+def rewritten(at: Desk, **changes: Any) -> None:
+    """The state of gemma, as somebody else's tool or hand may leave it."""
+    state_file(at).write_text(json.dumps({**at.state(), **changes}), encoding="utf-8")
+
+
+def test_what_a_state_names_is_needed_and_nothing_is_removed(desk: Open) -> None:
+    at = desk()
+    deployed(at)
+    told = at.run("gc")  # no question is asked
+    assert told.code == 0, told.all
+    assert "Looked through project emulated. Found 1 with tpudeploy's mark, 1 of them needed." in told.out
+    assert "Nothing to remove." in told.out
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(desk: Open) -> None:
+    at = desk(quota=SMALL_QUOTA)
+    name = deployed(at)
+    at.clock.sleep(2 * 3600)
+    state_file(at).unlink()
+    told = at.run("gc")
+    assert told.code == 0, told.all
+    assert "Foreign: no state of their deployment is here." in told.out
+    assert "Left alone, for they may be somebody else's; -foreign removes them:" in told.out
+    assert f"{name} us-east5-a v6e-1 spot ACTIVE 2h 2m old $1.40/h 1 chip" in told.words
+    assert list(at.slices) == [name]
+
+    removed = at.run("gc", "-foreign", "-auto-approve")
+    assert removed.code == 0, removed.all
+    assert "Plan: 1 to remove; saves $1.40/h at list price, gives 1 chip of quota back." in removed.out
+    assert f"gemma[0]: Deleting {name} in us-east5-a (no state here remembers it)" in removed.err
+    assert f"gemma[0]: {name} is gone: nothing of it is left" in removed.err
+    assert "Done! 1 removed." in removed.out
+    assert at.slices == {}
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # the quota of one chip is free again
+
+
+def test_without_a_yes_nothing_is_removed(desk: Open) -> None:
+    at = desk()
+    name = deployed(at)
+    state_file(at).unlink()
+    told = at.run("gc", "-foreign")
+    assert told.code == 1
+    assert "Pass -auto-approve" in told.err
+    assert at.slices == {name: "ACTIVE"}
+
+
+def test_a_state_of_another_lineage_disowns_what_it_does_not_name(desk: Open) -> None:
+    at = desk()
+    name = deployed(at)
+    rewritten(at, lineage="f" * 32, records=[])
+    told = at.run("gc")
+    assert told.code == 0, told.all
+    assert "Foreign: of another lineage than the state here of their deployment." in told.out
+    assert at.slices == {name: "ACTIVE"}
+    assert at.run("gc", "-foreign", "-auto-approve").code == 0
+    assert at.slices == {}
+
+
+def test_what_a_restored_backup_has_forgotten_is_left_over(desk: Open) -> None:
+    at = desk()
+    deployed(at)
+    backup = state_file(at).read_text(encoding="utf-8")
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    (newer,) = at.slices
+    state_file(at).write_text(backup, encoding="utf-8")
+    told = at.run("gc", "-auto-approve")
+    assert told.code == 0, told.all
+    assert "Left over: the state here of their deployment does not name them. To be removed:" in told.out
+    assert f"- {newer} us-east5-a v6e-4 spot ACTIVE" in told.words
+    assert f"Deleting {newer} in us-east5-a (its state does not name it)" in told.err
+    assert at.slices == {}
+
+
+def test_the_same_name_in_another_zone_is_another_thing(desk: Open) -> None:
+    """A restored state counts its attempts anew."""
+    at = desk()
+    name = deployed(at)
+    backup = at.state()
+    (record,) = backup["records"]
+    elsewhere = {**record, "attempts": [{**record["attempts"][0], "zone": "us-east5-b"}]}
+    rewritten(at, records=[elsewhere])
+    told = at.run("gc", "-auto-approve")
+    assert told.code == 0, told.all
+    assert f"- {name} us-east5-a" in told.words
+    assert at.slices == {}
+
+
+def test_a_husk_costs_nothing_and_gives_its_quota_back(desk: Open) -> None:
+    at = desk(quota=SMALL_QUOTA)
+    name = deployed(at)
+    at.emulator.preempt(name)
+    at.clock.sleep(120)
+    state_file(at).unlink()
+    removed = at.run("gc", "-foreign", "-auto-approve")
+    assert removed.code == 0, removed.all
+    assert f"- {name} us-east5-a v6e-1 spot SUSPENDED" in removed.words
+    assert "no cost 1 chip" in removed.words
+    assert "Plan: 1 to remove; gives 1 chip of quota back." in removed.out
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+
+def test_a_node_that_outlived_its_queued_resource_is_found_and_removed(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "orphan", "times": 1}], quota=SMALL_QUOTA)
+    name = deployed(at)
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert at.slices == {}
+    assert at.emulator.billed() == (name,)
+    told = at.run("gc", "-auto-approve")
+    assert told.code == 0, told.all
+    assert f"- {name} us-east5-a v6e-1 spot node READY" in told.words
+    assert "saves $1.40/h" in told.out
+    assert at.emulator.billed() == ()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+
+def test_a_silent_zone_is_named_and_the_command_has_not_done_all_it_was_asked(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a", "attempt": 2}])
+    near = deployed(at)
+    deployed(at, PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    for name in ("gemma", "other"):
+        state_file(at, name).unlink()
+    at.emulator.script({"fault": "unreachable", "zones": "us-east5-b", "times": 2})
+    told = at.run("gc", "-foreign", "-auto-approve")
+    assert told.code == 1
+    assert "No answer from emulated/us-east5-b: what stands there is not known." in told.err
+    assert near not in at.slices
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert at.run("gc", "-foreign", "-auto-approve").code == 0
+    assert at.slices == {}
+
+
+def test_a_silent_zone_alone_is_not_a_clean_one(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "unreachable", "zones": "us-east5-b"}])
+    told = at.run("gc", "-json")
+    assert told.code == 1
+    assert json.loads(told.out)["unreachable"] == ["emulated/us-east5-b"]
+    assert "what stands there is not known" in told.err
+
+
+def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "zone-unsupported", "zone": "-", "method": "*.list"}])
+    deployed(at)
+    state_file(at).unlink()
+    told = at.run("gc", "-foreign", "-auto-approve")
+    assert told.code == 0, told.all
+    assert "in the 18 zones that we know: all at once was refused" in told.out
+    assert at.slices == {}
+
+
+def test_a_refused_delete_is_asked_again_until_it_takes(desk: Open) -> None:
+    at = desk(timings={"provisioning": 700.0})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-timeout", "2m", profile).code == 12
+    (name,) = at.slices
+    assert at.slices == {name: "PROVISIONING"}
+    state_file(at).unlink()
+    told = at.run("gc", "-foreign", "-auto-approve")
+    assert told.code == 0, told.all
+    assert told.err.count("Deleting ") == 1
+    deletes = [r for r in at.emulator.requests if r.method == "DELETE"]
+    assert len(deletes) > 10
+    assert "Still waiting: for " in told.err
+    assert at.slices == {}
+
+
+def test_what_will_not_go_ends_with_its_name_and_the_next_run_takes_it_up(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "provisioning-loop", "for": 4000.0}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-timeout", "2m", profile).code == 12
+    (name,) = at.slices
+    state_file(at).unlink()
+    began = at.clock.now()
+    told = at.run("gc", "-foreign", "-auto-approve")
+    assert told.code == 1
+    assert f"Not gone after 30 minutes: emulated/us-east5-a/{name} (PROVISIONING)." in told.err
+    assert "Done! 0 removed." in told.out
+    assert at.clock.now() - began < 2000
+    at.clock.sleep(3600)
+    assert at.run("gc", "-foreign", "-auto-approve").code == 0
+    assert at.slices == {}
+
+
+def test_a_run_that_holds_the_lock_is_not_raced_and_the_others_are_cleared(desk: Open) -> None:
+    at = desk()
+    gemma = deployed(at)
+    deployed(at, PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    for name in ("gemma", "other"):
+        state_file(at, name).unlink()
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
+        told = at.run("gc", "-foreign", "-auto-approve")
+    assert told.code == 10
+    assert "The state of gemma is locked by alice@laptop" in told.err
+    assert "Done! 1 removed." in told.out
+    assert at.slices == {gemma: "ACTIVE"}
+
+
+def test_what_has_come_to_be_needed_while_the_question_stood_stays(desk: Open) -> None:
+    at = desk()
+    name = deployed(at)
+    kept = state_file(at).rename(at.folder / "kept.json")
+    heard: list[str] = []
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        found = workspace.gc(foreign=True)
+        assert [stray.found.ref.name for stray in found.going] == [name]
+        kept.rename(state_file(at))
+        report = workspace.collect(found, on_event=lambda event: heard.append(repr(event)))
+    assert report.error is None
+    assert report.outcomes == ()
+    assert f"{name} has come to be needed, and stays." in " ".join(heard)
+    assert at.slices == {name: "ACTIVE"}
+
+
+class _Overtaken(Workspace):
+    """Somebody applies in the very moment in which the project is looked through."""
+
+    at: Desk
+
+    def _world(self, on_event: Callable[[Event], None] | None) -> World:
+        world = super()._world(on_event)
+        return replace(world, cloud=_Late(world.cloud, self.at))
+
+
+class _Late:
+    def __init__(self, cloud: TpuCloud, at: Desk) -> None:
+        self._cloud, self._at = cloud, at
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "marked":
+            assert self._at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+        return getattr(self._cloud, name)
+
+
+def test_a_request_that_is_made_while_we_look_is_needed(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with _Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
+        workspace.at = at
+        found = workspace.gc(foreign=True)
+    assert (found.needed, found.strays) == (1, ())
+
+
+def test_leftovers_become_foreign_with_another_state_and_stay(desk: Open) -> None:
+    at = desk()
+    name = deployed(at)
+    rewritten(at, records=[])
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        found = workspace.gc()
+        assert [stray.found.ref.name for stray in found.going] == [name]
+        rewritten(at, lineage="f" * 32)
+        assert workspace.collect(found).outcomes == ()
+    assert at.slices == {name: "ACTIVE"}
+
+
+def test_profiles_narrow_it_to_their_deployments(desk: Open) -> None:
+    at = desk()
+    deployed(at)
+    other = deployed(at, PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    for name in ("gemma", "other"):
+        state_file(at, name).unlink()
+    told = at.run("gc", "gemma.yaml", "-foreign", "-auto-approve")
+    assert told.code == 0, told.all
+    assert "Found 1 with tpudeploy's mark" in told.out
+    assert at.slices == {other: "ACTIVE"}
+
+
+def test_every_project_that_a_state_names_is_looked_through(desk: Open) -> None:
+    at = desk()
+    deployed(at)
+    elsewhere = PROFILE.replace("name: gemma", "name: other") + "  project: another\n"
+    other = deployed(at, elsewhere, "other.yaml")
+    tree = at.state("other")
+    (record,) = tree["records"]
+    forgetful = {**record, "attempts": [{**record["attempts"][0], "name": "other-00000000-0-9"}]}
+    state_file(at, "other").write_text(json.dumps({**tree, "records": [forgetful]}), encoding="utf-8")
+    told = at.run("gc", "-auto-approve")
+    assert told.code == 0, told.all
+    assert "Looked through projects another, emulated." in told.out
+    assert f"- {other} another us-east5-a" in told.words
+    assert other not in at.slices
+    assert len(at.slices) == 1
+
+
+def test_a_name_alike_is_never_removed(desk: Open) -> None:
+    """Somebody else's training, by chance named as we name things."""
+    at = desk()
+    deployed(at)
+    (slice_,) = at.emulator._cloud.slices.values()
+    node = slice_.body["tpu"]["nodeSpec"][0]["node"]
+    del node["labels"]
+    del node["metadata"]
+    state_file(at).unlink()
+    told = at.run("gc", "-foreign", "-auto-approve")
+    assert told.code == 0, told.all
+    assert "by nothing but their names like ours" in told.out
+    assert "Nothing to remove." in told.out
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+@pytest.mark.parametrize("content", ["{", '{"format": "tpudeploy.state/9"}'])
+def test_a_state_that_cannot_be_read_may_need_anything(desk: Open, content: str) -> None:
+    at = desk()
+    name = deployed(at)
+    state_file(at).write_text(content, encoding="utf-8")
+    told = at.run("gc", "-foreign", "-auto-approve")
+    assert told.code == 1
+    assert str(state_file(at)) in told.err
+    assert at.slices == {name: "ACTIVE"}
+
+
+def test_a_colleague_in_another_folder_keeps_what_is_hers(desk: Open, tmp_path_factory: pytest.TempPathFactory) -> None:
+    at = desk()
+    mine = deployed(at)
+    hers = replace(at, folder=tmp_path_factory.mktemp("hers"))
+    other = deployed(hers, PROFILE.replace("name: gemma", "name: other"))
+    told = at.run("gc", "-auto-approve")
+    assert told.code == 0, told.all
+    assert f"{other} us-east5-a" in told.words
+    assert set(at.slices) == {mine, other}
+
+
+def test_json_is_what_was_found_then_events_then_the_report(desk: Open) -> None:
+    at = desk()
+    name = deployed(at)
+    state_file(at).unlink()
+    told = at.run("gc", "-foreign", "-auto-approve", "-json")
+    assert told.code == 0, told.all
+    found, *events, report = (json.loads(line) for line in told.out.splitlines())
+    assert (found["format"], found["projects"], found["unreachable"]) == ("tpudeploy.gc/1", ["emulated"], [])
+    (stray,) = found["strays"]
+    assert stray["name"] == name
+    assert stray["claim"] == "no state"
+    assert (stray["goes"], stray["state"], stray["chips"]) == (True, "ACTIVE", 1)
+    assert stray["usd_per_hour"] == pytest.approx(1.4033)
+    assert "metadata" not in str(found)
+    assert [event["type"] for event in events] == ["released", "phase_changed", "gone"]
+    assert report["format"] == "tpudeploy.report/1"
+    assert report["outcomes"] == [
+        {"address": f"emulated/us-east5-a/{name}", "action": "destroy", "error": None, "underway": False}
+    ]
+
+
+@pytest.mark.parametrize("trouble", [{"fault": "iam-denied"}, {"fault": "unavailable"}], ids=lambda t: str(t["fault"]))
+def test_a_project_that_cannot_be_looked_through_is_an_error(desk: Open, trouble: Mapping[str, Any]) -> None:
+    at = desk()
+    name = deployed(at)
+    at.emulator.script({**trouble, "method": "*.list"})
+    told = at.run("gc", "-auto-approve")
+    assert told.code == 1
+    assert "Could not list the nodes of projects/emulated/locations/-" in told.err
+    assert "Nothing to remove" not in told.all
+    assert at.slices == {name: "ACTIVE"}
+
+
+def test_without_a_project_there_is_nowhere_to_look(
+    desk: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at = desk()
+    login = tmp_path / "login.json"
+    login.write_text(
+        json.dumps({"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}), "utf-8"
+    )
+    monkeypatch.delenv("TPU_EMULATOR_HOST")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(login))
+    monkeypatch.setenv("PATH", str(tmp_path))  # no gcloud to ask either
+    told = at.run("gc")
+    assert told.code == 1
+    assert "No Google Cloud project is known." in told.err
+
+
+def test_a_copied_folder_needs_what_the_first_one_needs(desk: Open, tmp_path: Path) -> None:
+    at = desk()
+    name = deployed(at)
+    shutil.copytree(at.folder / ".tpudeploy", tmp_path / "copy" / ".tpudeploy")
+    assert replace(at, folder=tmp_path / "copy").run("gc", "-foreign", "-auto-approve").code == 0
+    assert at.slices == {name: "ACTIVE"}
+
+
+def test_the_library_gives_what_the_command_prints(desk: Open) -> None:
+    at = desk()
+    deployed(at)
+    state_file(at).unlink()
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        found = workspace.gc([Profile.load(at.folder / "gemma.yaml")], foreign=True)
+    assert json.loads(at.run("gc", "gemma.yaml", "-foreign", "-json").out) == found.to_dict()

@@ -1,0 +1,275 @@
+"""States in a bucket, as people and pipelines share them: found from anywhere, locked, freed, never overwritten."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+from tpudeploy import Profile, Workspace
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.lock import Lease
+from tpudeploy.domain.names import Zone
+from tpudeploy.emulator.storage.objects import Conditions
+
+PLACE = "gs://states/team"
+BACKEND = ("--backend", PLACE)
+APPLY = ("apply", "-auto-approve", "gemma.yaml")
+INSERT = "storage.objects.insert"
+
+
+def objects(at: Desk) -> dict[str, bytes]:
+    return {found.name: found.content for found in at.emulator._cloud.objects.under("states", "")}
+
+
+def neighbour(at: Desk, tmp_path: Path) -> Desk:
+    """Somebody else, in a folder of their own, with the same profile."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir(exist_ok=True)
+    (folder / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    return replace(at, folder=folder)
+
+
+def taken(at: Desk, name: str = "gemma") -> tuple[Workspace, Lease]:
+    """A run of ada's, in the middle of a step."""
+    workspace = Workspace.open(at.folder, backend=PLACE, clock=at.clock)
+    return workspace, workspace.states.lock(name, "apply")
+
+
+def test_what_one_folder_applied_another_one_sees_and_ends(desk: Open, tmp_path: Path) -> None:
+    at = desk()
+    at.write()
+    assert at.run(*APPLY, *BACKEND).code == 0
+    assert sorted(objects(at)) == ["team/endpoints/gemma.json", "team/state/gemma.json"]
+    assert sorted(path.name for path in at.folder.iterdir()) == ["gemma.yaml"]
+    other = neighbour(at, tmp_path)
+    assert "No changes" in other.run("plan", "-detailed-exitcode", "gemma.yaml", *BACKEND).out
+    assert other.run("plan", "-detailed-exitcode", "gemma.yaml").code == 2
+    assert "127." in other.run("output", "gemma", *BACKEND).out
+    assert "serving" in other.run("status", *BACKEND, "gemma.yaml").out
+    assert "gemma" in other.run("status", *BACKEND).out
+    assert other.run("query", "gemma.yaml", "Say hello.", *BACKEND).code == 0
+    assert other.run("destroy", "-auto-approve", "gemma.yaml", *BACKEND).code == 0
+    assert not at.slices
+    assert list(objects(at)) == ["team/state/gemma.json"]
+
+
+@pytest.mark.parametrize("way", ["variable", "settings", "library"])
+def test_a_bucket_can_be_named_by_every_way_in(desk: Open, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    at = desk()
+    at.write()
+    if way == "variable":
+        monkeypatch.setenv("TPUDEPLOY_BACKEND", PLACE)
+    if way == "settings":
+        (at.folder / "tpudeploy.toml").write_text(f'backend = "{PLACE}"\n', encoding="utf-8")
+    if way == "library":
+        with Workspace.open(at.folder, backend=PLACE, clock=at.clock) as workspace:
+            assert workspace.apply(workspace.plan([Profile.load(at.folder / "gemma.yaml")])).error is None
+    else:
+        assert at.run(*APPLY).code == 0
+    assert "team/state/gemma.json" in objects(at)
+    assert not (at.folder / ".tpudeploy").exists()
+
+
+def test_storage_of_its_own_is_where_googles_variable_says(
+    desk: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tpus, storage = desk(), desk()
+    monkeypatch.setenv("TPU_EMULATOR_HOST", tpus.emulator.host)
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{storage.emulator.host}")
+    storage.write()
+    assert replace(storage, clock=tpus.clock).run(*APPLY, "--wait", "accepted", *BACKEND).code == 0
+    assert "team/state/gemma.json" in objects(storage)
+    assert not objects(tpus)
+    assert len(tpus.slices) == 1
+
+
+def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = desk()
+    at.write()
+    monkeypatch.setenv("USER", "ada")
+    monkeypatch.setenv("CI_JOB_URL", "https://gitlab.example/jobs/7")
+    workspace, lease = taken(at)
+    at.clock.sleep(90)
+    said = at.run(*APPLY, *BACKEND)
+    assert said.code == 10
+    assert "The state of gemma is locked by ada@" in said.words
+    assert "`apply`, https://gitlab.example/jobs/7) for 0:01:30" in said.words
+    assert "try again" in said.words
+    assert f"tpudeploy force-unlock {lease.info.id}" in said.words
+    assert not at.asked()
+    assert at.run("plan", "gemma.yaml", *BACKEND).code == 0
+    workspace.states.unlock(lease)
+    assert at.run(*APPLY, *BACKEND).code == 0
+    workspace.close()
+
+
+def test_a_lock_whose_holder_died_is_freed_by_a_person_and_by_nobody_else(desk: Open) -> None:
+    at = desk()
+    at.write()
+    _, lease = taken(at)
+    at.clock.sleep(86400)
+    assert "probably dead" in at.run(*APPLY, *BACKEND).words
+    assert at.run("force-unlock", lease.info.id, *BACKEND).code == 1
+    wrong = at.run("force-unlock", "-force", "0123", *BACKEND)
+    assert wrong.code == 1
+    assert "There is no lock with the id 0123" in wrong.words
+    assert at.run(*APPLY, *BACKEND).code == 10
+    freed = at.run("force-unlock", "-force", lease.info.id, *BACKEND)
+    assert (freed.code, freed.out) == (0, "The lock of gemma is gone.\n")
+    assert at.run(*APPLY, *BACKEND).code == 0
+
+
+def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(desk: Open) -> None:
+    slow = {"fault": "slow", "method": "queuedResources.create", "call": 1, "seconds": 30}
+    at = desk(trouble=[slow])
+    at.write()
+    workspace = Workspace.open(at.folder, backend=PLACE, clock=at.clock)
+    leases: list[Lease] = []
+
+    def steal() -> None:
+        """While the first request is under way."""
+        if at.asked() and not leases:
+            holder = workspace.states.holder("gemma")
+            assert holder is not None
+            workspace.states.force_unlock(holder.id)
+            leases.append(workspace.states.lock("gemma", "destroy"))
+
+    at.clock.on_advance.append(steal)
+    zombie = at.run(*APPLY, *BACKEND)
+    assert zombie.code == 1
+    assert "was taken away from this run" in zombie.words
+    assert at.asked() == ["us-east5-a"]
+    (lease,) = leases
+    assert workspace.states.holder("gemma") == lease.info
+    (name,) = at.slices
+    state = workspace.states.read("gemma").state
+    assert state is not None
+    assert [a.name for a in state.attempts] == [name]
+    workspace.states.unlock(lease)
+    workspace.close()
+    assert at.run(*APPLY, *BACKEND).code == 0
+    assert list(at.slices) == [name]
+
+
+def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "4-"}])
+    at.write()
+    said = at.run(*APPLY, *BACKEND)
+    assert said.code == 1
+    kept = at.folder / ".tpudeploy" / "errored" / "gemma.json"
+    assert f"tpudeploy state push {kept}" in said.err.replace("\n", " ")
+    assert json.loads(kept.read_text(encoding="utf-8"))["deployment"] == "gemma"
+    assert not at.asked()
+    at.emulator._cloud.troubles.clear()
+    assert at.run(*APPLY, *BACKEND).code == 0
+    assert len(at.slices) == 1
+
+
+def test_a_bucket_in_trouble_is_waited_for_and_the_person_is_told(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "unavailable", "method": "storage.objects.get", "call": "10-29"}])
+    at.write()
+    said = at.run(*APPLY, *BACKEND)
+    assert said.code == 0, said.all
+    assert "Could not read gs://states/team/state/gemma.json" in said.words
+    assert len(at.slices) == 1
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no such bucket": ({"buckets": ["other"]}, "There is no bucket gs://states"),
+    "no permission": (
+        {"trouble": [{"fault": "iam-denied", "method": "storage.*"}]},
+        "roles/storage.objectUser",
+    ),
+    "out of order": (
+        {"trouble": [{"fault": "unavailable", "method": "storage.*"}]},
+        "The service is currently unavailable",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("command", [("plan", "gemma.yaml"), APPLY, ("status",), ("output", "gemma")])
+def test_what_keeps_us_from_the_bucket_is_said_before_anything_is_asked(
+    desk: Open, name: str, command: tuple[str, ...]
+) -> None:
+    scenario, words = BAD[name]
+    at = desk(**scenario)
+    at.write()
+    said = at.run(*command, *BACKEND)
+    assert said.code == 1
+    assert words in said.words
+    assert "Traceback" not in said.all
+    assert not at.asked()
+
+
+def test_a_backend_that_cannot_be_is_a_plain_error(desk: Open) -> None:
+    at = desk()
+    at.write()
+    said = at.run("plan", "gemma.yaml", "--backend", "s3://states")
+    assert said.code == 1
+    assert "The backend `s3://states` is none that we know" in said.words
+    assert "gs://BUCKET/PREFIX" in said.words
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b'{"format": "tpudeploy.state/2"}', b"\xff"],
+    ids=["empty", "cut off", "too new", "not text"],
+)
+@pytest.mark.parametrize("command", [("plan", "gemma.yaml"), APPLY, ("destroy", "-auto-approve", "gemma.yaml")])
+def test_a_state_that_cannot_be_read_is_left_as_it_is(desk: Open, content: bytes, command: tuple[str, ...]) -> None:
+    at = desk()
+    at.write()
+    put = at.emulator._cloud.objects.put
+    put("states", "team/state/gemma.json", Conditions(), content=content, content_type="", metadata={})
+    said = at.run(*command, *BACKEND)
+    assert said.code == 1
+    assert "gs://states/team/state/gemma.json" in said.words
+    assert objects(at) == {"team/state/gemma.json": content}
+
+
+def test_the_zone_log_and_the_lock_are_read_from_the_bucket(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    at.write()
+    monkeypatch.setenv("USER", "ada")
+    workspace, lease = taken(at)
+    workspace.states.record(
+        Tried(
+            at=at.clock.now() - 60,
+            zone=Zone("us-east5-b"),
+            provisioning=Provisioning.SPOT,
+            type="v6e-1",
+            chips=1,
+            outcome=Ending.REFUSED,
+            waited=0.0,
+            kind="stockout",
+        )
+    )
+    zones = at.run("zones", "gemma.yaml", "--json", *BACKEND)
+    assert zones.code == 0, zones.all
+    assert '"stockout"' in zones.out
+    assert '"stockout"' not in at.run("zones", "gemma.yaml", "--json").out
+    assert "ada@" in at.run("doctor", "gemma.yaml", *BACKEND).words
+    workspace.states.unlock(lease)
+    assert "ada@" not in at.run("doctor", "gemma.yaml", *BACKEND).words
+    workspace.close()
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("command", ["zones", "doctor"])
+def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(desk: Open, name: str, command: str) -> None:
+    scenario, _ = BAD[name]
+    at = desk(**scenario)
+    at.write()
+    said = at.run(command, "gemma.yaml", *BACKEND)
+    assert said.code in {0, 13}, said.all
+    assert "gs://states" in said.words
+    assert "Traceback" not in said.all

@@ -1,0 +1,438 @@
+"""`tpudeploy zones`: where a slice type can be had, gate by gate, and what is said where a gate does not tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+from goldens import assert_golden
+from pseudo_terminal import person
+
+from tpudeploy.adapters.google.refusals import VERDICTS
+from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.catalog import generation
+from tpudeploy.core import gates
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.slices import Remedy
+
+A, B, C = "us-east5-a", "us-east5-b", "europe-west4-a"
+ANYWHERE = PROFILE.partition("placement:")[0] + (
+    "placement: {provisioning: [flex-start, spot], max_run_duration: 12h, max_price_per_chip_hour: 1.38}\n"
+)
+HOUR, DAY = 3600.0, 86400.0
+
+
+def rows(said: str) -> dict[tuple[str, str], str]:
+    """What the table says of each pair, in its order."""
+    table = said.partition("\n\n")[2].partition("\n\n")[0].splitlines()[1:]
+    words = [line.split(None, 2) for line in table]
+    return {(zone, model): " ".join("".join(rest).split()) for zone, model, *rest in words}
+
+
+def pairs(at: Desk, *words: str) -> dict[tuple[str, str], Any]:
+    """What --json says of each pair."""
+    tree = json.loads(at.run("zones", "-json", *words).out)
+    return {(p["zone"], p["provisioning"]): p for table in tree["tables"] for p in table["pairs"]}
+
+
+def tried(at: Desk, zone: str, model: str, ending: str, *, ago: float, waited: float = 30.0, **more: Any) -> None:
+    one = Tried(
+        at=at.clock.now() - ago,
+        zone=Zone(zone),
+        provisioning=Provisioning(model),
+        type=more.pop("type", "v6e-1"),
+        chips=1,
+        outcome=Ending(ending),
+        waited=waited,
+        **more,
+    )
+    LocalState(at.folder / ".tpudeploy", at.clock, who="me@here").record(one)
+
+
+def reads(at: Desk, words: str) -> int:
+    """How many requests so far had these words in their path."""
+    return sum(words in r.path for r in at.emulator.requests)
+
+
+def test_the_screen_reads_well(desk: Open) -> None:
+    quota = [
+        {"class": "on-demand", "region": "*", "limit": 0},
+        {"class": "preemptible", "region": "us-east5", "limit": 16},
+    ]
+    at = desk(quota=quota, project={"prices": {"us-east5": {"spot": 1.42}}})
+    tried(at, B, "spot", "refused", ago=9000, waited=5, kind="stockout", text="There is no more capacity")
+    tried(at, B, "spot", "granted", ago=7200, waited=250)
+    tried(at, A, "flex-start", "refused", ago=300, waited=8, kind="stockout", text="There is no more capacity")
+    refusal = "User does not have permission to submit requests into this queue"
+    tried(at, C, "flex-start", "refused", ago=3 * DAY, kind="queue-closed", text=refusal)
+    profile = at.write(ANYWHERE.replace("1.38", "1.45"))
+    said = at.run("zones", profile)
+    assert said.code == 0, said.all
+    assert_golden("screens/zones", f"$ tpudeploy zones {profile}\n{said.out}[exit {said.code}]\n", folder=at.folder)
+
+
+def test_it_lists_every_zone_that_lists_the_type_and_no_other(desk: Open) -> None:
+    at = desk(offers={"us-west4-a": ["v6e-1", "v6e-4"], "us-east5-a": ["v6e-8"]})
+    zones = {zone for zone, _ in pairs(at)}
+    assert "us-west4-a" in zones
+    assert "us-east5-b" in zones
+    assert "us-east5-a" not in zones
+    assert {zone for zone, _ in pairs(at, "-type", "v6e-8")} >= {"us-east5-a", "us-east5-b"}
+    assert ("us-west4-a", "spot") not in pairs(at, "-type", "v6e-8")
+
+
+def test_a_profile_is_asked_about_its_own_type_and_places_alone(desk: Open) -> None:
+    at = desk(offers={B: ["v6e-8"]})
+    profile = at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    said = at.run("zones", profile)
+    assert "gemma: v6e-4 (4 chips) in emulated: 2 of 3 pairs" in said.out
+    assert list(rows(said.out)) == [(A, "spot"), (C, "spot")]
+    assert f"no v6e-4: {B}" in said.words
+    assert list(pairs(at, profile, "-type", "v6e-8")) == [(A, "spot"), (B, "spot"), (C, "spot")]
+
+
+def test_a_type_that_there_is_not_is_refused_with_the_one_that_was_meant(desk: Open) -> None:
+    said = desk().run("zones", "-type", "v6e-9")
+    assert said.code == 1
+    assert "There is no slice type `v6e-9`" in said.err
+    assert "Did you mean `v6e-8`?" in said.err
+
+
+def test_a_zone_that_is_known_to_refuse_flex_start_is_closed_with_the_date(desk: Open) -> None:
+    at = desk()
+    said = at.run("zones")
+    assert ("us-central1-b", "flex-start") not in rows(said.out)
+    assert ("us-central1-b", "spot") in rows(said.out)
+    assert "no flex-start, refused 2026-06: " in said.out
+    assert ("us-east5-c", "flex-start?") in rows(said.out)  # nobody has recorded either
+
+
+def test_what_asking_came_to_outweighs_the_table_both_ways(desk: Open) -> None:
+    at = desk()
+    tried(at, "us-central1-b", "flex-start", "lapsed", ago=DAY)  # it let us wait: the model is taken
+    tried(at, A, "flex-start", "refused", ago=DAY, kind="model-unsupported", text="not supported for v6e-1 \x1b[31m")
+    tried(at, B, "spot", "refused", ago=DAY, kind="too-big", text="Request size can be at most 4", type="v6e-8")
+    tried(at, C, "spot", "refused", ago=DAY, kind="zone-unsupported", text="is not supported", type="v6e-4")
+    found = pairs(at)
+    assert found["us-central1-b", "flex-start"]["model"]["yes"] is True
+    assert found[A, "flex-start"]["closed_by"] == "model"
+    assert found[A, "spot"]["standing"] == "open"
+    models = ("flex-start", "spot", "on-demand")
+    assert {found[B, model]["closed_by"] for model in models} == {None}  # another size was too big
+    assert {pairs(at, "-type", "v6e-8")[B, model]["closed_by"] for model in models} == {"hardware"}
+    assert {found[C, model]["closed_by"] for model in models} == {"hardware"}
+    said = at.run("zones").out
+    assert "not supported for v6e-1" in said
+    assert "\x1b" not in said
+    at.clock.sleep(40 * DAY)
+    assert pairs(at)[A, "flex-start"]["model"]["source"] == "table"  # a refusal is not believed for ever
+
+
+def test_a_stockout_closes_nothing_it_is_luck(desk: Open) -> None:
+    at = desk()
+    tried(at, A, "spot", "refused", ago=60, kind="stockout", text="no more capacity")
+    found = pairs(at, at.write())
+    assert found[A, "spot"]["standing"] == "open"
+    assert list(found) == [(B, "spot"), (C, "spot"), (A, "spot")]  # asked last now, though it is not dearer
+
+
+def test_kinds_that_close_a_gate_are_kinds_of_refusals_that_drop_a_zone() -> None:
+    known = {row.kind: row.remedy for row in VERDICTS}
+    for kind in gates.NO_MODEL | gates.NO_HARDWARE:
+        assert known[kind] is Remedy.DROP_ZONE
+    assert gates.OF_ALL_TYPES < gates.NO_MODEL | gates.NO_HARDWARE
+
+
+def test_both_limits_count_and_so_does_what_is_held_by_whomever(desk: Open) -> None:
+    rules = [
+        {"class": "preemptible", "region": "us-east5", "limit": 8},
+        {"class": "preemptible", "zone": A, "limit": 16},
+        {"class": "preemptible", "zone": B, "limit": 0},
+        {"class": "preemptible", "region": "europe-west4", "limit": 4},
+    ]
+    at = desk(quota=rules)
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.emulator.preempt(next(iter(at.slices)))
+    at.clock.sleep(600)  # a husk holds its quota
+    assert list(at.slices.values()) == ["SUSPENDED"]
+    found = rows(at.run("zones", profile, "-type", "v6e-8").out)
+    assert found == {(A, "spot"): "1.40 7 of 8", (B, "spot"): "1.40 0", (C, "spot"): "1.78 4"}
+    doubtful = pairs(at, profile, "-type", "v6e-8")
+    assert {p["standing"] for p in doubtful.values()} == {"doubtful"}
+    assert [p["quota"]["fill"] for p in doubtful.values()] == ["short", "none", "short"]
+    assert pairs(at, profile)[A, "spot"]["quota"] == {
+        "fill": "enough",
+        "zone_limit": 16,
+        "zone_used": 1,
+        "region_limit": 8,
+        "region_used": 1,
+    }
+
+
+def test_a_pair_without_quota_is_shown_last_and_never_hidden(desk: Open) -> None:
+    at = desk(quota=[{"class": "preemptible", "zone": A, "limit": 0}])
+    assert list(rows(at.run("zones", at.write()).out)) == [(B, "spot"), (C, "spot"), (A, "spot")]
+
+
+def test_a_metric_that_is_spelled_otherwise_is_unknown_never_nothing_and_never_fine(desk: Open) -> None:
+    at = desk(
+        quota=[{"class": "preemptible", "zone": "*", "limit": 0}],
+        project={"quota_metrics": {"preemptible": "tpu-trillium-spot", "on-demand": "tpu-trillium"}},
+    )
+    said = at.run("zones", at.write())
+    assert rows(said.out)[A, "spot"] == "1.40 ?"
+    assert "Service Usage names no metric like `tpu-v6e`" in said.words
+    assert pairs(at, "gemma.yaml")[A, "spot"]["quota"]["fill"] == "unknown"
+
+
+@pytest.mark.parametrize("spelling", ["TPU_V6E_Preemptible", "tpu-v6e-preemptible"])
+def test_underlines_and_capitals_do_not_make_another_metric(desk: Open, spelling: str) -> None:
+    at = desk(
+        quota=[{"class": "preemptible", "zone": "*", "limit": 4}], project={"quota_metrics": {"preemptible": spelling}}
+    )
+    assert rows(at.run("zones", at.write()).out)[A, "spot"] == "1.40 4"
+
+
+def test_prices_are_the_billing_catalogues_of_the_very_article(desk: Open) -> None:
+    at = desk(project={"prices": {"us-east5": {"spot": 1.1, "on-demand": 2.5, "flex-start": 1.2}}})
+    found = rows(at.run("zones").out)
+    assert [found[A, model].split()[0] for model in ("spot", "on-demand", "flex-start")] == ["1.10", "2.50", "1.20"]
+
+
+def test_pairs_above_the_price_that_a_profile_allows_are_closed_at_todays_price(desk: Open) -> None:
+    at = desk(project={"prices": {"us-east5": {"spot": 1.9}, "europe-west4": {"spot": 1.2}}})
+    said = at.run("zones", at.write(PROFILE + "  max_price_per_chip_hour: 1.5\n"))
+    assert list(rows(said.out)) == [(C, "spot")]
+    assert f"spot is dearer than the profile allows: {A}, {B}" in said.out
+
+
+def test_hardware_and_prices_are_kept_for_a_day_with_their_age(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("zones", profile).code == 0
+    first = (reads(at, "/acceleratorTypes"), reads(at, "/skus"))
+    assert min(first) > 0
+    at.clock.sleep(5 * HOUR)
+    said = at.run("zones", profile)
+    assert (reads(at, "/acceleratorTypes"), reads(at, "/skus")) == first
+    assert said.out.count("read 5h ago; --refresh reads anew") == 2
+    assert reads(at, "/consumerQuotaMetrics") == 2  # quota is read every time
+    at.run("zones", profile, "-refresh")
+    assert reads(at, "/skus") == 2 * first[1]
+    at.clock.sleep(25 * HOUR)
+    assert "accelerator types, read now" in at.run("zones", profile).out
+    assert reads(at, "/skus") == 3 * first[1]
+
+
+def test_what_is_kept_serves_on_where_it_cannot_be_read_anew(desk: Open) -> None:
+    at = desk(project={"prices": {"us-east5": {"spot": 1.1}}}, offers={"us-west4-a": ["v6e-1"]})
+    assert at.run("zones").code == 0
+    at.emulator.script({"fault": "unavailable", "method": "*"})
+    at.clock.sleep(3 * DAY)
+    said = at.run("zones")
+    assert said.code == 0
+    assert rows(said.out)[A, "spot"].startswith("1.10")
+    assert ("us-west4-a", "spot") in rows(said.out)
+    assert said.out.count("read 3d ago") == 2
+    assert "The service is currently unavailable" in said.words
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"source": 1}', '{"source": "SOURCE", "reading": {"types": 7}}'])
+def test_a_kept_reading_that_makes_no_sense_is_read_anew(desk: Open, text: str) -> None:
+    at = desk()
+    kept = at.folder / ".tpudeploy" / "facts"
+    kept.mkdir(parents=True)
+    for name in ("offers-emulated", "prices"):
+        (kept / f"{name}.json").write_text(text.replace("SOURCE", at.emulator.host), encoding="utf-8")
+    said = at.run("zones")
+    assert said.code == 0, said.all
+    assert "accelerator types, read now" in said.out
+
+
+def test_one_projects_hardware_is_not_anothers(desk: Open) -> None:
+    at = desk()
+    at.write()
+    at.run("zones", "gemma.yaml")
+    once = reads(at, "/acceleratorTypes")
+    at.run("zones", at.write(PROFILE + "  project: another\n", "other.yaml"))
+    assert reads(at, "/acceleratorTypes") == 2 * once
+    said = at.run("zones", "gemma.yaml", "other.yaml").out
+    assert "in emulated: 3 of 3" in said
+    assert "in another: 3 of 3" in said
+
+
+def test_one_clouds_prices_are_not_anothers(desk: Open) -> None:
+    first = desk(project={"prices": {"us-east5": {"spot": 1.1}}})
+    profile = first.write()
+    assert rows(first.run("zones", profile).out)[A, "spot"].startswith("1.10")
+    second = desk(project={"prices": {"us-east5": {"spot": 1.2}}})
+    assert rows(second.run("zones", profile).out)[A, "spot"].startswith("1.20")
+
+
+# A method that fails, how, and what of the screen then comes from elsewhere or from nobody.
+SILENT: tuple[tuple[str, Mapping[str, str], str], ...] = (
+    ("locations.list", {"fault": "unavailable"}, "hardware the catalogue's zones of 2026-08"),
+    ("locations.list", {"fault": "iam-denied"}, "hardware the catalogue's zones of 2026-08"),
+    ("locations.list", {"fault": "connection-refused"}, "hardware the catalogue's zones of 2026-08"),
+    ("serviceusage.*", {"fault": "unavailable"}, "quota not known"),
+    ("serviceusage.*", {"fault": "iam-denied"}, "roles/serviceusage.serviceUsageViewer lets you see it"),
+    ("serviceusage.*", {"fault": "connection-refused"}, "quota not known"),
+    ("queuedResources.list", {"fault": "unavailable"}, "the limit: what is held is not known"),
+    ("cloudbilling.*", {"fault": "unavailable"}, "`~` marks list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "rate-limit"}, "`~` marks list prices of 2026-08"),
+    ("cloudbilling.*", {"fault": "lost-reply"}, "`~` marks list prices of 2026-08"),
+)
+
+
+@pytest.mark.parametrize("row", SILENT, ids=lambda row: f"{row[0]}-{row[1]['fault']}")
+def test_a_gate_that_does_not_tell_hides_no_other(desk: Open, row: tuple[str, Mapping[str, str], str]) -> None:
+    method, fault, words = row
+    at = desk(trouble=[{**fault, "method": method}], quota=[{"class": "preemptible", "zone": "*", "limit": 4}])
+    tried(at, A, "spot", "granted", ago=7200)
+    said = at.run("zones", at.write())
+    assert said.code == 0, said.all
+    assert words in said.words
+    price, quota, luck = rows(said.out)[A, "spot"].split(" ", 2)
+    assert price == ("~1.40" if method == "cloudbilling.*" else "1.40")
+    assert quota == ("?" if method == "serviceusage.*" else "4")
+    assert luck.startswith("granted 2h ago 1 of 1")
+    at.write(PROFILE.replace("us-east5-b", "us-west9-z"))
+    unknown = pairs(at, "gemma.yaml")["us-west9-z", "spot"]
+    if method == "locations.list":
+        assert unknown["hardware"]["yes"] is None  # not in the table either: nobody knows
+        assert unknown["standing"] == "open"
+    else:
+        assert unknown["closed_by"] == "hardware"
+
+
+def test_an_api_that_is_off_is_named_with_the_command_that_enables_it(desk: Open) -> None:
+    at = desk(project={"apis_off": ["cloudbilling.googleapis.com"]})
+    said = at.run("zones")
+    assert "cloudbilling.googleapis.com is not enabled. Run: gcloud services enable cloudbilling" in said.words
+
+
+def test_one_zone_that_does_not_answer_is_told_by_the_table_and_asked_again_next_time(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "unavailable", "method": "acceleratorTypes.list", "zone": A, "times": 1}])
+    profile = at.write()
+    first = pairs(at, profile)
+    assert (first[A, "spot"]["hardware"]["source"], first[B, "spot"]["hardware"]["source"]) == ("table", "live")
+    again = pairs(at, profile)[A, "spot"]["hardware"]
+    assert (again["source"], again["yes"]) == ("live", True)
+
+
+def test_a_zone_that_is_not_for_this_project_is_closed(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "location-denied", "method": "acceleratorTypes.list", "zone": A}])
+    assert pairs(at, at.write())[A, "spot"]["closed_by"] == "hardware"
+
+
+def test_without_credentials_the_dated_tables_are_shown_and_said_to_be_so(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = desk()
+    no_credentials(at, monkeypatch)
+    said = at.run("zones")
+    assert said.code == 0, said.all
+    assert "in no project" in said.out
+    assert "hardware the catalogue's zones of 2026-08" in said.words
+    assert rows(said.out)[A, "spot"] == "~1.40 ?"
+    assert said.words.count("gcloud auth application-default login") == 1
+
+
+def no_credentials(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TPU_EMULATOR_HOST")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(at.folder / "gcloud"))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+
+
+def test_luck_is_the_last_outcome_the_grants_of_late_and_the_usual_wait(desk: Open) -> None:
+    at = desk()
+    for days, ending, waited in ((20, "granted", 9999), (3, "granted", 60), (2, "granted", 120), (1, "granted", 600)):
+        tried(at, B, "spot", ending, ago=days * DAY, waited=waited)
+    tried(at, B, "spot", "refused", ago=2 * HOUR, kind="stockout")
+    tried(at, B, "spot", "released", ago=HOUR)  # our own doing says nothing of the place
+    tried(at, B, "spot", "granted", ago=60, type="v6e-8")  # nor does another size
+    tried(at, C, "spot", "stuck", ago=5 * DAY, waited=2400)
+    found = rows(at.run("zones", at.write()).out)
+    assert found[B, "spot"] == "1.40 no limit stockout 2h ago 3 of 4 2m 0s"
+    assert found[C, "spot"] == "1.78 no limit stuck 5d ago 0 of 1"
+    luck = pairs(at, "gemma.yaml")[B, "spot"]["luck"]
+    assert luck["counts"] == {"granted": 3, "refused": 1, "released": 1}
+    assert (luck["last"], luck["last_kind"], luck["last_age"]) == ("refused", "stockout", 2 * HOUR)
+
+
+def test_what_was_granted_of_late_comes_first(desk: Open) -> None:
+    at = desk()
+    tried(at, C, "spot", "granted", ago=DAY)
+    assert next(iter(rows(at.run("zones", at.write()).out))) == (C, "spot")
+
+
+def test_a_log_that_cannot_be_read_hides_no_gate(desk: Open) -> None:
+    at = desk()
+    (at.folder / ".tpudeploy" / "zones.jsonl").mkdir(parents=True)
+    said = at.run("zones", at.write())
+    assert said.code == 0, said.all
+    assert "zones.jsonl cannot be read" in said.words
+    assert rows(said.out)[A, "spot"] == "1.40 no limit"
+
+
+def test_the_order_of_models_in_a_profile_is_a_preference(desk: Open) -> None:
+    at = desk()
+    profile = at.write(ANYWHERE)
+    models = [model.rstrip("?") for _, model in rows(at.run("zones", profile).out)]
+    assert models == sorted(models)  # flex-start, though spot is cheaper somewhere
+    free = [model.rstrip("?") for _, model in rows(at.run("zones").out)]
+    assert free != sorted(free)
+
+
+def test_a_reservation_is_asked_where_it_is(desk: Open) -> None:
+    at = desk()
+    reservation = f"projects/my-project/locations/{B}/reservations/r"
+    profile = at.write(
+        PROFILE.partition("placement:")[0] + f"placement: {{provisioning: [reserved], reservation: {reservation}}}\n"
+    )
+    assert list(pairs(at, profile)) == [(B, "reserved")]
+
+
+def test_json_says_all_of_it(desk: Open) -> None:
+    at = desk()
+    tree = json.loads(at.run("zones", "-json", "-type", "v6e-4").out)
+    assert (tree["format"], tree["emulated"]) == ("tpudeploy.zones/1", True)
+    (table,) = tree["tables"]
+    assert (table["type"], table["chips"], table["project"]) == ("v6e-4", 4, "emulated")
+    assert set(table["readings"]) == {"hardware", "model", "quota", "price", "luck"}
+    assert table["readings"]["price"]["age"] == 0
+    assert len(table["pairs"]) == 18 * 3
+    assert {p["standing"] for p in table["pairs"]} == {"open", "closed"}
+    assert all(set(p) >= {"hardware", "model", "quota", "price", "luck"} for p in table["pairs"])
+
+
+@pytest.mark.parametrize(("columns", "last"), [(50, "$/chip-h"), (75, "last"), (100, "median wait")])
+def test_a_narrow_terminal_gets_fewer_columns_and_no_broken_lines(desk: Open, columns: int, last: str) -> None:
+    at = desk(trouble=[{"fault": "unavailable", "method": "cloudbilling.*"}])
+    tried(at, B, "spot", "granted", ago=7200, waited=250)
+    environment = {**at.emulator.environment, "COLUMNS": str(columns), "NO_COLOR": "1"}
+    with person("zones", folder=at.folder, environment=environment) as somebody:
+        assert somebody.stays_to_the_end() == 0
+    shown = somebody.read.splitlines()
+    assert max(map(len, shown)) <= columns
+    (head,) = (line for line in shown if "$/chip-h" in line)
+    assert head.endswith(f"  {last}")
+
+
+def test_it_only_reads(desk: Open) -> None:
+    at = desk()
+    at.run("zones", at.write())
+    assert {r.method for r in at.emulator.requests} == {"GET"}
+    assert not (at.folder / ".tpudeploy" / "state").exists()
+
+
+def test_a_type_that_no_zone_lists_is_said_to_be_so(desk: Open) -> None:
+    at = desk(offers=dict.fromkeys(generation("v6e").zones, ()))
+    assert "no zone is known to list it" in at.run("zones").out

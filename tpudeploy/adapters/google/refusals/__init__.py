@@ -1,0 +1,30 @@
+"""Google's refusals: one row a cause. Add a new one to the file of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpudeploy.adapters.google.refusals import capacity, offers, passing, people, quota
+from tpudeploy.adapters.google.refusals.row import SECONDS, Verdict
+from tpudeploy.domain.slices import Remedy, Scope
+
+# Rows are tried in this order; the first whose pattern is found in the text wins. What no pattern finds falls to the
+# row that its code names, else to UNKNOWN.
+GROUPS: Mapping[str, tuple[Verdict, ...]] = {
+    "capacity": capacity.ROWS,
+    "quota": quota.ROWS,
+    "what is offered where": offers.ROWS,
+    "what only a person can mend": people.ROWS,
+    "what passes": passing.ROWS,
+}
+VERDICTS = tuple(row for rows in GROUPS.values() for row in rows)
+
+# Neither text nor code says what it means. The text is always reported verbatim.
+UNKNOWN = Verdict(
+    kind="unknown",
+    what="Words that we do not know, with a code that says nothing",
+    remedy=Remedy.NEXT_ZONE,
+    scope=Scope.PAIR,
+    holds=30 * SECONDS,
+    hint="Read Google's own text, which is always shown. Please report it, so that it gets a row.",
+)

@@ -1,0 +1,87 @@
+"""Nothing is wrong with the request: there was no room for it, or no longer."""
+
+from __future__ import annotations
+
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, Verdict
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.slices import Remedy, Scope
+
+ROWS: tuple[Verdict, ...] = (
+    Verdict(
+        kind="reservation-full",
+        what="The reservation has no room",
+        pattern=r"insufficient reserved capacity",
+        code=Code.RESOURCE_EXHAUSTED,
+        only=Provisioning.RESERVED,
+        layers=(Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.PAIR,
+        holds=24 * HOURS,
+        hint="It is in use, has not begun, has ended, or is of another type: see placement.reservation.",
+        examples=(
+            "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a2b]",
+        ),
+    ),
+    Verdict(
+        kind="stockout-reserved",
+        what="No capacity, in the words of a reservation that was not asked for",
+        pattern=r"insufficient reserved capacity",
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds=10 * MINUTES,
+        hint="The zone is full for those without a reservation. More zones, or flex-start, help.",
+        examples=(
+            "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a2b]",
+        ),
+    ),
+    Verdict(
+        kind="stockout",
+        what="No capacity in the zone",
+        pattern=r"no more capacity in the zone|insufficient capacity",
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.CREATE, Layer.FAILED),
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds=3 * MINUTES,
+        hint="Nothing is wrong with the request: the zone is full. More zones, or flex-start, help.",
+        examples=(
+            (
+                'There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU '
+                "Nodes are offered (see https://cloud.google.com/tpu/docs/regions) [EID: 0x1a2b]"
+            ),
+            "Insufficient capacity",
+        ),
+    ),
+    Verdict(
+        kind="preempted",
+        what="The slice was taken back",
+        pattern=r"\bpreempted\b",
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.NODE,),
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds=0.0,
+        hint="Spot slices may be taken at any time. Flex-start and on-demand are not.",
+        examples=(
+            "Cloud TPU received a bad request. update is not supported while in state PREEMPTED [EID: 0x1a2b]",
+            'This TPU has terminal state "PREEMPTED"',
+        ),
+    ),
+    Verdict(
+        kind="lapsed",
+        what="The request waited as long as it may",
+        pattern=r"valid.?until|validity interval|request [^.]*expired|could not be fulfilled in time",
+        code=Code.DEADLINE_EXCEEDED,
+        by_code=True,
+        layers=(Layer.FAILED,),
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds=1 * MINUTES,
+        hint="A longer placement.valid_until keeps the place in the queue for longer.",
+        examples=("The queued resource request expired: valid until time has passed",),
+        is_recorded=False,
+    ),
+)

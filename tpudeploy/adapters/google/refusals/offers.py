@@ -1,0 +1,161 @@
+"""What Google does not offer in a place, or not to this project: other places may do."""
+
+from __future__ import annotations
+
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, Verdict
+from tpudeploy.domain.slices import Remedy, Scope
+
+ROWS: tuple[Verdict, ...] = (
+    Verdict(
+        kind="zone-unsupported",
+        what="The zone has no TPUs",
+        pattern=r'the requested zone "[^"]*" is not supported',
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.ZONE,
+        holds=24 * HOURS,
+        hint="Leave the zone out of placement.zones.",
+        examples=(
+            'Cloud TPU received a bad request. The requested zone "asia-northeast1-a" is not supported. [EID: 0x1a2b]',
+        ),
+    ),
+    Verdict(
+        kind="type-unsupported",
+        what="The zone does not have this type",
+        pattern=r"could not be found in the zonal accelerator configurations|invalid AcceleratorType",
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.ZONE,
+        holds=24 * HOURS,
+        hint="Another tpu.type, or other zones.",
+        examples=(
+            (
+                "Cloud TPU received a bad request. The requested accelerator configuration for accelerator type, "
+                '"v6e-1", could not be found in the zonal accelerator configurations for "asia-east1-a".; the '
+                "accelerator v6e-1 was not found in zone asia-east1-a [EID: 0x1a2b]"
+            ),
+            'CloudTpu received an invalid AcceleratorType, "v3-8" for zone "us-central1-c". Valid values are "v2-8, ".',
+        ),
+    ),
+    Verdict(
+        kind="model-mismatch",
+        what="The request contradicts itself",
+        pattern=r"provisioning model is incompatible with",
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="This is a mistake of tpudeploy's: please report it, with the output of `tpudeploy render PROFILE "
+        "request`.",
+        examples=("STANDARD provisioning model is incompatible with spot requests",),
+    ),
+    Verdict(
+        kind="model-unsupported",
+        what="The zone has the type, but not under this provisioning model",
+        pattern=r"provisioning model is not supported for accelerator type",
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.CREATE,),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.PAIR,
+        holds=24 * HOURS,
+        hint="Another model in placement.provisioning, or other zones.",
+        examples=(
+            'FLEX_START provisioning model is not supported for accelerator type "v6e-1" in location "asia-east1-c"',
+        ),
+    ),
+    Verdict(
+        kind="no-queueing",
+        what="The type cannot be queued for in the zone",
+        pattern=r"queueing is not supported",
+        layers=(Layer.REPLY, Layer.CREATE),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.ZONE,
+        holds=24 * HOURS,
+        hint="Other zones, or another tpu.type.",
+        examples=("Queueing is not supported for accelerator type v5litepod-1",),
+    ),
+    Verdict(
+        kind="too-big",
+        what="More chips than one request may ask for there",
+        pattern=r"request size can be at most",
+        layers=(Layer.REPLY, Layer.CREATE),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.ZONE,
+        holds=24 * HOURS,
+        hint="A smaller tpu.type, or other zones.",
+        examples=("Request size can be at most 16",),
+    ),
+    Verdict(
+        kind="queue-closed",
+        what="Google has closed this queue to the project",
+        pattern=r"permission to submit requests (into this queue )?for accelerator type",
+        code=Code.PERMISSION_DENIED,
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.ZONE,
+        holds=24 * HOURS,
+        hint="Not a matter of IAM, and asking again never helps: other zones, or Google's support.",
+        examples=(
+            (
+                "User does not have permission to submit requests into this queue for accelerator type v6e-8 in "
+                "location us-east5-b"
+            ),
+            (
+                'User does not have permission to submit requests for accelerator type "v5litepod-4" in location '
+                "us-central1-a"
+            ),
+        ),
+    ),
+    Verdict(
+        kind="reservation-queue",
+        what="The reservation has no queue",
+        pattern=r"reservation for request queue",
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Check placement.reservation: its name, its zone, and that it has begun.",
+        examples=("Could not find a reservation for request queue v6e",),
+        is_recorded=False,
+    ),
+    Verdict(
+        kind="reservation-missing",
+        what="The zone serves reservations only, or not this one",
+        pattern=r"reservation not found",
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.PAIR,
+        holds=24 * HOURS,
+        hint="Another model in placement.provisioning, or other zones. With a reservation: check "
+        "placement.reservation.",
+        examples=("Reservation not found",),
+    ),
+    Verdict(
+        kind="location-denied",
+        what="The zone is not there for this project",
+        pattern=r"location \S+ is not found or access is unauthorized",
+        code=Code.PERMISSION_DENIED,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.ZONE,
+        holds=24 * HOURS,
+        hint="Leave the zone out of placement.zones.",
+        examples=("Location us-east1-d is not found or access is unauthorized.",),
+    ),
+    Verdict(
+        kind="policy",
+        what="An organisation policy, or a missing subnetwork, closes the region",
+        pattern=r"constraints/gcp\.resourceLocations|no default subnetwork was found",
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.REGION,
+        holds=24 * HOURS,
+        hint="Name a network with a subnetwork there in placement.network, or choose zones that the policy allows.",
+        examples=(
+            "No default subnetwork was found",
+            "Constraint constraints/gcp.resourceLocations violated for projects/p attempting to create a resource",
+        ),
+    ),
+)

@@ -1,0 +1,105 @@
+"""What no other place would take either, until a person acts."""
+
+from __future__ import annotations
+
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.refusals.row import MINUTES, Layer, Verdict
+from tpudeploy.domain.slices import Remedy, Scope
+
+ROWS: tuple[Verdict, ...] = (
+    Verdict(
+        kind="api-off",
+        what="The Cloud TPU API is not enabled in the project",
+        pattern=r"api has not been used in project|it is disabled",
+        code=Code.PERMISSION_DENIED,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Run: gcloud services enable tpu.googleapis.com",
+        examples=(
+            (
+                "Cloud TPU API has not been used in project 1 before or it is disabled. Enable it by visiting "
+                "https://console.developers.google.com/apis/api/tpu.googleapis.com/overview?project=1 then retry. If "
+                "you enabled this API recently, wait a few minutes for the action to propagate to our systems and "
+                "retry."
+            ),
+        ),
+    ),
+    Verdict(
+        kind="credentials",
+        what="The credentials are no longer good",
+        pattern=r"reauthentication failed|invalid_grant|refreshing your current auth|invalid authentication credential",
+        code=Code.UNAUTHENTICATED,
+        by_code=True,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Run: gcloud auth application-default login",
+        examples=(
+            "Reauthentication failed",
+            "invalid_grant",
+            "There was a problem refreshing your current auth tokens",
+        ),
+    ),
+    Verdict(
+        kind="bucket-permission",
+        what="The caller may not read or write the bucket of the states",
+        pattern=r"permission 'storage\.[^']*' denied on resource",
+        code=Code.PERMISSION_DENIED,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Run: gcloud storage buckets add-iam-policy-binding gs://BUCKET --member=user:YOU "
+        "--role=roles/storage.objectUser",
+        examples=(
+            (
+                "you@example.com does not have storage.objects.list access to the Google Cloud Storage bucket. "
+                "Permission 'storage.objects.list' denied on resource (or it may not exist)."
+            ),
+        ),
+    ),
+    Verdict(
+        kind="permission",
+        what="The caller lacks a role",
+        pattern=r"permission '[^']*' denied on resource|required '?[^ ]+'? permission|\bPERMISSION_DENIED\b",
+        code=Code.PERMISSION_DENIED,
+        by_code=True,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Run: gcloud projects add-iam-policy-binding PROJECT --member=user:YOU --role=roles/tpu.admin",
+        examples=(
+            "Permission 'tpu.nodes.create' denied on resource '//tpu.googleapis.com/projects/p' (or it may not exist).",
+            "Required 'tpu.nodes.create' permission for 'projects/p'",
+        ),
+        is_recorded=False,
+    ),
+    Verdict(
+        kind="runtime",
+        what="The runtime version is unknown",
+        pattern=r"runtime.?version",
+        code=Code.INVALID_ARGUMENT,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Leave tpu.runtime_version out: each generation has a default that fits it.",
+        examples=('Cloud TPU received a bad request. The runtime version "v2-alpha" is not valid. [EID: 0x1a2b]',),
+        is_recorded=False,
+    ),
+    Verdict(
+        kind="invalid",
+        what="Google calls the request wrong, in words that we do not know",
+        code=Code.INVALID_ARGUMENT,
+        by_code=True,
+        remedy=Remedy.STOP,
+        scope=Scope.PROJECT,
+        holds=10 * MINUTES,
+        hint="Google's own text, which is always shown, names the field. `tpudeploy render PROFILE request` shows "
+        "what was sent.",
+    ),
+)

@@ -1,0 +1,86 @@
+"""What the project may hold or ask for, and does already."""
+
+from __future__ import annotations
+
+from tpudeploy.adapters.google.codes import Code
+from tpudeploy.adapters.google.refusals.row import HOURS, MINUTES, Layer, Verdict
+from tpudeploy.domain.slices import Remedy, Scope
+
+ROWS: tuple[Verdict, ...] = (
+    Verdict(
+        kind="rate-limit",
+        what="Too many requests a minute",
+        pattern=r"requests per minute",
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.REPLY,),
+        remedy=Remedy.LOOK_AGAIN,
+        scope=Scope.PROJECT,
+        holds=1 * MINUTES,
+        hint="The project may create 91 nodes a minute. A minute clears it.",
+        examples=(
+            "Maximum number of CreateNode requests per minute",
+            "Quota exceeded for quota metric 'Create' and limit 'Maximum number of CreateNode requests per minute'",
+        ),
+    ),
+    Verdict(
+        kind="address-quota",
+        what="No external address is left in the region",
+        pattern=r"IN_USE_ADDRESSES",
+        code=Code.RESOURCE_EXHAUSTED,
+        layers=(Layer.FAILED,),
+        remedy=Remedy.DROP_ZONE,
+        scope=Scope.REGION,
+        holds=24 * HOURS,
+        hint="Each VM takes one. Set placement.network.external_ip: false (the subnetwork then needs Private Google "
+        "Access), or ask for more quota.",
+        examples=(
+            "IN_USE_ADDRESSES limit (8)",
+            "Quota 'IN_USE_ADDRESSES' exceeded. Limit: 8.0 in region us-east5.",
+        ),
+    ),
+    Verdict(
+        kind="quota-none",
+        what="No quota there",
+        pattern=r"quota (limit )?'[^']*' (has been exceeded|exhausted)\. limit:? (\d+,)*0(\.0+)?(?!\.?\d)",
+        code=Code.RESOURCE_EXHAUSTED,
+        remedy=Remedy.DROP_ZONE,
+        scope=None,
+        holds=24 * HOURS,
+        hint="Waiting does not help: ask for the quota that the text names, or leave the place out. Spot and "
+        "flex-start draw from the preemptible one; zone and region must both have it.",
+        examples=(
+            (
+                "Quota limit 'TPUV6EPreemptiblePerProjectPerRegionForTPUAPI' has been exceeded. Limit: 0 in region "
+                "us-east5."
+            ),
+            "Quota limit 'A,B' has been exceeded. Limit: 0,0 in region us-central1,zone us-central1-a.",
+        ),
+    ),
+    Verdict(
+        kind="quota",
+        what="The quota is used up there",
+        pattern=r"quota limit '[^']*' has been exceeded|quota '[^']*' exhausted|exceeded quota",
+        code=Code.RESOURCE_EXHAUSTED,
+        remedy=Remedy.NEXT_ZONE,
+        scope=None,
+        holds=5 * MINUTES,
+        hint="Whatever is not deleted counts, and so does what failed or was preempted. Ask for more, or delete some.",
+        examples=(
+            "Quota 'TPUV5sPreemptibleLitepodPerProjectPerRegionForTPUAPI' exhausted. Limit 10000 in region us-west4",
+            (
+                "Quota limit 'TPUV6EPreemptiblePerProjectPerZoneForTPUAPI' has been exceeded. Limit: 64 in zone "
+                "us-east5-a."
+            ),
+        ),
+    ),
+    Verdict(
+        kind="exhausted",
+        what="Something is used up, in words that we do not know",
+        code=Code.RESOURCE_EXHAUSTED,
+        by_code=True,
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds=5 * MINUTES,
+        hint="Capacity or a quota: Google's own text, which is always shown, says which.",
+    ),
+)

@@ -1,0 +1,120 @@
+"""States as objects of a Cloud Storage bucket, each written over the generation that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from tpudeploy.adapters.google.objects import Moved, Objects
+from tpudeploy.adapters.state import bucket_history, endpoint, stored
+from tpudeploy.adapters.state.aside import Aside
+from tpudeploy.adapters.state.bucket_locks import BucketLocks
+from tpudeploy.core import statefile
+from tpudeploy.domain import errors
+from tpudeploy.domain.history import Tried
+from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.state import State
+from tpudeploy.ports import Clock, Snapshot
+
+_SUFFIX = ".json"
+_RACES = 8  # how often an endpoint may change between our look and our write
+
+
+class BucketState:
+    """PREFIX/state/NAME.json and NAME.lock, PREFIX/endpoints/NAME.json, PREFIX/zones/. See `ports.StateBackend`.
+
+    A version is a generation. Beside what the port says, every method may raise `errors.Fault` and `errors.Denied`.
+    """
+
+    def __init__(self, objects: Objects, clock: Clock, *, who: str, prefix: str, aside: Aside) -> None:
+        self._objects = objects
+        self._prefix = prefix
+        self._folder = f"{prefix}state/"
+        self._aside = aside
+        self._locks = BucketLocks(objects, clock, who=who, folder=self._folder)
+
+    def read(self, name: str) -> Snapshot:
+        with self._telling(name):
+            found = self._objects.get(self._key(name))
+        if found is None:
+            return Snapshot(state=None, version="")
+        state = stored.loads(found.content, name, source=self._objects.name(self._key(name)))
+        return Snapshot(state=state, version=str(found.generation))
+
+    def write(self, name: str, state: State, *, over: str) -> str:
+        text = statefile.dumps(state)
+        try:
+            self._locks.prove(name)
+            generation = self._objects.put(self._key(name), text.encode(), over=int(over or 0))
+        except Moved as cause:
+            raise stored.conflict(name, self.read(name).version) from cause
+        except errors.CloudError as failure:
+            self._aside.keep(name, text)
+            failure.hint = self._aside.added_to(failure.hint, name)
+            raise
+        self._aside.drop(name)
+        return str(generation)
+
+    def lock(self, name: str, operation: str) -> Lease:
+        with self._telling(name):
+            return self._locks.take(name, operation)
+
+    def unlock(self, lease: Lease) -> None:
+        with self._telling(lease.token):
+            self._locks.release(lease)
+
+    def force_unlock(self, lock_id: str) -> str:
+        return self._locks.force(lock_id)
+
+    def holder(self, name: str) -> LockInfo | None:
+        return self._locks.holder(name)
+
+    def names(self) -> tuple[str, ...]:
+        keys = (found.key for found in self._objects.under(self._folder))
+        return tuple(key.removeprefix(self._folder).removesuffix(_SUFFIX) for key in keys if key.endswith(_SUFFIX))
+
+    def publish(self, name: str, body: Mapping[str, object] | None) -> None:
+        for _ in range(_RACES):
+            try:
+                self._publish(self._endpoint(name), body)
+            except Moved:
+                continue  # somebody else published meanwhile: the later one is the one that holds
+            return
+        raise errors.StateError(f"The endpoint of {name} is written by several runs at once.", hint="Try again.")
+
+    def published(self, name: str) -> Mapping[str, object] | None:
+        found = self._objects.get(self._endpoint(name))
+        if found is None:
+            return None
+        return endpoint.loads(found.content, source=self._objects.name(self._endpoint(name)))
+
+    def history(self) -> tuple[Tried, ...]:
+        return bucket_history.read(self._objects, f"{self._prefix}zones/")
+
+    def record(self, tried: Tried) -> None:
+        bucket_history.add(self._objects, f"{self._prefix}zones/", tried)
+
+    def close(self) -> None:
+        self._locks.close()
+
+    def _publish(self, key: str, body: Mapping[str, object] | None) -> None:
+        found = self._objects.get(key)
+        if body is not None:
+            self._objects.put(key, endpoint.dumps(body).encode(), over=0 if found is None else found.generation)
+        elif found is not None:
+            self._objects.delete(key, over=found.generation)
+
+    @contextmanager
+    def _telling(self, name: str) -> Iterator[None]:
+        """Whatever fails after a state was kept aside says where it is: the last failure is the one that is told."""
+        try:
+            yield
+        except errors.CloudError as failure:
+            failure.hint = self._aside.added_to(failure.hint, name)
+            raise
+
+    def _key(self, name: str) -> str:
+        return f"{self._folder}{name}{_SUFFIX}"
+
+    def _endpoint(self, name: str) -> str:
+        return f"{self._prefix}endpoints/{name}{_SUFFIX}"

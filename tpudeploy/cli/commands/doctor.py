@@ -1,0 +1,31 @@
+"""Check every precondition of a profile, line by line, with what to do. Nothing is created; exit 13 if one fails."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.diagnosis import Grade
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profile(parser)
+    options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    (profile,) = context.load([given.profile], given)
+    workspace, terminal = context.workspace([given.profile]), context.terminal
+    found = workspace.doctor(profile, refresh=given.refresh)
+    if given.json:
+        tree = {"format": "tpudeploy.doctor/1", "emulated": workspace.is_emulated, **found.to_dict()}
+        terminal.data(json.dumps(tree, indent=2, ensure_ascii=False))
+    else:
+        from tpudeploy.views.doctor import doctor
+
+        terminal.data(doctor(found, terminal.paint, width=terminal.width, emulated=workspace.is_emulated))
+    return exits.REFUSED if found.count(Grade.FAIL) else exits.SUCCESS

@@ -1,0 +1,24 @@
+"""Take away the lock of a run that died. What that run, should it live, goes on to save is refused."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.approval import approve
+from tpudeploy.cli.context import Context
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the lock's id, as whatever it keeps out says it")
+    options.flag(parser, "force", "do not ask")
+    options.backend(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    if not given.force:
+        question = "Do you really want to force-unlock? A run that still lives loses its lock, and stops."
+        approve(context, question, otherwise="Pass -force, once you are sure that nobody holds it.")
+    name = context.workspace().states.force_unlock(given.id)
+    context.terminal.data(f"The lock of {name} is gone.")
+    return exits.SUCCESS

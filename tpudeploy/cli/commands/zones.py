@@ -1,0 +1,30 @@
+"""Where a slice type can be had: hardware, provisioning models, quota, price and recent luck, pair by pair."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profiles(parser, nargs="*")
+    options.option(parser, "type", "the slice type, e.g. v6e-4 (default: the profile's, else v6e-1)", metavar="TYPE")
+    options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    workspace, terminal = context.workspace(given.profiles), context.terminal
+    found = workspace.zones(context.load(given.profiles, given), type=given.type, refresh=given.refresh)
+    if given.json:
+        tree = {"format": "tpudeploy.zones/1", "emulated": workspace.is_emulated}
+        terminal.data(json.dumps({**tree, "tables": [t.to_dict() for t in found]}, indent=2, ensure_ascii=False))
+        return exits.SUCCESS
+    from tpudeploy.views.zones import zones
+
+    terminal.data(zones(found, terminal.paint, width=terminal.width, emulated=workspace.is_emulated))
+    return exits.SUCCESS

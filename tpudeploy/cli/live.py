@@ -1,0 +1,115 @@
+"""A table below the lines that scroll by, drawn anew in place. At the end it is gone, and the lines remain."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tpudeploy.cli.terminal import Terminal
+from tpudeploy.domain import events
+from tpudeploy.domain.outlook import Place
+from tpudeploy.ports import Clock
+from tpudeploy.views.events import line
+from tpudeploy.views.outlook import table
+from tpudeploy.views.repeats import Repeats
+from tpudeploy.views.words import width
+
+_FRAME = 0.25  # seconds: four frames in one, and no more
+_MOST = 20
+_UP, _END_LINE, _END_SCREEN = "\033[{}A", "\033[K", "\033[J"
+
+
+class Live:
+    """A frame is one write: up over the table that stands there, the lines that came since, the table as it is now.
+
+    Frames are drawn by a thread of their own: Ctrl-C strikes the main thread, and so never in the middle of one.
+    """
+
+    def __init__(self, terminal: Terminal, clock: Clock) -> None:
+        self._terminal = terminal
+        self._clock = clock
+        self._repeats = Repeats()
+        self._lock = threading.RLock()  # the main thread may be stopped (Ctrl-Z) while it holds it
+        self._lines: list[str] = []
+        self._outlooks: dict[str, tuple[Place, ...]] = {}
+        self._drawn: tuple[str, ...] = ()
+
+    def tell(self, event: events.Event) -> None:
+        """Show it in the next frame. Safe to call from several threads."""
+        with self._lock:
+            match event:
+                case events.Outlook() if event.places:
+                    self._outlooks[event.address] = event.places
+                case events.Outlook() | events.ChangeDone() | events.ChangeFailed():
+                    self._outlooks.pop(event.address, None)
+                case _:
+                    pass
+            if self._repeats.is_new(event):
+                self._lines.append(line(event, self._terminal.paint))
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """A frame whenever something is new, and each second that passes is."""
+        over = threading.Event()
+
+        def draw() -> None:
+            while not over.wait(_FRAME):
+                self._draw(self._rows())
+            self._draw(())
+
+        painter = threading.Thread(target=draw, name="live", daemon=True)
+        painter.start()
+        try:
+            with self._cleared_while_stopped():
+                yield
+        finally:
+            over.set()
+            painter.join()
+
+    def _rows(self) -> tuple[str, ...]:
+        columns, lines = self._terminal.size
+        most = min(lines // 2, _MOST)
+        if not self._terminal.is_in_foreground:
+            return ()
+        with self._lock:
+            outlooks, now, paint = dict(self._outlooks), self._clock.now(), self._terminal.paint
+        rows = table(outlooks, now=now, width=columns - 1, most=most, paint=paint)
+        return ("", *rows) if rows else ()
+
+    def _draw(self, rows: tuple[str, ...]) -> None:
+        with self._lock:
+            lines, self._lines = self._lines, []
+            if not lines and rows == self._drawn:
+                return
+            columns = self._terminal.size.columns
+            # Where the window was made narrower, a line of the table takes several of the screen's.
+            height = sum(max(1, math.ceil(width(row) / columns)) for row in self._drawn)
+            up = f"\r{_UP.format(height)}" if height else "\r"
+            above = "\n".join([_END_SCREEN + lines[0], *lines[1:], ""]) if lines else ""
+            below = "".join(f"{row}{_END_LINE}\n" for row in rows)
+            self._terminal.draw(f"{up}{above}{below}{_END_SCREEN}")
+            self._drawn = rows
+
+    @contextmanager
+    def _cleared_while_stopped(self) -> Iterator[None]:
+        """Ctrl-Z leaves the screen to the shell."""
+
+        def stop(number: int, _frame: object) -> None:
+            with self._lock:
+                self._draw(())
+                signal.signal(number, signal.SIG_DFL)
+                signal.raise_signal(number)  # here it stops, and goes on when the shell says so
+                signal.signal(number, stop)
+
+        before = signal.getsignal(signal.SIGTSTP)
+        if before is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signal.signal(signal.SIGTSTP, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTSTP, before)

@@ -1,0 +1,75 @@
+"""What is to be said of slices that a deployment turns out to have though it has no state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tpudeploy.core import prices
+from tpudeploy.core.collect import as_attempt
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.found import Found
+from tpudeploy.domain.slices import Phase
+
+FOUND = "TPU3010"
+NOT_LOOKED = "TPU3011"
+MEANINGS: Mapping[str, str] = {
+    FOUND: """Slices of this deployment that no state remembers
+
+No state of the deployment is here, yet slices stand in the project that carry its name: the state was lost, or lies in
+another folder or with a colleague. Applying would buy others beside them, so it stops. Either of:
+
+  tpudeploy apply -adopt PROFILE     take them over: a new state remembers them, and what differs is changed
+  tpudeploy gc -foreign PROFILE      remove them
+  --chdir, or backend in tpudeploy.toml: work with the state that knows them
+  name: in the profile: another name, where they are somebody else's""",
+    NOT_LOOKED: """Nobody looked for slices that no state remembers
+
+A deployment without a state may still have slices, if its state was lost. Google did not let us look for them, or left
+out a zone. The plan goes on as if there were none:
+
+  tpudeploy gc PROFILE      looks again, and says what is there""",
+}
+_DEAD = {Phase.HUSK, Phase.LEAVING, Phase.REFUSED}
+
+
+def unremembered(deployment: Deployment, found: Sequence[Found], *, destroy: bool) -> Iterator[Diagnostic]:
+    """An error where any of them lives or may yet; a warning where all they do is use quota."""
+    alive = [f for f in found if f.slice.phase not in _DEAD]
+    named = ", ".join(map(_named, alive or found))
+    if alive:
+        noun = "slice exists" if len(alive) == 1 else "slices exist"
+        yield Diagnostic(
+            code=FOUND,
+            message=f"{len(alive)} {noun} of {deployment.name} that no state here remembers: {named}.",
+            hint=_REMOVE if destroy else _ADOPT,
+        )
+    elif found:
+        yield Diagnostic(
+            code=FOUND,
+            message=f"No state here remembers what uses quota for {deployment.name}, dead or going: {named}.",
+            severity=Severity.WARNING,
+            hint=_REMOVE,
+        )
+
+
+def not_looked(names: Iterable[str], because: str) -> Diagnostic:
+    return Diagnostic(
+        code=NOT_LOOKED,
+        message=f"{', '.join(names)} may have slices that no state here remembers: {because}",
+        severity=Severity.WARNING,
+        hint="`tpudeploy gc` looks again.",
+    )
+
+
+_REMOVE = "`tpudeploy gc -foreign`, with this profile, removes what is found."
+_ADOPT = """This plan would buy another beside it. `tpudeploy apply -adopt` takes over what is found;
+`tpudeploy gc -foreign`, with this profile, removes it. If it is somebody else's, use their state, or another name."""
+
+
+def _named(found: Found) -> str:
+    cost = ""
+    if found.slice.phase is Phase.UP:
+        usd = prices.of_attempt(as_attempt(found, found.ref.name, 0.0))
+        cost = ", price unknown" if usd is None else f", ${usd:.2f}/h"
+    return f"{found.ref.name} ({found.ref.zone}, {found.slice.raw_state}{cost})"

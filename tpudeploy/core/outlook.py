@@ -1,0 +1,90 @@
+"""How one replica stands with each of its places, from what is remembered and what one look showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.core.decide import matches
+from tpudeploy.core.fate import Fate, Judged, Moment, judge
+from tpudeploy.core.placement import pair
+from tpudeploy.core.refusals import closes
+from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.outlook import Place, PlaceState
+from tpudeploy.domain.slices import Observed, Phase, Slice
+from tpudeploy.domain.state import Attempt, Record
+
+# Of a request that waits; one whose machine is late (lost, or not there yet) counts as being made.
+_WAITING = {Phase.CREATING: PlaceState.ASKED, Phase.QUEUED: PlaceState.QUEUED}
+
+
+def outlook(deployment: Deployment | None, record: Record, moment: Moment) -> tuple[Place, ...]:
+    """Where it asked; and, while it looks for a slice, where else it may ask: nowhere without a deployment."""
+    judged = [j for a in record.attempts if (j := judge(a, moment)).fate is not Fate.GONE]
+    places = tuple(_asked(j, moment.observed) for j in judged)
+    if deployment is None or any(j.fate is Fate.UP and matches(deployment, j.attempt) for j in judged):
+        return places
+    return (*places, *_others(deployment, record, judged, moment.now))
+
+
+def _asked(judged: Judged, observed: Observed) -> Place:
+    attempt, found, state = judged.attempt, judged.slice, _state(judged)
+    since, until = _span(state, attempt, found)
+    said = "" if found is None else found.raw_state
+    report = observed.reports.get(attempt.name)
+    if state is PlaceState.UP and report is not None:
+        said = report.detail or report.phase
+    return Place(
+        zone=attempt.zone,
+        provisioning=attempt.provisioning,
+        state=state,
+        name=attempt.name,
+        why=attempt.release_reason or said,
+        since=since,
+        until=until,
+    )
+
+
+def _state(judged: Judged) -> PlaceState:
+    match judged.fate:
+        case Fate.HIDDEN:
+            return PlaceState.ASKED
+        case Fate.WAITING if judged.slice is not None:
+            return _WAITING.get(judged.slice.phase, PlaceState.PROVISIONING)
+        case Fate.UP:
+            return PlaceState.UP
+    return PlaceState.LEAVING
+
+
+def _span(state: PlaceState, attempt: Attempt, found: Slice | None) -> tuple[float | None, float | None]:
+    """Since when, and until when at most."""
+    match state:
+        case PlaceState.UP:
+            return attempt.granted_at, None if found is None else found.ends_at
+        case PlaceState.PROVISIONING:
+            return attempt.provisioning_at, None
+        case PlaceState.LEAVING:
+            return attempt.releasing_at, None
+    return attempt.asked_at, attempt.expires_at
+
+
+def _others(deployment: Deployment, record: Record, judged: list[Judged], now: float) -> Iterator[Place]:
+    taken = {pair(j.attempt) for j in judged}
+    return (_other(deployment, record, c, now) for c in deployment.candidates if pair(c) not in taken)
+
+
+def _other(deployment: Deployment, record: Record, place: Candidate, now: float) -> Place:
+    """Refused, as long as the last of the refusals that speak against it stands."""
+    chips = deployment.accelerator.chips
+    against = [r for r in record.refusals if r.until > now and closes(r, place, chips, record.attempts)]
+    if not against:
+        return Place(zone=place.zone, provisioning=place.provisioning, state=PlaceState.FREE)
+    last = max(against, key=lambda r: r.until)
+    return Place(
+        zone=place.zone,
+        provisioning=place.provisioning,
+        state=PlaceState.REFUSED,
+        why=last.message,
+        kind=last.kind,
+        since=last.at,
+        until=last.until,
+    )

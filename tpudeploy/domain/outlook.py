@@ -1,0 +1,37 @@
+"""Outlook: how one replica stands with each place that it asked or may ask. To be shown; nothing is decided by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PlaceState(StrEnum):
+    """The furthest first. `free`: it may be asked there, and is not for now."""
+
+    UP = "up"
+    PROVISIONING = "provisioning"
+    QUEUED = "queued"
+    ASKED = "asked"
+    LEAVING = "leaving"
+    REFUSED = "refused"
+    FREE = "free"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One pair of zone and provisioning model. `why` is what Google, or the machine, last said there.
+
+    `name` is the request's, where there is one; `kind` that of a refusal (adapters/google/verdicts.py). `since` is when
+    the state began, `until` when it ends by itself: a request lapses, a refusal too, a limited run is over. Seconds
+    since the epoch, None where that is unknown or there is no such end.
+    """
+
+    zone: str
+    provisioning: str
+    state: PlaceState
+    name: str = ""
+    why: str = ""
+    kind: str = ""
+    since: float | None = None
+    until: float | None = None

@@ -1,0 +1,115 @@
+"""Compute Engine: regions and their quota of addresses, networks, subnetworks, routers, firewall rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tpudeploy.emulator import listings, wire
+from tpudeploy.emulator.call import Call, page
+from tpudeploy.emulator.cloud import Cloud
+
+_HOST = "https://www.googleapis.com/compute/v1/projects"
+_PRIORITY = 65534  # of the default network's rules
+
+
+def get_region(cloud: Cloud, call: Call) -> dict[str, Any]:
+    region = _region(cloud, call)
+    limit = cloud.scenario.project.address_limit(region)
+    quotas = [
+        {"metric": "CPUS", "limit": 24.0, "usage": 0.0},
+        {"metric": "IN_USE_ADDRESSES", "limit": float(limit), "usage": float(_addresses(cloud, call.project, region))},
+    ]
+    zones = [f"{_HOST}/{call.project}/zones/{z}" for z in listings.zones(cloud) if z.rpartition("-")[0] == region]
+    return {"kind": "compute#region", "name": region, "status": "UP", "quotas": quotas, "zones": zones}
+
+
+def get_network(cloud: Cloud, call: Call) -> dict[str, Any]:
+    name = call.query["network"]
+    known = cloud.scenario.project.networks
+    if known is not None and name not in known:
+        raise _absent(f"projects/{call.project}/global/networks/{name}")
+    regions = _regions(cloud) if known is None else sorted(known[name])
+    subnetworks = [f"{_HOST}/{call.project}/regions/{region}/subnetworks/{name}" for region in regions]
+    link = f"{_HOST}/{call.project}/global/networks/{name}"
+    body = {"kind": "compute#network", "name": name, "selfLink": link, "autoCreateSubnetworks": True}
+    return {**body, "subnetworks": subnetworks}
+
+
+def get_subnetwork(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """In an auto-mode network, which is all that there is here, a subnetwork has the network's name."""
+    name, region = call.query["subnetwork"], _region(cloud, call)
+    told = _told(cloud, name, region)
+    if told is None:
+        raise _absent(f"projects/{call.project}/regions/{region}/subnetworks/{name}")
+    return {
+        "kind": "compute#subnetwork",
+        "name": name,
+        "network": f"{_HOST}/{call.project}/global/networks/{name}",
+        "region": f"{_HOST}/{call.project}/regions/{region}",
+        "ipCidrRange": "10.128.0.0/20",
+        "privateIpGoogleAccess": told.get("private_access", True),
+    }
+
+
+def list_routers(cloud: Cloud, call: Call) -> dict[str, Any]:
+    region = _region(cloud, call)
+    known = cloud.scenario.project.networks
+    networks = ("default",) if known is None else tuple(known)
+    with_nat = [name for name in networks if (_told(cloud, name, region) or {}).get("nat", False)]
+    return _listed(call, "compute#routerList", [_router(call.project, region, name) for name in with_nat])
+
+
+def list_firewalls(cloud: Cloud, call: Call) -> dict[str, Any]:
+    link = f"{_HOST}/{call.project}/global/networks/default"
+    usual = {"kind": "compute#firewall", "network": link, "direction": "INGRESS", "priority": _PRIORITY}
+    rules = [{**usual, "disabled": False, **rule} for rule in cloud.scenario.project.firewalls]
+    return _listed(call, "compute#firewallList", rules)
+
+
+def _listed(call: Call, kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Compute Engine leaves `items` out where there are none."""
+    body = page(call, "items", items, lambda item: item)
+    return {"kind": kind, **({} if not items else body)}
+
+
+def _router(project: str, region: str, network: str) -> dict[str, Any]:
+    nat = {
+        "name": "nat",
+        "natIpAllocateOption": "AUTO_ONLY",
+        "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+    }
+    link = f"{_HOST}/{project}/global/networks/{network}"
+    return {"kind": "compute#router", "name": f"nat-{region}", "network": link, "nats": [nat]}
+
+
+def _told(cloud: Cloud, network: str, region: str) -> Mapping[str, bool] | None:
+    """What the scenario says of a network's subnetwork in a region; None where there is none."""
+    known = cloud.scenario.project.networks
+    return {} if known is None else known.get(network, {}).get(region)
+
+
+def _addresses(cloud: Cloud, project: str, region: str) -> int:
+    """External addresses of the machines that are up."""
+    return sum(
+        len(node.hosts)
+        for node in cloud.nodes.values()
+        if node.name.split("/")[1] == project
+        and node.name.split("/")[3].rpartition("-")[0] == region
+        and node.spec.get("networkConfig", {}).get("enableExternalIps")
+    )
+
+
+def _regions(cloud: Cloud) -> list[str]:
+    return sorted({zone.rpartition("-")[0] for zone in listings.zones(cloud)})
+
+
+def _region(cloud: Cloud, call: Call) -> str:
+    region = call.query["region"]
+    if region not in _regions(cloud):
+        raise _absent(f"projects/{call.project}/regions/{region}")
+    return region
+
+
+def _absent(name: str) -> wire.Refusal:
+    return wire.refuse(5, f"The resource '{name}' was not found")

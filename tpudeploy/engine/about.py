@@ -1,0 +1,28 @@
+"""What every event of one request begins with."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.state import Attempt
+
+
+class About(TypedDict):
+    at: float
+    address: str
+    name: str
+    zone: Zone
+    provisioning: Provisioning
+
+
+def about(attempt: Attempt, where: str, *, at: float) -> About:
+    """`where` is the replica's address; `at` is in seconds since the epoch."""
+    return {
+        "at": at,
+        "address": where,
+        "name": attempt.name,
+        "zone": attempt.zone,
+        "provisioning": attempt.provisioning,
+    }

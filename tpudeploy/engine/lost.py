@@ -1,0 +1,99 @@
+"""What deployments without a state have in the cloud: looked for by name and label, lest it be bought twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tpudeploy.core.adopt import adoptable, adopted
+from tpudeploy.core.lost import not_looked
+from tpudeploy.domain import errors, events
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.found import Found, Listing
+from tpudeploy.domain.names import address
+from tpudeploy.domain.plan import Goal
+from tpudeploy.domain.slices import Phase
+from tpudeploy.domain.state import State
+from tpudeploy.engine.about import about
+from tpudeploy.engine.retry import looking_again
+from tpudeploy.ports import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """`found` by deployment, as it stands now. `diagnostics` tell where nobody could look."""
+
+    found: Mapping[str, tuple[Found, ...]]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def search(world: World, deployments: Iterable[Deployment]) -> Lost:
+    """One listing for each project: of deployments without a state only, so that a plan stays quick.
+
+    A listing that fails stops nobody: what it would have shown is named as not known.
+    """
+    by_project: dict[str, list[Deployment]] = {}
+    for each in deployments:
+        if each.project is not None:
+            by_project.setdefault(each.project, []).append(each)
+    found: dict[str, tuple[Found, ...]] = {}
+    said: list[Diagnostic] = []
+    for project, own in by_project.items():
+        names = [d.name for d in own]
+        try:
+            listing = _listing(world, project, own)
+            found |= {name: _standing(world, listing, name) for name in names}
+        except errors.CloudError as error:
+            said.append(not_looked(names, error.message))
+            continue
+        if listing.unreachable:
+            said.append(not_looked(names, f"no answer from {', '.join(listing.unreachable)}."))
+    return Lost(found=found, diagnostics=tuple(said))
+
+
+def _listing(world: World, project: str, deployments: Iterable[Deployment]) -> Listing:
+    zones = dict.fromkeys(c.zone for d in deployments for c in d.candidates)
+    look = partial(world.cloud.marked, project, tuple(zones), machines=False)
+    return looking_again(world, project, look, budget=world.patience.faults_at_plan)
+
+
+def _standing(world: World, listing: Listing, name: str) -> tuple[Found, ...]:
+    """Looked at one by one: a listing does not show the machine."""
+    own = [f for f in listing.found if f.mark.deployment == name]
+    shown = ((f, world.cloud.slices([f.ref])) for f in own)
+    return tuple(replace(f, slice=now[0]) for f, now in shown if now)
+
+
+def remembered(world: World, state: State, deployment: Deployment, found: Iterable[Found]) -> State:
+    """`state` with what can be adopted of `found`. Raise `errors.Fault`."""
+    chosen = adoptable(found)
+    up = [f.ref for f in chosen if f.slice.phase is Phase.UP]
+    said = {ref.name: world.cloud.report(ref) for ref in up}
+    reports = {name: report for name, report in said.items() if report is not None}
+    return adopted(state, deployment, chosen, reports, world.clock.now())
+
+
+def with_adopted(world: World, goal: Goal, state: State) -> State:
+    """`state` with what `goal` adopts, looked for once more. Itself where nothing is adopted, or somebody has begun.
+
+    Raise `errors.StalePlan` where other slices stand there now than the plan showed.
+    """
+    if not goal.adopts or goal.deployment is None or state.serial:
+        return state
+    found = search(world, [goal.deployment]).found.get(goal.name, ())
+    if {f.ref.name for f in adoptable(found)} != set(goal.adopts):
+        raise errors.StalePlan(
+            f"What stands of {goal.name} is no longer what the plan adopts.",
+            hint="Run the command again to see and approve a new plan.",
+        )
+    return remembered(world, state, goal.deployment, found)
+
+
+def tell_adopted(world: World, goal: Goal, state: State) -> None:
+    for record in state.records:
+        for attempt in record.attempts:
+            if attempt.name in goal.adopts:
+                where = address(goal.name, record.index)
+                world.emit(events.Adopted(**about(attempt, where, at=world.clock.now())))
