@@ -12,7 +12,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from promises.trial import Fuse, Trial, trial
+from promises.mortal import Fuse
+from promises.trial import Trial, trial
 
 from tpudeploy import Report
 from tpudeploy.domain.errors import StalePlan, StateError

@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from promises.trial import Fuse, Killed, MortalWorkspace, Trial, trial
+from promises.mortal import Fuse, Killed, MortalWorkspace
+from promises.trial import Trial, trial
 
 from tpudeploy.adapters.project import STATES
 

@@ -1,4 +1,4 @@
-"""Killed at any instant, a re-run converges; destroy leaves nothing."""
+"""Killed at any instant, or a reply lost at any, a re-run converges; destroy leaves nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from promises.trial import Fuse, Trial, trial
+from promises.mortal import METHODS, Fuse
+from promises.trial import TWELVE, Trial, trial
 
 HOUR = 3600.0
 SAMPLES = 3
@@ -30,27 +31,50 @@ STORIES: Mapping[str, Story] = {
     "replaced, the old one first": Story(changes=({"replace": "destroy-before-create"}, {"type": "v6e-4"})),
     "moved to another zone": Story(changes=({}, {"zones": "us-east5-b, europe-west4-a"})),
     "fewer replicas, then more": Story(changes=({"replicas": 2}, {"replicas": 1}, {"replicas": 3})),
+    "a hunt over twelve zones": Story(
+        changes=({"zones": ", ".join(TWELVE), "requests": 8},),
+        trouble=(
+            {"fault": "stockout", "zone": "us-east5-*"},
+            {"fault": "timings", "zone": "europe-west4-a", "waiting": 240},
+            {"fault": "timings", "zone": "asia-*", "waiting": 200, "provisioning": 200},
+            {"fault": "wait-for-ever", "zone": "us-*"},
+        ),
+    ),
+    "a hunt in queues and by sweeps": Story(
+        changes=({"zones": ", ".join(TWELVE[:6]), "requests": 6, "provisioning": "flex-start, spot"},),
+        trouble=(
+            {"fault": "stockout", "model": "SPOT", "attempt": "1-2"},
+            {"fault": "timings", "model": "FLEX_START", "waiting": 500},
+        ),
+    ),
 }
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", STORIES)
-def test_killed_before_any_effect_a_rerun_converges_and_destroy_leaves_nothing(name: str, whole: bool) -> None:
+def test_cut_at_any_effect_a_rerun_converges_and_destroy_leaves_nothing(name: str, whole: bool) -> None:
     story = STORIES[name]
-    instants = list(_instants(story))
-    chosen = instants if whole else Random(name).sample(instants, SAMPLES)
-    for act, effect, later in chosen:
+    cuts = list(_cuts(story))
+    for act, effect, reply_lost, later in cuts if whole else Random(name).sample(cuts, SAMPLES):
         with trial(story.trouble) as at:
-            _play(at, story, {act: Fuse(effect)}, later)
+            _play(at, story, {act: Fuse(effect, reply_lost)}, later)
 
 
-def _instants(story: Story) -> Iterator[tuple[int, int, float]]:
-    """(act, effect, seconds until the re-run): every place where the story can be cut."""
+def _cuts(story: Story) -> Iterator[tuple[int, int, bool, float]]:
+    """(act, effect, whether it is done and only its reply is lost, seconds until the re-run)."""
+    for act, effect, what in _effects(story):
+        yield from ((act, effect, False, later) for later in (0.0, HOUR))
+        if what in METHODS:
+            yield act, effect, True, 0.0
+
+
+def _effects(story: Story) -> Iterator[tuple[int, int, str]]:
+    """(act, number, what it does): every effect of the story when nothing cuts it."""
     fuses = {act: Fuse() for act in range(len(story.changes) + 1)}
     with trial(story.trouble) as at:
         _play(at, story, fuses, 0.0)
     for act, fuse in fuses.items():
-        yield from ((act, effect, later) for effect in range(len(fuse.passed)) for later in (0.0, HOUR))
+        yield from ((act, effect, what) for effect, what in enumerate(fuse.passed))
 
 
 def _play(at: Trial, story: Story, fuses: Mapping[int, Fuse], later: float) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from promises.trial import Fuse, trial
+from promises.mortal import Fuse
+from promises.trial import trial
 
 REPLIES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "arrived": (),

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from promises.trial import Fuse, Trial, trial
+from promises.mortal import Fuse
+from promises.trial import THREE, TWELVE, Trial, trial
 
 SCRIPTS, SAMPLED = 500, 20
-ZONES = ("us-east5-a", "us-east5-b", "europe-west4-a")
 CALLS = ("create", "delete", "get", "reset")
+
+# Where trouble strikes: a zone, or many at once.
+WHERE = (*THREE, "us-*", "*-a", "*-[bcd]")
 
 _moments = st.sampled_from((0.0, 1.0, 15.0, 90.0, 200.0, 900.0))
 
@@ -22,7 +26,7 @@ _moments = st.sampled_from((0.0, 1.0, 15.0, 90.0, 200.0, 900.0))
 def _fault(name: str, **options: Any) -> st.SearchStrategy[Mapping[str, Any]]:
     """A row of trouble: `options` are values or strategies; anywhere or in one zone, always or a few times."""
     told = {key: value if isinstance(value, st.SearchStrategy) else st.just(value) for key, value in options.items()}
-    where = {"zone": st.sampled_from(ZONES), "times": st.integers(1, 3), "attempt": st.integers(1, 4)}
+    where = {"zone": st.sampled_from(WHERE), "times": st.integers(1, 3), "attempt": st.integers(1, 4)}
     optional = {key: value for key, value in where.items() if key not in told}
     return st.fixed_dictionaries({"fault": st.just(name), **told}, optional=optional)
 
@@ -55,14 +59,14 @@ FAULTS = st.one_of(
     _fault("timings", provisioning=_moments, node_ready=_moments, boot=_moments, deleting=_moments),
 )
 
-_fuses = st.one_of(st.none(), st.integers(0, 25))
+_fuses = st.builds(Fuse, st.one_of(st.none(), st.integers(0, 25)), st.booleans())
 _changes = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"max_model_len": st.sampled_from((8192, 16384))}),
     st.fixed_dictionaries({"type": st.sampled_from(("v6e-1", "v6e-4"))}),
     st.fixed_dictionaries({"team": st.sampled_from(("search", "ads"))}),
     st.fixed_dictionaries({"replicas": st.integers(1, 3)}),
-    st.fixed_dictionaries({"zones": st.sampled_from((", ".join(ZONES), "us-east5-b, europe-west4-a"))}),
+    st.fixed_dictionaries({"zones": st.sampled_from((", ".join(THREE), "us-east5-b, europe-west4-a"))}),
     st.fixed_dictionaries({"replace": st.sampled_from(("create-before-destroy", "destroy-before-create"))}),
 )
 DEEDS = st.one_of(
@@ -73,7 +77,15 @@ DEEDS = st.one_of(
     st.tuples(st.just("preempted")),
     st.tuples(st.just("deleted by hand")),
 )
-SCRIPT = st.tuples(st.lists(FAULTS, max_size=4), st.lists(DEEDS, min_size=1, max_size=6))
+# How many requests may be outstanding, where, and in which manner: one in three zones, or a hunt.
+PROFILES = st.fixed_dictionaries(
+    {
+        "requests": st.sampled_from((1, 1, 2, 3, 4, 8)),
+        "zones": st.sampled_from((THREE, TWELVE)).map(", ".join),
+        "provisioning": st.sampled_from(("spot", "flex-start, spot")),
+    }
+)
+SCRIPT = st.tuples(PROFILES, st.lists(FAULTS, max_size=4), st.lists(DEEDS, min_size=1, max_size=6))
 HABIT = {
     "database": None,
     "deadline": None,
@@ -87,9 +99,10 @@ HABIT = {
 def test_every_promise_holds_under_any_script_of_faults_kills_and_second_thoughts(whole: bool) -> None:
     @settings(max_examples=SCRIPTS if whole else SAMPLED, **HABIT)  # type: ignore[arg-type]  # a habit shared
     @given(SCRIPT)
-    def play(script: tuple[list[Mapping[str, Any]], list[tuple[Any, ...]]]) -> None:
-        trouble, deeds = script
+    def play(script: tuple[Mapping[str, Any], list[Mapping[str, Any]], list[tuple[Any, ...]]]) -> None:
+        profile, trouble, deeds = script
         with trial(trouble) as at:
+            at.wanted.update(profile)
             for deed in deeds:
                 _do(at, deed)
             at.heal()
@@ -106,9 +119,9 @@ def _do(at: Trial, deed: tuple[Any, ...]) -> None:
     match deed:
         case ("apply", changes, fuse):
             at.wanted.update(changes)
-            at.apply(Fuse(fuse))
+            at.apply(replace(fuse, passed=[]))
         case ("destroy", fuse):
-            at.destroy(Fuse(fuse))
+            at.destroy(replace(fuse, passed=[]))
         case ("wait", seconds):
             at.clock.sleep(seconds)
         case ("preempted",):

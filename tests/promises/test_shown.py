@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from promises.trial import Fuse, Trial, trial
+from promises.mortal import Fuse
+from promises.trial import Trial, trial
 
 from tpudeploy.domain.plan import Action, Reason
 from tpudeploy.workspace import Workspace

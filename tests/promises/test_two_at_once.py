@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from desk import Open
-from promises.trial import Fuse, trial
+from promises.mortal import Fuse
+from promises.trial import trial
 
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state.local import LocalState

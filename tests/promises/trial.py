@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
+from promises.mortal import METHODS, Fuse, Killed, MortalWorkspace, Watch
+
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import stored
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.domain.errors import CloudError, StalePlan, StateLocked
-from tpudeploy.domain.events import Event
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.emulator import Emulator, VirtualClock, running
 from tpudeploy.loading import Profile
-from tpudeploy.ports import World
 from tpudeploy.workspace import Workspace
 
 PROFILE = """\
@@ -43,10 +43,24 @@ placement:
 lifecycle: {{replace: {replace}}}
 replicas: {replicas}
 """
+THREE = ("us-east5-a", "us-east5-b", "europe-west4-a")
+# The first six offer flex-start too.
+TWELVE = (
+    *THREE,
+    "asia-northeast1-b",
+    "southamerica-west1-a",
+    "us-central1-a",
+    "us-central1-b",
+    "us-central1-c",
+    "us-east1-d",
+    "us-east5-c",
+    "us-south1-a",
+    "us-west1-c",
+)
 DEFAULTS: Mapping[str, Any] = {
     "type": "v6e-1",
     "max_model_len": 16384,
-    "zones": "us-east5-a, us-east5-b, europe-west4-a",
+    "zones": ", ".join(THREE),
     "provisioning": "spot",
     "requests": 1,
     "team": "search",
@@ -65,96 +79,6 @@ SHOWN: Mapping[Action, set[str]] = {
     Action.DESTROY: {"delete"},
 }
 _ENDING = {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING"}
-
-
-class Killed(BaseException):
-    """kill -9, as it looks from inside: nothing catches it, and nothing runs after it."""
-
-
-@dataclass
-class Fuse:
-    """Kills before the effect numbered `at`, counted from 0; None never. After one effect is before the next."""
-
-    at: int | None = None
-    passed: list[str] = field(default_factory=list)
-    is_blown: bool = False
-
-    def burn(self, where: str) -> None:
-        self.passed.append(where)
-        self.is_blown |= len(self.passed) - 1 == self.at
-        if self.is_blown:
-            raise Killed(where)
-
-
-class Mortal:
-    """A port: its effects are where the process may end. Looks are not, for they leave nothing behind."""
-
-    EFFECTS = frozenset({"request", "release", "update", "restart", "write", "publish"})
-    IN_A_BUCKET = EFFECTS | {"lock", "unlock"}  # in a folder, the kernel unlocks for who was killed
-
-    def __init__(
-        self,
-        port: object,
-        fuse: Fuse,
-        *,
-        effects: frozenset[str],
-        before: Callable[[str, Any], None],
-        after: Callable[[], None],
-    ) -> None:
-        self._port, self._fuse, self._effects, self._before, self._after = port, fuse, effects, before, after
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._port, name)
-        if name not in self._effects:
-            return method
-
-        def effect(*given: Any, **named: Any) -> Any:
-            self._fuse.burn(name)
-            self._before(name, given[0])
-            answer = method(*given, **named)
-            self._after()
-            return answer
-
-        return effect
-
-
-class MortalWorkspace(Workspace):
-    """The library as it is, its effects watched."""
-
-    fuse: Fuse
-    before: Callable[[str, Any], None]
-    after: Callable[[], None]
-
-    def _world(self, on_event: Callable[[Event], None] | None) -> World:
-        world = super()._world(on_event)
-        return replace(world, cloud=self._mortal(world.cloud), state=self._mortal(world.state))
-
-    def _mortal(self, port: object) -> Any:
-        effects = Mortal.EFFECTS if self._bucket is None else Mortal.IN_A_BUCKET
-        return Mortal(port, self.fuse, effects=effects, before=self.before, after=self.after)
-
-    def close(self) -> None:
-        """Who was killed frees nothing."""
-        if self.fuse.is_blown:
-            self.__dict__.pop("states", None)
-        super().close()
-
-
-@dataclass
-class Watch:
-    """The tool's clock: the world's time, by as much `ahead` as it is wrong."""
-
-    world: VirtualClock
-    ahead: float = 0.0
-
-    def now(self) -> float:
-        return self.world.now() + self.ahead
-
-    def sleep(self, seconds: float) -> None:
-        self.world.sleep(seconds)
-
-    def stop(self) -> None:
-        self.world.stop()
 
 
 @dataclass
@@ -245,7 +169,7 @@ class Trial:
                 self.history.append(f"plan {[(c.address, c.action.value) for c in self._plan.changes]}")
                 report = workspace.apply(self._plan, timeout=LONG)
         except Killed as killed:
-            self.history.append(f"killed before {killed}")
+            self.history.append(f"killed before {killed}, {len(fuse.passed) - 1} effects done")
             return None
         except StateLocked as locked:
             self.history.append(f"StateLocked: {locked.message}")
@@ -258,6 +182,8 @@ class Trial:
             self._check()
             self._check_shown(began)
         self.history.append(f"report {report.error!r}")
+        if report.error is None:
+            self._check_done()
         return report
 
     def _free(self, locked: StateLocked) -> None:
@@ -278,24 +204,44 @@ class Trial:
         with workspace:
             yield workspace
 
-    def _before(self, effect: str, what: Any) -> None:
+    def _before(self, effect: str, what: Any, reply_lost: bool) -> None:
+        """What must hold of a deed when it is about to be done."""
+        if effect == "request":
+            self._check_asked(_parsed(what.name).replica)
+        if effect in {"release", "restart"} and what.name in self.emulator.billed():
+            self._check_struck(effect, what.name)
+        if reply_lost and effect in METHODS:
+            self.emulator.script({"fault": "lost-reply", "method": METHODS[effect], "name": what.name, "times": 1})
+
+    def _check_asked(self, replica: int) -> None:
+        """Never more requests than allowed. What ends, was given up, or is another slice, counts no more."""
+        state, live = self.state, self._live()
+        assert state is not None
+        held = [a for a in state.record(replica).attempts if a.releasing_at is None]
+        fitting = [a for a in held if a.spec["tpu.type"] == self.wanted["type"] and a.zone in self.wanted["zones"]]
+        outstanding = [a for a in fitting if live.get(a.name) not in _ENDING]
+        assert len(outstanding) <= self.wanted["requests"], ("more than allowed", outstanding, self.history)
+
+    def _check_struck(self, effect: str, name: str) -> None:
         """What stands is given back only where the plan said so, or where another one is kept.
 
-        What serves is restarted only where the plan named the attribute that changed.
+        What serves is never given back for another that does not; it is restarted only where the plan named the
+        attribute that changed.
         """
-        if effect not in {"release", "restart"} or what.name not in self.emulator.billed():
-            return
         assert self._plan is not None
-        name = _parsed(what.name)
-        change = next(c for c in self._plan.changes if c.replica == name.replica)
+        replica = _parsed(name).replica
+        change = next(c for c in self._plan.changes if c.replica == replica)
         if effect == "restart":
-            assert change.fields or "phase=serving" not in self.emulator.log(what.name), (change, self.history)
+            assert change.fields or not self._serves(name), (change, self.history)
             return
-        action = change.action
-        if what.name in self._leaving:
-            return  # an earlier run had its yes
-        others = [n for n in self.emulator.billed() if n != what.name and _parsed(n).replica == name.replica]
-        assert others or action in {Action.REPLACE, Action.DESTROY}, (what, action, self.history)
+        goes_first = change.action is Action.REPLACE and not change.create_before_destroy
+        if name in self._leaving or change.action is Action.DESTROY or goes_first:
+            return  # the plan, or that of an earlier run, had its yes
+        assert self.state is not None
+        kept = {a.name for a in _kept(self.state.record(replica), self._live())} & set(self.emulator.billed())
+        others = kept - {name}
+        assert others or change.action is Action.REPLACE, (name, change.action, self.history)
+        assert not self._serves(name) or any(map(self._serves, others)), ("it served", name, others, self.history)
 
     def _check(self) -> None:
         """What holds at every moment, in the middle of a run too."""
@@ -307,12 +253,25 @@ class Trial:
             assert state.lineage == self._seen.lineage
             assert state.serial > self._seen.serial or state == self._seen, "the serial only grows"
         self._seen = state
-        known = {a.name: (r.index, a) for r in state.records for a in r.attempts}
-        live = {name: cloud for zone in self.emulator.live().values() for name, cloud in zone.items()}
-        assert live.keys() <= known.keys(), ("asked for and forgotten", live, known, self.history)
-        kept = [known[n] for n in live if live[n] not in _ENDING and known[n][1].releasing_at is None]
-        per = Counter((replica, a.spec["tpu.type"], str(a.spec["placement.zones"])) for replica, a in kept)
-        assert all(count == 1 for count in per.values()), ("two slices for one replica", kept, self.history)
+        live = self._live()
+        assert live.keys() <= {a.name for a in state.attempts}, ("asked for and forgotten", live, state, self.history)
+        for record in state.records:
+            kept = _kept(record, live)
+            per = Counter((a.spec["tpu.type"], str(a.spec["placement.zones"])) for a in kept)
+            assert all(count <= self.wanted["requests"] for count in per.values()), ("too many", kept, self.history)
+
+    def _live(self) -> Mapping[str, str]:
+        return {name: cloud for zone in self.emulator.live().values() for name, cloud in zone.items()}
+
+    def _serves(self, name: str) -> bool:
+        return name in self.emulator.billed() and "phase=serving" in self.emulator.log(name)
+
+    def _check_done(self) -> None:
+        """Whenever a run says that it is done, each wanted replica has one slice, and nothing is left beside them."""
+        records = () if self.state is None else self.state.records
+        held = {r.index: [a.name for a in r.attempts] for r in records if r.attempts}
+        assert all(len(names) == 1 for names in held.values()), (held, self.history)
+        assert self._live().keys() == {name for names in held.values() for name in names}, (self._live(), self.history)
 
     def _check_shown(self, began: int) -> None:
         """Every request that changed something is one that the plan had shown for that replica."""
@@ -347,6 +306,11 @@ def trial(
             backend=backend,
             patience=patience,
         )
+
+
+def _kept(record: Record, live: Mapping[str, str]) -> list[Attempt]:
+    """What exists for one replica, and neither ends nor was given up."""
+    return [a for a in record.attempts if a.releasing_at is None and live.get(a.name, "FAILED") not in _ENDING]
 
 
 def _parsed(name: str) -> SliceName:

@@ -38,6 +38,17 @@ def holds(at: Desk, *, slices: int = 1) -> None:
     assert at.state()["goal"] is None
 
 
+def heals(at: Desk, *, after: float) -> None:
+    """So many seconds from now, no more trouble for whatever is asked from then on."""
+    end = at.clock.now() + after
+
+    def on_advance() -> None:
+        if at.clock.now() >= end:
+            at.emulator._cloud.troubles.clear()
+
+    at.clock.on_advance.append(on_advance)
+
+
 def lose(at: Desk) -> None:
     """Google takes back what is up, and ends with it within the time that takes."""
     for name in at.emulator.billed():

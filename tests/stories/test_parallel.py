@@ -211,7 +211,6 @@ def test_a_queue_keeps_its_place_while_the_other_model_is_swept_beside_it(desk: 
     applied = at.run(*APPLY, "--json")
     assert applied.code == 0, applied.all
     asked = [(event["zone"], event["provisioning"]) for event in heard(applied, "requested")]
-    assert asked[:5] == [(A, "flex-start"), (B, "flex-start"), (A, "spot"), (B, "spot"), (WEST, "spot")]
-    assert set(asked[5:]) == {(A, "spot"), (B, "spot"), (WEST, "spot")}
-    assert len(asked) > 15
+    assert [zone for zone, model in asked if model == "flex-start"] == [A, B]  # half of the requests, once each
+    assert asked.count((WEST, "spot")) > 5
     holds(at)

@@ -43,6 +43,20 @@ def test_and_stops_once_nothing_of_that_can_be_granted_any_more(desk: Open) -> N
     assert at.slices == {}
 
 
+def test_one_replica_that_cannot_go_on_ends_the_run_which_names_what_the_others_asked_for(desk: Open) -> None:
+    denied = {"fault": "iam-denied", "method": "queuedResources.create", "call": 4}
+    at = desk(trouble=[denied], timings={"waiting": 600})
+    at.write(hunt(A, B, WEST, top="replicas: 2"))
+    stopped = at.run(*APPLY)
+    assert stopped.code == 1
+    assert list(at.slices.values()) == ["CREATING"] * 3
+    told = stopped.err.partition("Still outstanding: ")[2].splitlines()[0]
+    assert all(name in told for name in at.slices)
+    assert at.run(*APPLY).code == 0
+    assert at.asked() == [A, B, WEST, A, A, B, WEST]
+    holds(at, slices=2)
+
+
 def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_its_end(desk: Open) -> None:
     at = desk(trouble=[{"fault": "timings", "zone": B, "provisioning": 300}], boot={"boot_seconds": 1800})
     at.write(hunt(A, B, WEST))

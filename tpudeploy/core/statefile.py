@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -66,13 +67,24 @@ def _record(tree: Mapping[str, Any]) -> Record:
 
 def _checked(thing: T) -> T:
     """Itself. Raise TypeError where a field is not what its annotation says: JSON would let anything in."""
-    for name, kind in get_type_hints(type(thing)).items():
-        kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-        allowed = tuple(get_origin(k) or k for k in kinds)
+    of: Any = type(thing)
+    for name, allowed in _kinds(of):
         value = getattr(thing, name)
-        if not isinstance(value, (*allowed, int) if float in allowed else allowed):
+        if not isinstance(value, allowed):
             raise TypeError(f"{name} is {value!r}")
     return thing
+
+
+@cache
+def _kinds(of: Any) -> tuple[tuple[str, tuple[type, ...]], ...]:
+    """What each field may be. Evaluating annotations is dear, and every look reads a state."""
+    return tuple((name, _allowed(kind)) for name, kind in get_type_hints(of).items())
+
+
+def _allowed(kind: Any) -> tuple[type, ...]:
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    allowed = tuple(get_origin(k) or k for k in kinds)
+    return (*allowed, int) if float in allowed else allowed
 
 
 def _placed(tree: Mapping[str, Any]) -> dict[str, Any]:

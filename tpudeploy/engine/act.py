@@ -88,7 +88,7 @@ class Hands:
             self.was_refused = True
             if refused.refusal is not None and refused.refusal.remedy is Remedy.LOOK_AGAIN:
                 self._world.creates.pause(refused.refusal.holds_seconds)
-            if isinstance(refused, errors.Denied) and not self._session.state.record(what.replica).attempts:
+            if isinstance(refused, errors.Denied) and not self._session.state.attempts:
                 raise
             return  # what was asked for before may still be granted: it is watched to its end
         if operation is not None:

@@ -8,7 +8,7 @@ from math import inf
 from tpudeploy.core.decide import decide, matches, remove
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.remember import remember
-from tpudeploy.domain import errors, wait
+from tpudeploy.domain import errors, events, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal
@@ -34,6 +34,8 @@ MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.REPLACE: (Request, Update, Release, Forget, Adopt),
     Action.DESTROY: (Release, Forget),
 }
+
+_GO_ON = "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
 
 # What keeping alive may do: another slice for a lost one, and nothing to a slice that stands.
 KEEPS: tuple[type[Step], ...] = (Request, Release, Forget, Adopt)
@@ -106,15 +108,17 @@ class Convergence:
         last = looking_again(world, goal.name, self._tick, budget=budget)
         self._last = last
         self._announcer.tell(last.state, last.done)
-        failed = next((s for s in last.steps if isinstance(s, GiveUp)), None)
-        if failed is not None and not self._may_recover(failed) and not last.watches(failed.replica):
-            raise failed.error
+        failed = [s for s in last.steps if isinstance(s, GiveUp)]
+        over = next((s for s in failed if not self._may_recover(s) and not last.watches(s.replica)), None)
+        if over is not None:
+            self._name_outstanding(last.state)
+            raise over.error
         if _is_enough(goal, last, self._until) or last.is_last:
             self._reached_at = world.clock.now()
             self._deadline = None
             return world.patience.watch if self._keep else None
         if self._deadline is not None and world.clock.now() >= self._deadline:
-            raise failed.error if failed is not None else _timeout(goal, last)
+            raise failed[0].error if failed else _timeout(goal, last)
         return self._pause(last)
 
     def _may_recover(self, failed: GiveUp) -> bool:
@@ -123,6 +127,13 @@ class Convergence:
         if since is None or deployment is None or not isinstance(failed.error, errors.ServingError):
             return False
         return self._world.clock.now() - since < deployment.health.timeout_seconds
+
+    def _name_outstanding(self, state: State) -> None:
+        """One replica's failure ends the run; what the others asked for may still be granted."""
+        left = ", ".join(_outstanding(a) for a in state.attempts if a.granted_at is None)
+        if left:
+            message, now = f"Still outstanding: {left}.", self._world.clock.now()
+            self._world.emit(events.Warned(at=now, address=self._goal.name, message=message, hint=_GO_ON))
 
     def _tick(self) -> Tick:
         world, goal = self._world, self._goal
@@ -226,10 +237,7 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         hint = "Run `tpudeploy destroy` again: it goes on where this stopped."
         return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
     left = ", ".join(map(_outstanding, tick.state.attempts)) or "none"
-    hint = (
-        f"Still outstanding: {left}.\n"
-        "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
-    )
+    hint = f"Still outstanding: {left}.\n{_GO_ON}"
     if len(tick.done) == goal.deployment.replicas:
         return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
     records = map(tick.state.record, range(goal.deployment.replicas))

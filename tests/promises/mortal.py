@@ -1,0 +1,116 @@
+"""The tool as it is, but it may die before any effect, lose the reply to one, and its watch may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tpudeploy.domain.events import Event
+from tpudeploy.emulator import VirtualClock
+from tpudeploy.ports import World
+from tpudeploy.workspace import Workspace
+
+# Effects that Google replies to, and the method that carries each out.
+METHODS: Mapping[str, str] = {
+    "request": "queuedResources.create",
+    "release": "queuedResources.delete",
+    "update": "nodes.patch",
+    "restart": "queuedResources.reset",
+}
+
+
+class Killed(BaseException):
+    """kill -9, as it looks from inside: nothing catches it, and nothing runs after it."""
+
+
+@dataclass
+class Fuse:
+    """Strikes at the effect numbered `at`, counted from 0; None never.
+
+    It kills before that effect; after one effect is before the next. Or the effect is carried out and its reply lost.
+    """
+
+    at: int | None = None
+    reply_lost: bool = False
+    passed: list[str] = field(default_factory=list)
+    is_blown: bool = False
+
+    def burn(self, where: str) -> bool:
+        """Whether the reply to this effect is to be lost. Who is killed stays dead."""
+        self.passed.append(where)
+        strikes = len(self.passed) - 1 == self.at
+        self.is_blown |= strikes and not self.reply_lost
+        if self.is_blown:
+            raise Killed(where)
+        return strikes
+
+
+class Mortal:
+    """A port: its effects are where the process may end. Looks are not, for they leave nothing behind."""
+
+    EFFECTS = frozenset({*METHODS, "write", "publish"})
+    IN_A_BUCKET = EFFECTS | {"lock", "unlock"}  # in a folder, the kernel unlocks for who was killed
+
+    def __init__(
+        self,
+        port: object,
+        fuse: Fuse,
+        *,
+        effects: frozenset[str],
+        before: Callable[[str, Any, bool], None],
+        after: Callable[[], None],
+    ) -> None:
+        self._port, self._fuse, self._effects, self._before, self._after = port, fuse, effects, before, after
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._port, name)
+        if name not in self._effects:
+            return method
+
+        def effect(*given: Any, **named: Any) -> Any:
+            self._before(name, given[0], self._fuse.burn(name))
+            answer = method(*given, **named)
+            self._after()
+            return answer
+
+        return effect
+
+
+class MortalWorkspace(Workspace):
+    """The library as it is, its effects watched."""
+
+    fuse: Fuse
+    before: Callable[[str, Any, bool], None]
+    after: Callable[[], None]
+
+    def _world(self, on_event: Callable[[Event], None] | None) -> World:
+        world = super()._world(on_event)
+        return replace(world, cloud=self._mortal(world.cloud), state=self._mortal(world.state))
+
+    def _mortal(self, port: object) -> Any:
+        effects = Mortal.EFFECTS if self._bucket is None else Mortal.IN_A_BUCKET
+        return Mortal(port, self.fuse, effects=effects, before=self.before, after=self.after)
+
+    def close(self) -> None:
+        """Who was killed frees nothing."""
+        if self.fuse.is_blown:
+            self.__dict__.pop("states", None)
+        super().close()
+
+
+@dataclass
+class Watch:
+    """The tool's clock: the world's time, by as much `ahead` as it is wrong."""
+
+    world: VirtualClock
+    ahead: float = 0.0
+
+    def now(self) -> float:
+        return self.world.now() + self.ahead
+
+    def sleep(self, seconds: float) -> None:
+        self.world.sleep(seconds)
+
+    def stop(self) -> None:
+        self.world.stop()
