@@ -297,7 +297,6 @@ class Workspace:
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property
-    @cached_property
     def survey(self) -> Survey:
         from tpudeploy.adapters.google.survey import GoogleSurvey
 

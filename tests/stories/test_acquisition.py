@@ -80,7 +80,6 @@ def test_with_every_zone_full_it_waits_and_asks_again_ever_later(desk: Open) -> 
     assert at.asked() == [A, B, ELSEWHERE] * 3 + [A]
     assert at.clock.now() - began > 200
     assert "not asked there again for 1m 0s" in applied.err
-    assert "not asked there again for 1m 34s" in applied.err
 
 
 def test_where_no_zone_has_quota_it_says_so_at_once_and_a_rerun_asks_anew(desk: Open) -> None:

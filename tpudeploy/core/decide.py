@@ -162,7 +162,7 @@ def _is_landing(judged: Judged, moment: Moment) -> bool:
 
 
 def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
-    if judged.fate is Fate.HIDDEN:
+    if judged.fate in {Fate.HIDDEN, Fate.REFUSED}:
         left = judged.attempt.asked_at + moment.patience.grace - moment.now
         return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
     state = judged.slice.raw_state if judged.slice is not None else judged.reason

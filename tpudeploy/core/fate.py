@@ -1,6 +1,7 @@
 """What one attempt has come to, given one look: the first half of every decision.
 
            ┌── hidden    asked, not visible yet: it may still appear
+           ├── refused   its create operation failed, and it never showed: it is watched a little longer
 attempt ───┼── waiting   alive: queued or provisioning
            ├── up        alive: a machine stands there
            ├── dead      still listed, useless: to be released
@@ -21,9 +22,13 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt
 
+# Why a request is given up whose create operation failed.
+REFUSED = "refused"
+
 
 class Fate(StrEnum):
     HIDDEN = "hidden"
+    REFUSED = "refused"
     WAITING = "waiting"
     UP = "up"
     DEAD = "dead"
@@ -66,7 +71,7 @@ def judge(attempt: Attempt, moment: Moment) -> Judged:
     if found is None:
         return _absent(attempt, moment)
     if found.phase is Phase.REFUSED:
-        return Judged(attempt=attempt, fate=Fate.GONE, slice=found, reason="refused", refusal=found.refusal)
+        return _refused(attempt, found, moment)
     if attempt.releasing_at is not None or found.phase is Phase.LEAVING:
         return Judged(attempt=attempt, fate=Fate.LEAVING, slice=found, reason=attempt.release_reason)
     match found.phase:
@@ -93,6 +98,18 @@ def _absent(attempt: Attempt, moment: Moment) -> Judged:
         reason = "gone" if attempt.seen else "never appeared"
         return Judged(attempt=attempt, fate=Fate.GONE, slice=None, reason=reason)
     return Judged(attempt=attempt, fate=Fate.HIDDEN, slice=None, reason="asked; not visible yet")
+
+
+def _refused(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
+    """The create operation failed, and nothing shows. The next place is asked at once, but this one is forgotten only
+    after the grace: an operation may be wrong, and what it made may show late.
+    """
+    first = attempt.releasing_at is None
+    if attempt.seen or moment.now >= attempt.asked_at + moment.patience.grace:
+        refusal = found.refusal if first else None
+        return Judged(attempt=attempt, fate=Fate.GONE, slice=found, reason=REFUSED, refusal=refusal)
+    fate = Fate.DEAD if first else Fate.REFUSED
+    return Judged(attempt=attempt, fate=fate, slice=found, reason=REFUSED, refusal=found.refusal if first else None)
 
 
 def _waiting(attempt: Attempt, found: Slice, moment: Moment) -> Judged:

@@ -19,7 +19,7 @@ _WAITING = {Phase.CREATING: PlaceState.ASKED, Phase.QUEUED: PlaceState.QUEUED}
 
 def outlook(deployment: Deployment | None, record: Record, moment: Moment) -> tuple[Place, ...]:
     """Where it asked; and, while it looks for a slice, where else it may ask: nowhere without a deployment."""
-    judged = [j for a in record.attempts if (j := judge(a, moment)).fate is not Fate.GONE]
+    judged = [j for a in record.attempts if (j := judge(a, moment)).fate not in {Fate.GONE, Fate.REFUSED}]
     places = tuple(_asked(j, moment.observed) for j in judged)
     if deployment is None or any(j.fate is Fate.UP and matches(deployment, j.attempt) for j in judged):
         return places

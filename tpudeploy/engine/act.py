@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tpudeploy.core.fate import REFUSED
 from tpudeploy.core.fingerprint import live_attributes, server_print
 from tpudeploy.core.refusals import remembered
 from tpudeploy.core.request import boot_metadata, labels, slice_request
@@ -100,6 +101,8 @@ class Hands:
         first = attempt.releasing_at is None
         attempt = replace(attempt, releasing_at=now, release_reason=what.reason)
         self._put(what.replica, attempt, what.refusal)
+        if first and what.reason == REFUSED:
+            return  # there is nothing to delete, unless it shows after all
         deletion = self._world.cloud.release(attempt.ref)
         if deletion is not None:
             self._put(what.replica, replace(attempt, deletion=deletion))
@@ -109,7 +112,7 @@ class Hands:
     def _forget(self, what: step.Forget) -> None:
         attempt = self._attempt(what.replica, what.name)
         self._drop(what.replica, attempt, what.refusal)
-        if what.refusal is None:
+        if what.refusal is None and attempt.release_reason != REFUSED:
             self._chronicle.released(attempt)
             self._world.emit(events.Gone(**self._about(what.replica, attempt), reason=what.reason))
 

@@ -12,6 +12,7 @@ from tpudeploy.views.paint import Paint
 _STATES: Mapping[str, str] = {
     "nothing": "not deployed",
     "hidden": "asked for, not visible yet",
+    "refused": "refused, and watched until that is certain",
     "waiting": "waiting for chips",
     "dead": "dead: nothing runs there, but it uses quota",
     "leaving": "going away",
