@@ -130,14 +130,17 @@ def test_another_slice_than_the_profile_wants_is_replaced(desk: Open, change: tu
 
 def test_labels_and_tags_are_adopted_as_they_are_and_changed_in_place(desk: Open) -> None:
     at = desk()
-    tagged = PROFILE + "  labels: {team: search, tier: one}\n  network: {tags: [vllm]}\n"
-    names = bereft(at, tagged)
+    tagged = PROFILE + "  labels: {team: TEAM, tier: one}\n  network: {tags: [vllm]}\n"
+    assert at.run("apply", "-auto-approve", at.write(tagged.replace("TEAM", "at-first"))).code == 0
+    names = bereft(at, tagged.replace("TEAM", "search"))
+    at.clock.sleep(60)  # a patch takes a while to show
     assert "will be adopted as it stands" in at.run("plan", "-adopt", "gemma.yaml").out
-    at.write(PROFILE + "  labels: {team: ads}\n  network: {tags: [web]}\n")
+    at.write(PROFILE + "  labels: {team: ads, cost: low}\n  network: {tags: [web]}\n")
     planned = at.run("plan", "-adopt", "gemma.yaml")
     assert "gemma[0] will be updated in place" in planned.out
     assert 'placement.labels.team = "search" -> "ads"' in planned.words
     assert '- placement.labels.tier = "one" -> null' in planned.words
+    assert '+ placement.labels.cost = "low"' in planned.words
     assert 'placement.network.tags = ["vllm"] -> ["web"]' in planned.words
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
     assert sorted(at.slices) == names
@@ -345,6 +348,16 @@ def test_a_machine_that_runs_another_server_than_its_metadata_says_is_restarted(
     assert "gemma[0] will be restarted in place" in at.run("plan", "-adopt", wanted).out
     assert at.run("apply", "-adopt", "-auto-approve", wanted).code == 0
     assert at.run("plan", "-detailed-exitcode", wanted).code == 0
+
+
+def test_what_google_fills_in_by_itself_is_no_difference(desk: Open) -> None:
+    at = desk()
+    bereft(at)
+    (slice_,) = at.emulator._cloud.slices.values()
+    node = slice_.body["tpu"]["nodeSpec"][0]["node"]
+    node["networkConfig"] |= {"network": "projects/emulated/global/networks/default", "subnetwork": "default"}
+    node["serviceAccount"] = {"email": "1-compute@developer.gserviceaccount.com"}
+    assert "will be adopted as it stands" in at.run("plan", "-adopt", "gemma.yaml").out
 
 
 def test_a_network_that_google_names_in_full_is_the_same_network(desk: Open) -> None:

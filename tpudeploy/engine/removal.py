@@ -76,11 +76,10 @@ class Removal:
                     self._act(path, step, observed.at)
 
     def _spare(self, state: State) -> None:
-        """Leave alone what may not go any more: an apply came in between."""
-        states = {self._deployment: state} if state.serial else {}
+        """Leave alone what may not go any more: an apply came in between. Without a state, `state` is a new one."""
         for path in tuple(self._attempts):
             found, where = self._strays[path].found, self._strays[path].address
-            if not goes(found, states, foreign=self._foreign):
+            if not goes(found, {self._deployment: state}, foreign=self._foreign):
                 del self._attempts[path]
                 said = f"{found.ref.name} has come to be needed, and stays."
                 self._world.emit(events.Warned(at=self._world.clock.now(), address=where, message=said, hint=""))
