@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from desk import PROFILE, Desk, Open
 from other_process import holding
+from overtaken import Overtaken
 
 from tpudeploy import Profile, Workspace
-from tpudeploy.domain.events import Event
-from tpudeploy.ports import TpuCloud, World
 
 SMALL_QUOTA = [{"class": "preemptible", "region": "*", "limit": 1}]
 
@@ -246,30 +245,10 @@ def test_what_has_come_to_be_needed_while_the_question_stood_stays(desk: Open) -
     assert at.slices == {name: "ACTIVE"}
 
 
-class _Overtaken(Workspace):
-    """Somebody applies in the very moment in which the project is looked through."""
-
-    at: Desk
-
-    def _world(self, on_event: Callable[[Event], None] | None) -> World:
-        world = super()._world(on_event)
-        return replace(world, cloud=_Late(world.cloud, self.at))
-
-
-class _Late:
-    def __init__(self, cloud: TpuCloud, at: Desk) -> None:
-        self._cloud, self._at = cloud, at
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "marked":
-            assert self._at.run("apply", "-auto-approve", "gemma.yaml").code == 0
-        return getattr(self._cloud, name)
-
-
 def test_a_request_that_is_made_while_we_look_is_needed(desk: Open) -> None:
     at = desk()
     at.write()
-    with _Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
+    with Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
         workspace.at = at
         found = workspace.gc(foreign=True)
     assert (found.needed, found.strays) == (1, ())

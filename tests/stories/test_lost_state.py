@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from desk import PROFILE, Desk, Open
+from overtaken import Overtaken
 
 from tpudeploy import Profile, Workspace
 
@@ -133,6 +134,7 @@ def test_labels_and_tags_are_adopted_as_they_are_and_changed_in_place(desk: Open
     tagged = PROFILE + "  labels: {team: TEAM, tier: one}\n  network: {tags: [vllm]}\n"
     assert at.run("apply", "-auto-approve", at.write(tagged.replace("TEAM", "at-first"))).code == 0
     names = bereft(at, tagged.replace("TEAM", "search"))
+    at.clock.sleep(60)  # a patch takes a while to show
     assert "will be adopted as it stands" in at.run("plan", "-adopt", "gemma.yaml").out
     at.write(PROFILE + "  labels: {team: ads, cost: low}\n  network: {tags: [web]}\n")
     planned = at.run("plan", "-adopt", "gemma.yaml")
@@ -233,6 +235,16 @@ def test_a_slice_that_vanishes_while_the_question_stands_makes_the_plan_stale(de
     assert at.slices == {}
 
 
+def test_a_state_that_is_written_while_we_look_is_believed(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with Overtaken(at.folder, clock=at.clock, project="emulated") as workspace:
+        workspace.at = at
+        plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
+    assert plan.is_empty
+    assert "TPU3010" not in {d.code for d in plan.diagnostics}
+
+
 def test_two_who_adopt_at_once_come_to_the_same_end(desk: Open) -> None:
     at = desk()
     names = bereft(at)
@@ -275,6 +287,7 @@ def test_only_a_deployment_without_a_state_is_looked_for_and_once_a_project(desk
     gemma = at.write()
     assert at.run("plan", gemma, other).code == 0
     assert lists(at) == 1
+    assert not any("/nodes" in r.path for r in at.emulator.requests)
     assert at.run("apply", "-auto-approve", gemma, other).code == 0
     looked = lists(at)
     assert at.run("plan", gemma, other).code == 0
