@@ -100,6 +100,7 @@ class _Hunt:
         while self._now < HORIZON and (pause := self._tick()) is not None:
             if pause > 0:
                 due = min(self._cloud.next_turn(), self._now + pause, *self._asked_again_at())
+                assert due < math.inf, "nothing will ever happen, and nothing is waited for"
                 self._now = next_look(self._now, due if self._skips else self._now)
                 self._cloud.pass_until(self._now)
         return Outcome.of(self._cloud, usable_at=self._usable_at, kept=self._kept)
