@@ -81,7 +81,7 @@ def test_every_make_target_that_the_documents_name_is_there() -> None:
 def test_every_command_that_the_documents_name_is_there() -> None:
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
-        assert set(re.findall(r"`tpudeploy ([a-z]+)", text)) <= set(COMMANDS)
+        assert set(re.findall(r"`tpudeploy ([a-z-]+)", text)) <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
