@@ -7,14 +7,15 @@ from math import inf
 
 from tpudeploy.core.decide import decide, matches, remove
 from tpudeploy.core.fate import Moment
+from tpudeploy.core.outstanding import outstanding
 from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
-from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
+from tpudeploy.domain.state import State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
@@ -225,9 +226,9 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         left = ", ".join(a.name for a in tick.state.attempts)
         hint = "Run `tpudeploy destroy` again: it goes on where this stopped."
         return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
-    left = ", ".join(map(_outstanding, tick.state.attempts)) or "none"
+    left = "".join(f"\n  {outstanding(a, tick.observed.at)}" for a in tick.state.attempts) or " nothing."
     hint = (
-        f"Still outstanding: {left}.\n"
+        f"Still outstanding:{left}\n"
         "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
     )
     if len(tick.done) == goal.deployment.replicas:
@@ -238,11 +239,6 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
     return errors.CapacityTimeout(
         f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
     )
-
-
-def _outstanding(attempt: Attempt) -> str:
-    given_up = "" if attempt.releasing_at is None else ", given up"
-    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}{given_up})"
 
 
 def finished(state: State) -> State:
