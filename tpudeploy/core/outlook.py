@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from tpudeploy.core.decide import matches
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.core.placement import pair
+from tpudeploy.core.placement import pair, rests_until
 from tpudeploy.core.refusals import closes
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.domain.slices import Observed, Phase, Slice
-from tpudeploy.domain.state import Attempt, Record
+from tpudeploy.domain.state import Attempt, Record, Refused
 
 # Of a request that waits; one whose machine is late (lost, or not there yet) counts as being made.
 _WAITING = {Phase.CREATING: PlaceState.ASKED, Phase.QUEUED: PlaceState.QUEUED}
@@ -27,21 +27,27 @@ def outlook(deployment: Deployment | None, record: Record, moment: Moment) -> tu
 
 
 def _asked(judged: Judged, observed: Observed) -> Place:
-    attempt, found, state = judged.attempt, judged.slice, _state(judged)
-    since, until = _span(state, attempt, found)
-    said = "" if found is None else found.raw_state
-    report = observed.reports.get(attempt.name)
-    if state is PlaceState.UP and report is not None:
-        said = report.detail or report.phase
+    attempt, state = judged.attempt, _state(judged)
+    since, until = _span(state, attempt, judged.slice)
     return Place(
         zone=attempt.zone,
         provisioning=attempt.provisioning,
         state=state,
         name=attempt.name,
-        why=attempt.release_reason or said,
+        why=attempt.release_reason or _said(judged, observed),
         since=since,
         until=until,
     )
+
+
+def _said(judged: Judged, observed: Observed) -> str:
+    """The machine's last word, else Google's; nothing of a request that nobody has seen yet."""
+    report = observed.reports.get(judged.attempt.name)
+    if judged.fate is Fate.UP and report is not None:
+        return report.detail or report.phase
+    if judged.slice is not None:
+        return judged.slice.raw_state
+    return "" if judged.fate is Fate.HIDDEN else judged.reason
 
 
 def _state(judged: Judged) -> PlaceState:
@@ -50,6 +56,8 @@ def _state(judged: Judged) -> PlaceState:
             return PlaceState.ASKED
         case Fate.WAITING if judged.slice is not None:
             return _WAITING.get(judged.slice.phase, PlaceState.PROVISIONING)
+        case Fate.WAITING:  # its zone does not answer
+            return PlaceState.QUEUED if judged.attempt.provisioning_at is None else PlaceState.PROVISIONING
         case Fate.UP:
             return PlaceState.UP
     return PlaceState.LEAVING
@@ -69,16 +77,24 @@ def _span(state: PlaceState, attempt: Attempt, found: Slice | None) -> tuple[flo
 
 def _others(deployment: Deployment, record: Record, judged: list[Judged], now: float) -> Iterator[Place]:
     taken = {pair(j.attempt) for j in judged}
-    return (_other(deployment, record, c, now) for c in deployment.candidates if pair(c) not in taken)
+    waiting = [j.attempt for j in judged if j.fate in {Fate.HIDDEN, Fate.WAITING}]
+    for place in deployment.candidates:
+        if pair(place) not in taken:
+            rests = rests_until(place, record, waiting)
+            yield _other(place, _refusal(deployment, record, place, now), rests)
 
 
-def _other(deployment: Deployment, record: Record, place: Candidate, now: float) -> Place:
-    """Refused, as long as the last of the refusals that speak against it stands."""
+def _refusal(deployment: Deployment, record: Record, place: Candidate, now: float) -> Refused | None:
+    """The last that speaks against it, else what was last said there: that no longer stands, but is remembered."""
     chips = deployment.accelerator.chips
     against = [r for r in record.refusals if r.until > now and closes(r, place, chips, record.attempts)]
-    if not against:
-        return Place(zone=place.zone, provisioning=place.provisioning, state=PlaceState.FREE)
-    last = max(against, key=lambda r: r.until)
+    own = [r for r in record.refusals if (r.zone, r.provisioning) == pair(place)]
+    return max(against or own, key=lambda r: r.until, default=None)
+
+
+def _other(place: Candidate, last: Refused | None, rests: float | None) -> Place:
+    if last is None:
+        return Place(zone=place.zone, provisioning=place.provisioning, state=PlaceState.FREE, until=rests)
     return Place(
         zone=place.zone,
         provisioning=place.provisioning,
@@ -86,5 +102,5 @@ def _other(deployment: Deployment, record: Record, place: Candidate, now: float)
         why=last.message,
         kind=last.kind,
         since=last.at,
-        until=last.until,
+        until=last.until if rests is None else max(last.until, rests),
     )

@@ -56,7 +56,7 @@ def next_places(
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
     asked = [a.provisioning in QUEUED for a in waiting]
-    watched = {a.zone: a.asked_at for a in waiting if a.provisioning in QUEUED}
+    watched = _watched(waiting)
     chosen: list[Candidate] = []
     for place in ranked(deployment, record.home, luck):
         if len(asked) >= deployment.max_parallel_requests:
@@ -103,7 +103,7 @@ def opens_at(deployment: Deployment, record: Record, waiting: Iterable[Attempt],
     """When the first pair that is refused now may be asked again, in seconds since the epoch; None where none is."""
     known = list(waiting)
     taken = {pair(a) for a in known}
-    watched = {a.zone: a.asked_at for a in known if a.provisioning in QUEUED}
+    watched = _watched(known)
     until = (
         max(_until(c, record.refusals, now), _rests_until(c, record, watched))
         for c in deployment.candidates
@@ -112,10 +112,21 @@ def opens_at(deployment: Deployment, record: Record, waiting: Iterable[Attempt],
     return min((u for u in until if u > now), default=None)
 
 
+def rests_until(place: Candidate, record: Record, waiting: Iterable[Attempt]) -> float | None:
+    """Until when it is not asked because one of `waiting` queues there, in seconds since the epoch, past or not."""
+    until = _rests_until(place, record, _watched(waiting))
+    return None if until == -inf else until
+
+
 def is_closed(candidates: Iterable[Candidate], refusals: Collection[Refused], now: float, patience: Patience) -> bool:
     """Whether every pair is refused for so long that a person, not time, must open one."""
     places = tuple(candidates)
     return bool(places) and all(_until(c, refusals, now) - now > patience.refused for c in places)
+
+
+def _watched(waiting: Iterable[Attempt]) -> dict[Zone, float]:
+    """The zones in which one queues, and since when."""
+    return {a.zone: a.asked_at for a in waiting if a.provisioning in QUEUED}
 
 
 def _rests_until(place: Candidate, record: Record, watched: Mapping[Zone, float]) -> float:

@@ -24,8 +24,8 @@ class Place:
     """One pair of zone and provisioning model. `why` is what Google, or the machine, last said there.
 
     `name` is the request's, where there is one; `kind` that of a refusal (adapters/google/verdicts.py). `since` is when
-    the state began, `until` when it ends by itself: a request lapses, a refusal too, a limited run is over. Seconds
-    since the epoch, None where that is unknown or there is no such end.
+    the state began, `until` when it ends by itself: a request lapses, a limited run is over, or it may be asked there
+    (again) once there is room for it. Seconds since the epoch, None where that is unknown or there is no such end.
     """
 
     zone: str

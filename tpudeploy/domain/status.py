@@ -10,7 +10,9 @@ from tpudeploy.domain.tree import tree
 class ReplicaStatus:
     """`boot` is the phase that the machine last reported, `detail` what a probe met.
 
-    `serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price.
+    `serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price, of what is
+    billed. Of a request that still waits: when it `lapses_in`, what it costs an hour `usd_per_hour_granted`, and
+    `usd_most` until Google ends its run, where something but a person does.
     """
 
     address: str
@@ -28,6 +30,9 @@ class ReplicaStatus:
     age: float | None = None
     ends_in: float | None = None
     usd_per_hour: float | None = None
+    lapses_in: float | None = None
+    usd_per_hour_granted: float | None = None
+    usd_most: float | None = None
 
 
 @frozen

@@ -7,14 +7,15 @@ from math import inf
 
 from tpudeploy.core.decide import decide, matches, remove
 from tpudeploy.core.fate import Moment
+from tpudeploy.core.outstanding import outstanding
 from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, events, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
-from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
+from tpudeploy.domain.state import State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
@@ -130,9 +131,10 @@ class Convergence:
 
     def _name_outstanding(self, state: State) -> None:
         """One replica's failure ends the run; what the others asked for may still be granted."""
-        left = ", ".join(_outstanding(a) for a in state.attempts if a.granted_at is None)
+        now = self._world.clock.now()
+        left = "; ".join(outstanding(a, now) for a in state.attempts if a.granted_at is None)
         if left:
-            message, now = f"Still outstanding: {left}.", self._world.clock.now()
+            message = f"Still outstanding: {left}."
             self._world.emit(events.Warned(at=now, address=self._goal.name, message=message, hint=_GO_ON))
 
     def _tick(self) -> Tick:
@@ -236,8 +238,8 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         left = ", ".join(a.name for a in tick.state.attempts)
         hint = "Run `tpudeploy destroy` again: it goes on where this stopped."
         return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
-    left = ", ".join(map(_outstanding, tick.state.attempts)) or "none"
-    hint = f"Still outstanding: {left}.\n{_GO_ON}"
+    left = "".join(f"\n  {outstanding(a, tick.observed.at)}" for a in tick.state.attempts) or " nothing."
+    hint = f"Still outstanding:{left}\n{_GO_ON}"
     if len(tick.done) == goal.deployment.replicas:
         return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
     records = map(tick.state.record, range(goal.deployment.replicas))
@@ -246,11 +248,6 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
     return errors.CapacityTimeout(
         f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
     )
-
-
-def _outstanding(attempt: Attempt) -> str:
-    given_up = "" if attempt.releasing_at is None else ", given up"
-    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}{given_up})"
 
 
 def finished(state: State) -> State:

@@ -8,7 +8,7 @@ from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
-from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.engine.look import look
@@ -16,6 +16,7 @@ from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
 _NOTHING = "nothing"
+_WAITING = {Fate.HIDDEN, Fate.WAITING}
 _BILLED = {Fate.UP, Fate.LEAVING}  # nothing is billed before the grant
 
 
@@ -44,6 +45,7 @@ def _replicas(world: World, state: State, observed: Observed, deployment: Deploy
 def _one(where: str, judged: Judged, observed: Observed) -> ReplicaStatus:
     attempt, found = judged.attempt, judged.slice
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
+    waits = judged.fate in _WAITING
     began = attempt.granted_at if attempt.granted_at is not None else attempt.asked_at
     return ReplicaStatus(
         address=where,
@@ -61,7 +63,17 @@ def _one(where: str, judged: Judged, observed: Observed) -> ReplicaStatus:
         age=observed.at - began,
         ends_in=None if found is None or found.ends_at is None else found.ends_at - observed.at,
         usd_per_hour=prices.of_attempt(attempt) if judged.fate in _BILLED else None,
+        lapses_in=_lapses_in(judged, observed),
+        usd_per_hour_granted=prices.of_attempt(attempt) if waits else None,
+        usd_most=prices.most_of_attempt(attempt) if waits else None,
     )
+
+
+def _lapses_in(judged: Judged, observed: Observed) -> float | None:
+    """A request that Google has begun to fulfil lapses no more."""
+    queues = judged.slice is None or judged.slice.phase in {Phase.CREATING, Phase.QUEUED}
+    ends = judged.attempt.expires_at
+    return ends - observed.at if ends is not None and queues and judged.fate in _WAITING else None
 
 
 def _word(judged: Judged, *, serving: bool | None) -> str:

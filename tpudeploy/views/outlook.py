@@ -21,6 +21,7 @@ _ENDS = {
     PlaceState.QUEUED: "lapses in",
     PlaceState.ASKED: "lapses in",
     PlaceState.REFUSED: "again in",
+    PlaceState.FREE: "asked in",
 }
 
 
@@ -77,8 +78,8 @@ def _cells(where: str, place: Place, now: float) -> tuple[str, ...]:
     """All but the last of which say little, and are shown whole."""
     since = "" if place.since is None else words.duration(max(0.0, now - place.since))
     ends = ""
-    if place.until is not None and place.state in _ENDS:
-        ends = f"{_ENDS[place.state]} {words.duration(max(0.0, place.until - now))}"
+    if place.state in _ENDS and place.until is not None and place.until > now:
+        ends = f"{_ENDS[place.state]} {words.duration(place.until - now)}"
     why = " ".join(words.plain(place.why).split())
     return (where, place.zone, place.provisioning, _word(place.state), since, ends, why)
 

@@ -52,6 +52,15 @@ def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
         yield "age", words.duration(of.age)
     if of.ends_in is not None:
         yield "ends in", f"{words.duration(of.ends_in)}: then Google deletes the machine, and apply asks for another"
+    if of.lapses_in is not None:
+        yield "lapses in", words.duration(max(0.0, of.lapses_in))
+    yield from _price(of)
+
+
+def _price(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
+    if of.usd_per_hour_granted is not None:
+        most = "" if of.usd_most is None else f", at most ${of.usd_most:.2f} until its run ends"
+        yield "price", f"nothing yet; if granted, {words.hourly(of.usd_per_hour_granted)} at list price{most}"
     if of.usd_per_hour is not None:
         yield "price", f"{words.hourly(of.usd_per_hour)} at list price"
 
