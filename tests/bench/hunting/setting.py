@@ -39,7 +39,11 @@ class Refusals(StrEnum):
 
 
 class Reopening(StrEnum):
-    """How the zones of a region come back after a gap that they share; see worlds.py."""
+    """How the zones of a region come back after a gap that they share; see worlds.py.
+
+    Each on its own clock, unless a run says otherwise. Together, in the same second, two grants in one look cannot be
+    told apart, and one in eight hunts gives a slice back, however it asks: `--reopening together` prints that world.
+    """
 
     TOGETHER = "together"
     APART = "apart"
@@ -60,7 +64,7 @@ class Setting:
     sigma: float = 1.2
     ours: float = 0.6
     shared: float = 1 / 3
-    reopening: Reopening = Reopening.TOGETHER
+    reopening: Reopening = Reopening.APART
     zones: int = 16
     regions: int = 8
     code13: float = 0.05
