@@ -69,7 +69,7 @@ def test_what_is_pasted_around_a_text_tells_its_code(capsys: Capture, text: str,
     [
         (DOUBLE, "for 1d 0h does not ask again in the region under a model that draws from this quota"),
         (DOUBLE.replace("0,64", "64,0"), "for 1d 0h does not ask again in the zone under a model"),
-        ("Insufficient capacity", "for 5m 0s does not ask again in the zone under this provisioning model"),
+        ("Insufficient capacity", "for 3m 0s does not ask again in the zone under this provisioning model"),
         ("invalid_grant: Bad Request", "tpudeploy stops"),
         ("a \x1b[31mred\x1b[0m text", "for 30s does not ask again"),
     ],

@@ -101,11 +101,14 @@ def _absent(attempt: Attempt, moment: Moment) -> Judged:
 
 
 def _refused(attempt: Attempt, found: Slice, moment: Moment) -> Judged:
-    """The create operation failed, and nothing shows. The next place is asked at once, but this one is forgotten only
-    after the grace: an operation may be wrong, and what it made may show late.
+    """The create operation failed, and nothing shows. Where it says no in words that are known, that is certain.
+
+    Else the next place is asked at once, but this one is forgotten only after the grace: what failed in an unknown way
+    may have made something that shows late.
     """
     first = attempt.releasing_at is None
-    if attempt.seen or moment.now >= attempt.asked_at + moment.patience.grace:
+    is_certain = first and found.refusal is not None and found.refusal.is_known
+    if is_certain or attempt.seen or moment.now >= attempt.asked_at + moment.patience.grace:
         refusal = found.refusal if first else None
         return Judged(attempt=attempt, fate=Fate.GONE, slice=found, reason=REFUSED, refusal=refusal)
     fate = Fate.DEAD if first else Fate.REFUSED
