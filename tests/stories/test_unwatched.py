@@ -84,8 +84,8 @@ def test_out_of_time_with_a_slice_in_hand_it_says_so_and_names_what_has_yet_to_g
     stopped = at.run(*APPLY, "-timeout", "6m")
     assert stopped.code == code
     assert words in stopped.err
-    assert f"({A}, spot), " in stopped.err
-    assert f"({B}, spot, given up)" in stopped.err
+    assert f"({A}, spot): $" in stopped.err
+    assert f"({B}, spot): given up, not gone yet" in stopped.err
 
 
 # What is granted while nobody looks: after how many seconds each request is given its machine.
