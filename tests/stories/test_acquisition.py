@@ -262,7 +262,7 @@ def _serves(at: Desk) -> bool:
 
 
 def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "provisioning-loop", "zone": "us-east5-a", "for": 20000}])
+    at = desk(trouble=[{"fault": "provisioning-loop", "zone": "us-east5-a", "for": 6000}])
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all

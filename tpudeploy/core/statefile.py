@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 
 def dumps(state: State) -> str:
-    return json.dumps({"format": FORMAT, **asdict(state)}, indent=2, ensure_ascii=False) + "\n"
+    tree = {"format": FORMAT, **_fields(state)}
+    return json.dumps(tree, default=_fields, indent=2, ensure_ascii=False) + "\n"
 
 
 def loads(text: str, *, source: str) -> State:
@@ -39,6 +40,11 @@ def loads(text: str, *, source: str) -> State:
         return _state(tree)
     except (ValueError, KeyError, TypeError) as cause:
         raise _unreadable(source, cause) from cause
+
+
+def _fields(thing: Any) -> dict[str, Any]:
+    """Without the deep copies of `asdict`, half of the time to write."""
+    return {field.name: getattr(thing, field.name) for field in fields(thing)}
 
 
 def _unreadable(source: str, cause: Exception) -> StateUnreadable:
