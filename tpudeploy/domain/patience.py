@@ -27,6 +27,8 @@ class Patience:
     * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
     * `restart_again`: a reboot that shows no effect for so long was lost.
     * `watch`: from look to look at what serves, while `apply --watch` keeps it alive.
+    * `leaving`: what was given up and loops in PROVISIONING cannot be deleted for up to 90 min (HUNT); a run that waits
+      for nothing else ends after so long, and says what is left.
     * `removal`: how long `gc` looks until what it removes is gone; one delete took 12 min 38 s to take (SPRAY).
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
@@ -54,6 +56,7 @@ class Patience:
     restart: float = 240.0
     restart_again: float = 600.0
     watch: float = 60.0
+    leaving: float = 7200.0
     removal: float = 1800.0
 
     def poll(self, quiet_looks: int, outstanding: int = 1) -> float:

@@ -88,6 +88,7 @@ class Convergence:
         self._deadline = deadline
         self._keep = keep
         self._reached_at: float | None = None
+        self._left_at: float | None = None
         self._progress = Progress(world, goal.name)
         self._chronicle = Chronicle(world, goal.name)
         self._last: Tick | None = None
@@ -120,7 +121,18 @@ class Convergence:
             return world.patience.watch if self._keep else None
         if self._deadline is not None and world.clock.now() >= self._deadline:
             raise failed[0].error if failed else _timeout(goal, last)
+        if self._has_left_for_long(last):
+            raise _timeout(goal, last)
         return self._pause(last)
+
+    def _has_left_for_long(self, last: Tick) -> bool:
+        """Whether nothing else than what was given up has been waited for, and for longer than anything takes to go."""
+        deployment, now = self._goal.deployment, self._world.clock.now()
+        if self._keep or len(last.done) < (0 if deployment is None else deployment.replicas):
+            self._left_at = None
+            return False
+        self._left_at = now if self._left_at is None else self._left_at
+        return now - self._left_at >= self._world.patience.leaving
 
     def _may_recover(self, failed: GiveUp) -> bool:
         """Whether what served a while ago may be given as long to come back as it may take to start."""
@@ -160,6 +172,9 @@ class Convergence:
 
     def _steps(self, state: State, observed: Observed) -> tuple[Step, ...]:
         deployment: Deployment | None = self._goal.deployment
+        if deployment is not None and self._until is wait.Wait.ACCEPTED:
+            # Nobody stays to give a second slice back.
+            deployment = replace(deployment, max_parallel_requests=1)
         replicas = 0 if deployment is None else deployment.replicas
         creates = self._world.creates.left()
         moment = Moment(
@@ -226,11 +241,11 @@ def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
     replicas = (tick.state.record(i).attempts for i in range(deployment.replicas))
     fitting = [[a for a in attempts if matches(deployment, a)] for attempts in replicas]
     kept = [[a for a in attempts if a.releasing_at is None] for attempts in fitting]
-    if until is wait.Wait.ACCEPTED:
-        return all(any(a.seen for a in attempts) for attempts in kept)
-    is_granted = all(any(a.granted_at is not None for a in attempts) for attempts in kept)
     # Whatever else was asked for beside it could still be granted too, with nobody there to give it back.
-    return is_granted and all(len(attempts) == 1 for attempts in fitting)
+    if any(len(attempts) != 1 for attempts in fitting):
+        return False
+    is_granted = until is wait.Wait.GRANTED
+    return all(any(a.granted_at is not None if is_granted else a.seen for a in attempts) for attempts in kept)
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
