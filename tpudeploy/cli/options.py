@@ -48,8 +48,8 @@ def profile(parser: argparse.ArgumentParser) -> None:
     overlays(parser)
 
 
-def overlays(parser: argparse.ArgumentParser) -> None:
-    several(parser, "-f", "--file", "lay a file over it", dest="overlays", metavar="OVERLAY")
+def overlays(parser: argparse.ArgumentParser, *names: str) -> None:
+    several(parser, *(names or ("-f", "--file")), "lay a file over it", dest="overlays", metavar="OVERLAY")
     several(parser, "--set", "set one value, e.g. tpu.type=v6e-8", dest="sets", metavar="PATH=VALUE")
 
 

@@ -1,0 +1,7 @@
+"""The log of a boot, read: how far it came, how long each part took, and the first real cause of its end."""
+
+from __future__ import annotations
+
+from tpudeploy.core.bootlog.read import cause_of, read
+
+__all__ = ["cause_of", "read"]

@@ -1,0 +1,45 @@
+"""A whole log → Reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpudeploy.core.bootlog import cause, timeline
+from tpudeploy.core.bootlog.lines import lines
+from tpudeploy.core.bootlog.said import said
+from tpudeploy.domain.bootlog import Cause, Line, Reading
+from tpudeploy.domain.budget import HbmBudget
+
+
+def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
+    """Of several starts in one log, the last. `budget` is the profile's: remedies are then for its settings.
+
+    Takes any text: what is cut, garbled or no log at all has no phases, and at worst an unknown cause.
+    """
+    start = _last_start(list(lines(text)))
+    ready = next((n for n, line in enumerate(start) if timeline.READY.search(line.text)), None)
+    told = said(start, budget)
+    found = cause.first(start if ready is None else start[ready:], told, is_serving=ready is not None)
+    dated = [line.at for line in start if line.at is not None]
+    return Reading(
+        phases=timeline.phases(start),
+        graphs=timeline.graphs(start),
+        seconds=dated[-1] - dated[0] if dated else 0.0,
+        is_serving=ready is not None and found is None,
+        cause=found,
+        notes=tuple(cause.notes(start)),
+    )
+
+
+def cause_of(words: str, *, budget: HbmBudget | None = None) -> Cause | None:
+    """What a line or two are a sign of, where they are known."""
+    every = list(lines(words))
+    return cause.first(every, said(every, budget), is_serving=True)
+
+
+def _last_start(every: Sequence[Line]) -> Sequence[Line]:
+    """From where the last server began: one that came up anew says nothing by how the one before it died."""
+    begins = [n for n, line in enumerate(every) if "non-default args:" in line.text]
+    if len(begins) < 2:  # noqa: PLR2004 - the first start has imports before its flags
+        return every
+    return every[begins[-1] :]
