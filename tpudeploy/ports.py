@@ -64,6 +64,17 @@ class TpuCloud(Protocol):
         ...
 
 
+class Logs(Protocol):
+    """What machines printed while they booted."""
+
+    def lines(self, ref: SliceRef) -> tuple[str, ...]:
+        """The startup script's own lines, oldest first, of every boot that is kept; none where nothing came yet.
+
+        Raise `errors.Fault` or `errors.Denied`.
+        """
+        ...
+
+
 @frozen
 class Snapshot:
     """A state with the version it was read at; both empty where there is none."""

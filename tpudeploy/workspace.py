@@ -179,6 +179,17 @@ class Workspace:
         known = [self.deployment(p) for p in profiles]
         return tuple(status(self._world(None), d.name, d) for d in known)
 
+    def logs(self, name: str) -> Mapping[str, tuple[str, ...]]:
+        """Slice → what its machine printed while it booted, oldest line first.
+
+        Raise `errors.StateError` where nothing is deployed under this name, `errors.Fault` or `errors.Denied` where it
+        cannot be read.
+        """
+        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+        from tpudeploy.engine.logs import logs
+
+        return logs(self._world(None), CloudLogging(self.connection), name)
+
     def status_of_all(self) -> tuple[DeploymentStatus, ...]:
         """How everything with a state here stands. Without profiles nothing is probed."""
         from tpudeploy.engine.status import status

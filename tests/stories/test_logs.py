@@ -45,9 +45,10 @@ def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
 
 def test_programs_get_one_document(desk: Open) -> None:
     tree = json.loads(desk().run("logs", "--file", str(FAILED), "--json").out)
+    (log,) = tree["logs"]
     assert tree["format"] == "tpudeploy.logs/1"
-    assert tree["cause"]["signature"] == "hbm-temporaries"
-    assert tree["serving"] is False
+    assert log["cause"]["signature"] == "hbm-temporaries"
+    assert log["serving"] is False
 
 
 def test_without_explain_the_log_is_shown(desk: Open) -> None:
@@ -72,3 +73,58 @@ def test_a_log_that_is_none_has_nothing_to_explain(desk: Open) -> None:
 def test_explain_takes_what_an_engine_said(desk: Open) -> None:
     said = desk().run("explain", "OSError: [Errno 98] Address already in use")
     assert said.out.startswith("port-taken")
+
+
+CRASH = (
+    "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.10G of 31.24G hbm. "
+    "Exceeded hbm capacity by 1.86G."
+)
+
+
+def test_a_machines_log_is_fetched_and_explained(desk: Open) -> None:
+    at = desk(nodes="real", boot={"crash": CRASH})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 1
+    log = at.run("logs", profile)
+    assert log.code == 0, log.all
+    assert "image: " in log.out
+    assert CRASH in log.out
+    explained = at.run("logs", "-explain", profile)
+    assert explained.out.startswith("A program's temporaries do not fit into HBM while it is compiled")
+    assert "lower serving.hbm_utilization to 0.85 (now 0.92)" in explained.out
+
+
+def test_a_machine_that_serves_has_the_seconds_of_its_boot(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 100})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    said = at.run("logs", "-explain", profile)
+    assert "until it serves" in said.out
+    assert "container starts" in said.out
+
+
+def test_following_ends_when_the_server_does_or_serves(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 600})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-wait", "granted", profile).code == 0
+    followed = at.run("logs", "-follow", profile)
+    assert followed.code == 0
+    lines = followed.out.splitlines()
+    assert len(lines) == len(set(lines))
+    assert any("booted: " in line for line in lines)
+    assert "serving: " in lines[-1]
+
+
+def test_what_was_never_granted_has_no_log(desk: Open) -> None:
+    said = desk().run("logs", desk().write())
+    assert said.code == 1
+    assert "gemma has no machine that could have a log." in said.err
+
+
+def test_a_log_that_may_not_be_read_is_said_with_googles_words(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "iam-denied", "method": "logging.entries.list"}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    said = at.run("logs", profile)
+    assert said.code == 1
+    assert "Could not read the log of gemma-" in said.err

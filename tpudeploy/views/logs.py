@@ -10,6 +10,11 @@ from tpudeploy.views.paint import Paint
 
 # What a phase's own word is too short for.
 _PHASES = {
+    "boot": "machine boots",
+    "docker": "docker",
+    "image": "image",
+    "secrets": "secrets",
+    "container": "container starts",
     "imports": "imports, flags",
     "engine": "engine starts",
     "weights": "weights",

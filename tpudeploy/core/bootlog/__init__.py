@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.bootlog.read import cause_of, read
+from tpudeploy.core.bootlog.read import cause_of, has_ended, read
 
-__all__ = ["cause_of", "read"]
+__all__ = ["cause_of", "has_ended", "read"]

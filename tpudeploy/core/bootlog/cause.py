@@ -15,8 +15,8 @@ _WRAPPER = re.compile(
     r"Engine core initialization failed|Engine process failed to start|EngineDeadError|EngineCore encountered an issue"
     r"|EngineCore failed to start"
 )
-# The last line of a traceback: `ValueError: …`, `jax.errors.JaxRuntimeError: …`.
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)")
+# The last line of a traceback: `ValueError: …`, `jax.errors.JaxRuntimeError: …`; the startup script's own last word.
+_EXCEPTION = re.compile(r"^failed: |^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)")
 
 
 def first(lines: Sequence[Line], said: Said, *, is_serving: bool) -> Cause | None:

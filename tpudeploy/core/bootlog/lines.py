@@ -15,6 +15,8 @@ _HEAD = re.compile(
     r"\b(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<moment>\d\d-\d\d \d\d:\d\d:\d\d)"
     r"(?:\.\d+)? \[[^\]\n]{1,200}\] ?"
 )
+# The startup script's own lines (templates/boot/report.sh).
+_SCRIPT = re.compile(r"^\d{4}-(?P<day>\d\d-\d\d)T(?P<time>\d\d:\d\d:\d\d)Z ")
 # What stands before a container's line in the startup script's log, and before that in the journal's.
 _CARRIER = re.compile(r"^(?:.{0,200}?startup-script(?:\[\d+\])?: ?)?(?: *\| ?)?")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -32,11 +34,13 @@ def lines(text: str) -> Iterator[Line]:
         said = _CARRIER.sub("", _COLOUR.sub("", written.rstrip("\r").rpartition("\r")[2])[:_MOST], count=1)
         process = _PROCESS.search(said)
         head = _HEAD.search(said)
-        moment = None if head is None else _moment(head["moment"])
+        ours = _SCRIPT.search(said) if head is None else None
+        written_at = head["moment"] if head is not None else f"{ours['day']} {ours['time']}" if ours is not None else ""
+        moment = _moment(written_at)
         if moment is not None:
             first = moment if first is None else first
             at = _later(first, moment, at)
-        start = head.end() if head is not None else process.end() if process is not None else 0
+        start = next((found.end() for found in (head, ours, process) if found is not None), 0)
         yield Line(
             number=number,
             text=said[start:].rstrip(),

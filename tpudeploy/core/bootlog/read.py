@@ -37,9 +37,16 @@ def cause_of(words: str, *, budget: HbmBudget | None = None) -> Cause | None:
     return cause.first(every, said(every, budget), is_serving=True)
 
 
+def has_ended(text: str) -> bool:
+    """Whether the last boot in it serves, or said that it failed."""
+    start = _last_start(list(lines(text)))
+    return any(timeline.READY.search(line.text) or line.text.startswith("failed: ") for line in start)
+
+
 def _last_start(every: Sequence[Line]) -> Sequence[Line]:
     """From where the last server began: one that came up anew says nothing by how the one before it died."""
-    begins = [n for n, line in enumerate(every) if "non-default args:" in line.text]
-    if len(begins) < 2:  # noqa: PLR2004 - the first start has imports before its flags
-        return every
-    return every[begins[-1] :]
+    boots = [n for n, line in enumerate(every) if line.text.startswith("booted: ")]
+    servers = [n for n, line in enumerate(every) if "non-default args:" in line.text]
+    # The first server has imports before its flags.
+    begins = boots[-1] if boots else servers[-1] if len(servers) > 1 else 0
+    return every[begins:]

@@ -11,13 +11,18 @@ from tpudeploy.domain.bootlog import Line, Phase
 # What begins each phase, in the order of a start (tpu_inference 0.26 to 0.32; a boot of each was read). A phase ends
 # where the next begins.
 _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("docker", re.compile(r"^docker: ")),
+    ("image", re.compile(r"^image: ")),
+    ("secrets", re.compile(r"^secrets: ")),
+    ("container", re.compile(r"^starting: ")),
+    ("imports", re.compile(r"TPU info: node_name|non-default args:")),
     ("engine", re.compile(r"Initializing a V1 LLM engine")),
     ("weights", re.compile(r"Loading model with MODEL_IMPL_TYPE|Starting to load model|downloading weights")),
     ("compile", re.compile(r"Memory statistics \||KV cache size:|Precompile .+ -->")),
     ("warm-up", re.compile(r"init engine \(profile, create kv cache, warmup model\) took")),
 )
-_FIRST = "imports"
-READY = re.compile(r"Application startup complete|Uvicorn running on")
+_FIRST = "boot"
+READY = re.compile(r"Application startup complete|Uvicorn running on|^serving: ")
 _SERVER = re.compile(r"Starting vLLM server on|Starting vLLM API server")
 _GRAPH = re.compile(r"^Precompile .+ -->")
 
@@ -39,8 +44,9 @@ def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
     dated = [(line, line.at) for line in lines if line.at is not None]
     if not dated:
         return
-    yield _FIRST, dated[0][1]
     left = list(_BEGINS)
+    if not any(begins.search(dated[0][0].text) for _, begins in left):
+        yield _FIRST, dated[0][1]
     for line, at in dated:
         if _SERVER.search(line.text) or READY.search(line.text):
             yield "", at
