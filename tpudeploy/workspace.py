@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
+    from tpudeploy.domain.attestation import Attestation
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.facts import Unknown
@@ -246,21 +247,39 @@ class Workspace:
         """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
         return self.states.published(name)
 
+    def verify(self, profile: config.Profile) -> Attestation:
+        """What the profile declares against what its engine does, by its API, its metrics and its boot log.
+
+        Raise `errors.QueryFailed` where it has no endpoint. What does not answer is untold.
+        """
+        from tpudeploy.adapters import vllm_facts
+        from tpudeploy.adapters.vllm_client import VllmClient
+        from tpudeploy.core.attest import attest
+        from tpudeploy.core.bootlog import effective
+        from tpudeploy.domain.attestation import Told
+        from tpudeploy.domain.errors import CloudError, StateError
+
+        deployment = self.deployment(profile, script=False)
+        client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment))
+        try:
+            log = "\n".join(next(iter(self.logs(deployment.name).values()), ()))
+        except (CloudError, StateError):
+            log = ""  # one witness less: the endpoint itself speaks
+        told = Told(api=vllm_facts.api(client), cache=vllm_facts.cache(client), log=effective(log))
+        return attest(deployment, told)
+
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
         from tpudeploy.core.serving import served_model
 
         deployment = self.deployment(profile)
-        published = self.endpoint(deployment.name)
-        if published is None:
-            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
-        client = VllmClient(str(published["url"]), api_key=self.probe.key(deployment), timeout=60.0)
+        client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment), timeout=60.0)
         try:
             return client.complete(served_model(deployment), prompt, max_tokens=max_tokens, now=self.clock.now)
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
-            raise QueryFailed(f"{published['url']} did not answer: {cause}.", hint=hint) from cause
+            raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
 
     def _known_project(self) -> str | None:
         return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
@@ -312,6 +331,13 @@ class Workspace:
         from tpudeploy.adapters.google.survey import GoogleSurvey
 
         return GoogleSurvey(self.connection, self.clock, self._kept / "facts")
+
+    def _url(self, deployment: Deployment) -> str:
+        """Where it answers, as the last apply published it. Raise `errors.QueryFailed`."""
+        published = self.endpoint(deployment.name)
+        if published is None:
+            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
+        return str(published["url"])
 
     def _told(self, remembered: Callable[[], T]) -> T | Unknown:
         """What the states tell, or why they do not."""

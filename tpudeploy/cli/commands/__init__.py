@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "what is there, how far it has come, endpoint, health",
     "output": "the endpoint and other outputs",
     "logs": "a boot's log, and what it died of",
+    "verify": "what the profile declares against what the engine does",
     "query": "ask the endpoint a question",
     "force-unlock": "take away the lock of a run that died",
     "emulator": "a local Cloud TPU to try everything on",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpudeploy.core.bootlog.effective import effective
 from tpudeploy.core.bootlog.read import cause_of, has_ended, read
 
-__all__ = ["cause_of", "has_ended", "read"]
+__all__ = ["cause_of", "effective", "has_ended", "read"]

@@ -16,15 +16,15 @@ def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
 
     Takes any text: what is cut, garbled or no log at all has no phases, and at worst an unknown cause.
     """
-    start = _last_start(list(lines(text)))
+    start = last_start(list(lines(text)))
     ready = next((n for n, line in enumerate(start) if timeline.READY.search(line.text)), None)
     told = said(start, budget)
     found = cause.first(start if ready is None else start[ready:], told, is_serving=ready is not None)
-    dated = [line.at for line in start if line.at is not None]
+    dated = [line.at for line in (start if ready is None else start[: ready + 1]) if line.at is not None]
     return Reading(
         phases=timeline.phases(start),
         graphs=timeline.graphs(start),
-        seconds=dated[-1] - dated[0] if dated else 0.0,
+        seconds=max(dated) - dated[0] if dated else 0.0,
         is_serving=ready is not None and found is None,
         cause=found,
         notes=tuple(cause.notes(start)),
@@ -39,11 +39,11 @@ def cause_of(words: str, *, budget: HbmBudget | None = None) -> Cause | None:
 
 def has_ended(text: str) -> bool:
     """Whether the last boot in it serves, or said that it failed."""
-    start = _last_start(list(lines(text)))
+    start = last_start(list(lines(text)))
     return any(timeline.READY.search(line.text) or line.text.startswith("failed: ") for line in start)
 
 
-def _last_start(every: Sequence[Line]) -> Sequence[Line]:
+def last_start(every: Sequence[Line]) -> Sequence[Line]:
     """From where the last server began: one that came up anew says nothing by how the one before it died."""
     boots = [n for n, line in enumerate(every) if line.text.startswith("booted: ")]
     servers = [n for n, line in enumerate(every) if "non-default args:" in line.text]

@@ -8,18 +8,21 @@ from itertools import pairwise
 
 from tpudeploy.domain.bootlog import Line, Phase
 
-# What begins each phase, in the order of a start (tpu_inference 0.26 to 0.32; a boot of each was read). A phase ends
-# where the next begins.
+# What begins each phase, in the order of a start: of our script, then of the engine (a boot of 0.26 was read; 0.32 writes
+# the same but for the cache's size). A phase ends where the next begins.
 _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("docker", re.compile(r"^docker: ")),
     ("image", re.compile(r"^image: ")),
     ("secrets", re.compile(r"^secrets: ")),
     ("container", re.compile(r"^starting: ")),
-    ("imports", re.compile(r"TPU info: node_name|non-default args:")),
-    ("engine", re.compile(r"Initializing a V1 LLM engine")),
-    ("weights", re.compile(r"Loading model with MODEL_IMPL_TYPE|Starting to load model|downloading weights")),
-    ("compile", re.compile(r"Memory statistics \||KV cache size:|Precompile .+ -->")),
-    ("warm-up", re.compile(r"init engine \(profile, create kv cache, warmup model\) took")),
+    ("imports", re.compile(r"^TPU info: node_name|^non-default args:")),
+    ("engine", re.compile(r"^Initializing a V1 LLM engine")),
+    (
+        "weights",
+        re.compile(r"^Loading model with MODEL_IMPL_TYPE|^Starting to load model|^Time spent downloading weights"),
+    ),
+    ("compile", re.compile(r"^Memory statistics \||^[GT]PU KV cache size:|^Precompile .+ -->")),
+    ("warm-up", re.compile(r"^init engine \(profile, create kv cache, warmup model\) took")),
 )
 _FIRST = "boot"
 READY = re.compile(r"Application startup complete|Uvicorn running on|^serving: ")
