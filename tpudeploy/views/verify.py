@@ -23,11 +23,11 @@ def verify(of: Attestation, paint: Paint) -> str:
 
 
 def _table(rows: list[Attested], paint: Paint) -> Iterator[str]:
-    cells = [(s.name, s.declared or "(open)", _effective(s), s) for s in rows]
-    name, declared, effective = (max(len(row[n]) for row in cells) for n in range(3))
-    for called, wanted, found, row in cells:
-        line = f"  {called.ljust(name)}  {wanted.ljust(declared)}  {found.ljust(effective)}"
-        yield f"{line}  {_coloured(row.verdict, paint)}{_deviation(row)}"
+    cells = [(s.name, s.declared or "(open)", _effective(s)) for s in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row, texts in zip(rows, cells, strict=True):
+        line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True))
+        yield f"  {line}  {_coloured(row.verdict, paint)}{_deviation(row)}"
 
 
 def _effective(of: Attested) -> str:

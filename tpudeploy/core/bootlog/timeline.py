@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from tpudeploy.domain.bootlog import Line, Phase
 
-# What begins each phase, in the order of a start: of our script, then of the engine (a boot of 0.26 was read; 0.32 writes
-# the same but for the cache's size). A phase ends where the next begins.
+# What begins each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the same
+# but for the cache's size). A phase ends where the next begins.
 _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("docker", re.compile(r"^docker: ")),
     ("image", re.compile(r"^image: ")),
