@@ -27,6 +27,13 @@ from tpudeploy.views.reports import REPORTS, Checked
 
 PLAIN, COLOUR = Paint(), Paint(colour=True)
 NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a", "provisioning": "spot"}
+HELD = {
+    **dict.fromkeys(("id", "operation", "who", "host"), "somebody"),
+    "pid": 1,
+    "created": 0.0,
+    "heartbeat": 0.0,
+    "run_url": "https://ci.example/1",
+}
 PLACES = (
     Place(zone="us-east5-b", provisioning="spot", state=PlaceState.QUEUED, why="ACCEPTED"),
     Place(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
@@ -45,6 +52,8 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
     _made(events.Outlook, places=PLACES),
     _made(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),
+    _made(events.LockHeld, **HELD),
+    _made(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
@@ -55,6 +64,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
     _made(events.Warned, message="cannot be reached from here", hint="open the port"),
     _made(events.ChangeDone, action=Action.CREATE, elapsed=200),
+    _made(events.ChangeLeft, action=Action.CREATE, elapsed=200),
     _made(events.ChangeFailed, action=Action.CREATE, code="TPU6000", message="does not serve", hint="see the log"),
 )
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tpudeploy.domain import errors
+from tpudeploy.domain import errors, events
+from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.state import State
 from tpudeploy.ports import World
 
@@ -40,10 +41,32 @@ class Session:
 @contextmanager
 def session(world: World, name: str, operation: str) -> Iterator[Session]:
     """Lock and read; unlock at the end, whatever happens. Raise `errors.StateLocked` at once if it is held."""
-    lease = world.state.lock(name, operation)
+    lease = _lock(world, name, operation)
     try:
         snapshot = world.state.read(name)
         fresh = State(deployment=name, lineage=world.mint())
         yield Session(world, snapshot.state or fresh, snapshot.version)
     finally:
         world.state.unlock(lease)
+
+
+def _lock(world: World, name: str, operation: str) -> Lease:
+    try:
+        return world.state.lock(name, operation)
+    except errors.StateLocked as held:
+        holder = held.holder
+        world.emit(
+            events.LockHeld(
+                at=world.clock.now(),
+                address=name,
+                id=holder.id if holder else "",
+                operation=holder.operation if holder else "",
+                who=holder.who if holder else "",
+                host=holder.host if holder else "",
+                pid=holder.pid if holder else None,
+                created=holder.created if holder else None,
+                heartbeat=holder.heartbeat if holder else None,
+                run_url=holder.run_url if holder else "",
+            )
+        )
+        raise

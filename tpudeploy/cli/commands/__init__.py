@@ -21,7 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "query": "ask the endpoint a question",
     "force-unlock": "take away the lock of a run that died",
     "emulator": "a local Cloud TPU to try everything on",
-    "schema": "the profile's JSON Schema",
+    "schema": "the JSON Schemas: of profiles, plans, states, events",
     "explain": "what an error code means",
     "completion": "a completion script for your shell",
     "version": "the version",
