@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "what is there, how far it has come, endpoint, health",
     "output": "the endpoint and other outputs",
     "query": "ask the endpoint a question",
+    "ci": "from a pipeline: plan on a pull request, apply what was merged, report drift",
     "force-unlock": "take away the lock of a run that died",
     "emulator": "a local Cloud TPU to try everything on",
     "schema": "the JSON Schemas: of profiles, plans, states, events",

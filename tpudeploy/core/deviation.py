@@ -1,0 +1,47 @@
+"""What is not as it was left: a deployment that drifted, was lost, or does not serve."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.plan import Action, Change, Goal, Reason
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+
+
+class Kind(StrEnum):
+    """The worst first: what serves nobody comes before what only differs."""
+
+    LOST = "lost"
+    UNHEALTHY = "unhealthy"
+    DRIFT = "drift"
+
+
+@frozen
+class Deviation:
+    """`kind` is the worst of what was found; `lost` and `drifted` are what a plan would do about it."""
+
+    name: str
+    kind: Kind
+    lost: tuple[Change, ...]
+    unhealthy: tuple[ReplicaStatus, ...]
+    drifted: tuple[Change, ...]
+
+
+def deviation(goal: Goal, status: DeploymentStatus) -> Deviation | None:
+    """None where all is well, where nothing was ever deployed, and while a run is under way."""
+    if status.underway or not goal.lineage:
+        return None
+    lost = tuple(c for c in goal.changes if c.action is Action.CREATE and c.reason in {Reason.LOST, Reason.GONE})
+    unhealthy = tuple(r for r in status.replicas if r.serving is False and r.slice_name)
+    drifted = tuple(c for c in goal.changes if _differs(c))
+    for kind, found in ((Kind.LOST, lost), (Kind.UNHEALTHY, unhealthy), (Kind.DRIFT, drifted)):
+        if found:
+            return Deviation(name=goal.name, kind=kind, lost=lost, unhealthy=unhealthy, drifted=drifted)
+    return None
+
+
+def _differs(change: Change) -> bool:
+    if change.action is Action.DESTROY:
+        return True
+    return bool(change.fields) and change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE}
