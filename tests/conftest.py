@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from desk import Desk, Open
+from github_api import GitHubApi, github_api
+from workflow import Both, Pipeline
 
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock, running
@@ -28,3 +30,17 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
             return Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
 
         yield sit_down
+
+
+@pytest.fixture
+def forge() -> Iterator[GitHubApi]:
+    with github_api() as api:
+        yield api
+
+
+@pytest.fixture
+def pipeline(desk: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Both:
+    """A person's profile in a repository on GitHub, and the workflow that runs there on a pull request."""
+    at = desk()
+    at.write()
+    return at, Pipeline(forge, monkeypatch, tmp_path / "runner")

@@ -50,6 +50,7 @@ def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
         comment = gitops.propose(run.forge, run.pipeline.pull, proposal)
         context.terminal.talk(f"Told at {comment.url}")
     if forbidden:
+        run.end(exits.REFUSED, forbidden[0].code)
         return exits.REFUSED
     return exits.CHANGES if given.detailed_exitcode and not planned.is_empty else exits.SUCCESS
 
@@ -69,7 +70,6 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
         with telling(context.terminal, context.clock, as_json=False) as emit:
             report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout)
     except errors.TpudeployError as error:
-        run.end(error.exit_code, error.code)
         run.judge("apply", Verdict.FAILURE, error.message)
         raise
     return _end(context, run, planned, report)

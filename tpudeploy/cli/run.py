@@ -66,9 +66,12 @@ class Run:
         }
         if self.artifacts is not None:
             self.artifacts.mkdir(parents=True, exist_ok=True)
-            files = {"json-plan-path": "plan.json", "text-plan-path": "plan.md"}
-            texts = (json.dumps(planned.to_dict(), ensure_ascii=False), proposal.summary)
-            for (output, name), text in zip(files.items(), texts, strict=True):
+            files = {
+                "json-plan-path": ("plan.json", json.dumps(planned.to_dict(), ensure_ascii=False)),
+                "text-plan-path": ("plan.md", proposal.summary),
+                "fingerprint-path": ("fingerprint", outputs["fingerprint"]),
+            }
+            for output, (name, text) in files.items():
                 (self.artifacts / name).write_text(f"{text}\n", encoding="utf-8")
                 outputs[output] = str(self.artifacts / name)
         adapter.outputs(outputs)
@@ -78,7 +81,6 @@ class Run:
         found: Iterable[Diagnostic] = error.diagnostics if isinstance(error, errors.ConfigError) else ()
         refusal = gitops.refusal(error.message, error.hint, found, self.pipeline, label=self.label)
         adapter.summarize(refusal.summary)
-        self.end(error.exit_code, error.code)
         forge, pull = self.forge, self.pipeline.pull
         if forge is not None and pull is not None:
             self._if_it_can(lambda: gitops.propose(forge, pull, refusal))

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Reason
+from tpudeploy.domain.slices import BootPhase
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 
 
@@ -29,16 +30,24 @@ class Deviation:
 
 
 def deviation(goal: Goal, status: DeploymentStatus) -> Deviation | None:
-    """None where all is well, where nothing was ever deployed, and while a run is under way."""
-    if status.underway or not goal.lineage:
+    """None where all is well and where nothing was ever deployed.
+
+    While a run is under way, only a boot that failed is one: the rest is what the run is about.
+    """
+    if not goal.lineage:
         return None
-    lost = tuple(c for c in goal.changes if c.action is Action.CREATE and c.reason in {Reason.LOST, Reason.GONE})
-    unhealthy = tuple(r for r in status.replicas if r.serving is False and r.slice_name)
-    drifted = tuple(c for c in goal.changes if _differs(c))
+    changes = () if status.underway else goal.changes
+    lost = tuple(c for c in changes if c.action is Action.CREATE and c.reason in {Reason.LOST, Reason.GONE})
+    unhealthy = tuple(r for r in status.replicas if _is_unhealthy(r, is_underway=bool(status.underway)))
+    drifted = tuple(c for c in changes if _differs(c))
     for kind, found in ((Kind.LOST, lost), (Kind.UNHEALTHY, unhealthy), (Kind.DRIFT, drifted)):
         if found:
             return Deviation(name=goal.name, kind=kind, lost=lost, unhealthy=unhealthy, drifted=drifted)
     return None
+
+
+def _is_unhealthy(replica: ReplicaStatus, *, is_underway: bool) -> bool:
+    return replica.serving is False and (not is_underway or replica.boot == BootPhase.FAILED)
 
 
 def _differs(change: Change) -> bool:

@@ -41,7 +41,8 @@ def _replicas(of: Deviation) -> Iterator[str]:
     for change in of.lost:
         yield f"- lost: {code(change.address)}, {prose(change.reason)}"
     for replica in of.unhealthy:
-        why = f": {prose(replica.detail)}" if replica.detail else ""
+        said = replica.boot_detail or replica.detail
+        why = f": {prose(said)}" if said else ""
         yield f"- unhealthy: {code(replica.address)} on {code(replica.slice_name)} ({prose(replica.zone)}){why}"
     for change in of.drifted:
         yield f"- drift: {code(change.address)} would be changed ({change.action})"

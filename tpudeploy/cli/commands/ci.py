@@ -9,6 +9,7 @@ from pathlib import Path
 from tpudeploy.cli import options, pipelines
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.run import Run
+from tpudeploy.domain.errors import TpudeployError
 
 _DOES: Mapping[str, Callable[[argparse.Namespace, Context, Run], int]] = {
     "plan": pipelines.plan,
@@ -35,4 +36,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    return _DOES[given.what](given, context, Run.of(given, context, context.workspace(given.profiles)))
+    here = Run.of(given, context, context.workspace(given.profiles))
+    try:
+        return _DOES[given.what](given, context, here)
+    except TpudeployError as error:
+        here.end(error.exit_code, error.code)
+        raise
