@@ -15,6 +15,10 @@ from workflow import Both, Pipeline
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock, running
 
+# What a pipeline that runs these tests says of itself: no story is to comment on the pull request that it tests.
+PIPELINES = ("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_EVENT_NAME", "GITHUB_SHA", "GITHUB_TOKEN", "GH_TOKEN")
+PIPELINES += ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL")
+
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Open]:
@@ -25,7 +29,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
             clock = VirtualClock()
             emulator = stack.enter_context(running(clock=clock, scenario={"nodes": "simulated", **scenario}))
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
-            for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND"):
+            for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)
             return Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
 

@@ -314,6 +314,26 @@ def test_a_deleted_profile_destroys_nothing_and_is_told(pipeline: Both) -> None:
     assert len(at.slices) == 2
 
 
+def test_the_last_profile_too_may_be_deleted(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline)
+    (at.folder / "gemma.yaml").unlink()
+    told = at.run("ci", "plan")
+    assert told.code == 0, told.all
+    assert "No profile was given" in told.err
+    assert "`gemma` has a state, and none of these profiles is its own" in here.comment()
+
+
+def test_a_long_value_is_shown_to_its_end(pipeline: Both) -> None:
+    at, here = pipeline
+    long = PROFILE.replace("  max_model_len", f"  env: {{PROMPT: '{'x' * 200}END'}}\n  max_model_len")
+    _deployed(pipeline, long)
+    at.write(long.replace("END", "end"))
+    assert at.run(*PLAN).code == 0
+    assert f"{'x' * 200}END" in here.comment()
+    assert f"{'x' * 200}end" in here.comment()
+
+
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "20"}], ids=["plain", "told to wait"])
 def test_a_forge_in_trouble_is_asked_again_and_told_once(pipeline: Both, headers: dict[str, str]) -> None:
     at, here = pipeline
@@ -407,11 +427,7 @@ def test_labels_keep_several_comments_apart(pipeline: Both) -> None:
     assert ("tpudeploy/plan/west", "success") in here.statuses(HEAD)
 
 
-def test_outside_a_pipeline_the_same_commands_work_with_a_fingerprint(
-    desk: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
-        monkeypatch.delenv(name, raising=False)
+def test_outside_a_pipeline_the_same_commands_work_with_a_fingerprint(desk: Open) -> None:
     at = desk()
     at.write()
     assert at.run(*PLAN, "-artifacts", "told").code == 0

@@ -77,7 +77,7 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
 
 def drift(given: argparse.Namespace, context: Context, run: Run) -> int:
     """Look; open, update or close one issue a deployment. Changes nothing in the cloud."""
-    profiles = context.load(given.profiles, given)
+    profiles = _profiles(given, context, run)
     found = gitops.deviations(run.workspace, profiles, on_event=teller(context.terminal, as_json=False))
     lines = [f"{d.name}: {d.kind}" for d in found]
     context.terminal.data("\n".join(lines) or "All is as the profiles say.")
@@ -90,6 +90,8 @@ def drift(given: argparse.Namespace, context: Context, run: Run) -> int:
 
 def _profiles(given: argparse.Namespace, context: Context, run: Run) -> list[Profile]:
     """What is wrong with them becomes annotations too, where the log can hold some. Raise `errors.ProfileInvalid`."""
+    if not given.profiles:
+        context.terminal.talk("No profile was given: nothing is planned, whatever stands.")
     try:
         return context.load(given.profiles, given)
     except errors.ProfileInvalid as invalid:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tpudeploy.core.revision import Holding, Revision
+from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason
 from tpudeploy.version import VERSION
@@ -12,6 +14,7 @@ from tpudeploy.views import words
 from tpudeploy.views.fenced import code, details, fence, prose
 from tpudeploy.views.fitted import Fitted, Part, fitted
 from tpudeploy.views.plan import summary, symbol
+from tpudeploy.views.words import plain
 
 # GitHub refuses a body of more than 65,536 characters, with 422; room is left for the marker and for others' words.
 COMMENT_BYTES = 60_000
@@ -176,15 +179,20 @@ def difference(change: Change) -> Iterator[str]:
         yield f"  # {hidden} {'defaults' if change.action is Action.CREATE else 'unchanged attributes'}"
 
 
+def _value(of: Json) -> str:
+    """Uncut, unlike on a terminal: what is approved is seen to its end."""
+    return plain(json.dumps(of, ensure_ascii=False))
+
+
 def _field(field: FieldChange, change: Change, width: int) -> str:
     name = field.path.ljust(width)
     at = "" if field.origin is None else f"  ({field.origin.file}:{field.origin.line})"
     if field.before is None:
-        return f"+ {name} = {words.value(field.after)}{at}"
+        return f"+ {name} = {_value(field.after)}{at}"
     if field.after is None:
-        return f"- {name} = {words.value(field.before)}"
+        return f"- {name} = {_value(field.before)}"
     forces = "  # forces replacement" if (change.action, field.effect) == (Action.REPLACE, Effect.REPLACE) else ""
-    return f"! {name} = {words.value(field.before)} -> {words.value(field.after)}{forces}{at}"
+    return f"! {name} = {_value(field.before)} -> {_value(field.after)}{forces}{at}"
 
 
 def _checks(of: Sequence[Diagnostic]) -> Iterator[str]:
