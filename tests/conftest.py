@@ -16,8 +16,10 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock, running
 
 # What a pipeline that runs these tests says of itself: no story is to comment on the pull request that it tests.
-PIPELINES = ("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_EVENT_NAME", "GITHUB_SHA", "GITHUB_TOKEN", "GH_TOKEN")
-PIPELINES += ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL")
+PIPELINES = (
+    *("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_EVENT_NAME", "GITHUB_SHA", "GITHUB_TOKEN", "GH_TOKEN"),
+    *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL"),
+)
 
 
 @pytest.fixture
