@@ -145,7 +145,7 @@ def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) 
         assert (code, outputs["changes"]) == (0, "true"), said
         assert Path(outputs["json-plan-path"]).parent == tmp_path / "tpudeploy"
         code, said, outputs = _run("apply", tmp_path, around)
-        assert (code, outputs["exit-code"], outputs["failure-reason"]) == (11, "11", "TPU3004"), said
+        assert (code, outputs["exit-code"], outputs["failure-reason"]) == (11, "11", "TPU3006"), said
         assert _run("resume", tmp_path, around)[0] == 0
         assert _run("drift", tmp_path, around)[0] == 0
         assert not emulator.live()

@@ -324,6 +324,13 @@ def test_the_last_profile_too_may_be_deleted(pipeline: Both) -> None:
     assert "`gemma` has a state, and none of these profiles is its own" in here.comment()
 
 
+def test_options_may_stand_before_the_profiles(pipeline: Both) -> None:
+    at, here = pipeline
+    told = at.run("ci", "-label", "east", "plan", "-artifacts", "told", "gemma.yaml")
+    assert told.code == 0, told.all
+    assert "1 to add" in here.comment()
+
+
 def test_a_long_value_is_shown_to_its_end(pipeline: Both) -> None:
     at, here = pipeline
     long = PROFILE.replace("  max_model_len", f"  env: {{PROMPT: '{'x' * 200}END'}}\n  max_model_len")

@@ -136,7 +136,9 @@ def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
         context.terminal.data(f"\n{words}")
     run.end(code, (final or found[0]).code if found else "")
     run.judge("apply", verdict, words)
-    run.tell_result(outcome.result(words, found))
+    told = outcome.result(words, found)
+    adapter.summarize(told)
+    run.tell_result(told)
     return code
 
 

@@ -101,8 +101,7 @@ class Run:
             self._if_it_can(lambda: forge.note(commit, said))
 
     def tell_result(self, text: str) -> None:
-        """On the run's page, and on the pull request that was merged."""
-        adapter.summarize(text)
+        """On the pull request that was merged."""
         forge = self.forge
         if forge is not None:
             self._if_it_can(lambda: gitops.tell_result(forge, self.pipeline, text, label=self.label))

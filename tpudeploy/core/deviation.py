@@ -51,6 +51,6 @@ def _is_unhealthy(replica: ReplicaStatus, *, is_underway: bool) -> bool:
 
 
 def _differs(change: Change) -> bool:
-    if change.action is Action.DESTROY:
-        return True
-    return bool(change.fields) and change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE}
+    """Not what an earlier run left to do, nor a server that failed: that one is unhealthy."""
+    changed = change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE, Action.DESTROY}
+    return changed and change.reason not in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}

@@ -98,7 +98,7 @@ class StalePlan(PlanError):
 class Unapproved(PlanError):
     """The plan is not the one that was approved, or none was. Read it, and say yes to it."""
 
-    code = "TPU3004"
+    code = "TPU3006"
 
 
 class CheckFailed(PlanError):

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tpudeploy.domain import errors, events
+from tpudeploy.domain import errors
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.state import State
+from tpudeploy.engine.contention import tell_holder
 from tpudeploy.ports import World
 
 _SHARE = 1 / 12  # of the grace, that the saving of an intent may take
@@ -53,20 +54,6 @@ def session(world: World, name: str, operation: str) -> Iterator[Session]:
 def _lock(world: World, name: str, operation: str) -> Lease:
     try:
         return world.state.lock(name, operation)
-    except errors.StateLocked as held:
-        holder = held.holder
-        world.emit(
-            events.LockHeld(
-                at=world.clock.now(),
-                address=name,
-                id=holder.id if holder else "",
-                operation=holder.operation if holder else "",
-                who=holder.who if holder else "",
-                host=holder.host if holder else "",
-                pid=holder.pid if holder else None,
-                created=holder.created if holder else None,
-                heartbeat=holder.heartbeat if holder else None,
-                run_url=holder.run_url if holder else "",
-            )
-        )
+    except errors.StateLocked as locked:
+        tell_holder(world, name, locked)
         raise
