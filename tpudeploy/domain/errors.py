@@ -6,8 +6,8 @@ TpudeployError                        message · hint · code · exit_code
 │   └── ProfileNotFound
 ├── UsageError               1        the command line
 ├── PlanError               11        a plan cannot be made or used
-│   ├── StalePlan
 │   ├── Unapproved                    nobody has said yes to this plan
+│   ├── StalePlan
 │   └── CheckFailed         13        a check, a policy or an attestation said no
 ├── NotApproved              1        a person said no, or nobody could be asked
 ├── StateError               1        what we remember
