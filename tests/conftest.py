@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 from desk import Desk, Open
+from github_api import GitHubApi, github_api
+from workflow import Both, Pipeline
 
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock, running
+
+# What a pipeline that runs these tests says of itself: no story is to comment on the pull request that it tests.
+PIPELINES = (
+    *("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_EVENT_NAME", "GITHUB_SHA", "GITHUB_TOKEN", "GH_TOKEN"),
+    *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL"),
+)
 
 
 @pytest.fixture
@@ -23,8 +31,22 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
             clock = VirtualClock()
             emulator = stack.enter_context(running(clock=clock, scenario={"nodes": "simulated", **scenario}))
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
-            for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND"):
+            for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)
             return Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
 
         yield sit_down
+
+
+@pytest.fixture
+def forge() -> Iterator[GitHubApi]:
+    with github_api() as api:
+        yield api
+
+
+@pytest.fixture
+def pipeline(desk: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Both:
+    """A person's profile in a repository on GitHub, and the workflow that runs there on a pull request."""
+    at = desk()
+    at.write()
+    return at, Pipeline(forge, monkeypatch, tmp_path / "runner")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.plan import Change
 
 
 class Profile(Checked):
@@ -74,6 +75,33 @@ def deployment(profile: Checked, *, project: str | None, script: bool = True) ->
     known = without_script(profile, project=project, config_json=_config_json(profile))
     render.check_size(known, _templates)
     return known
+
+
+def before(wanted: Deployment, change: Change) -> Deployment | None:
+    """What stands where `change` would change it, with the script that it was booted with, as this version renders it.
+
+    None where nothing stands, or where this version cannot say what that was.
+    """
+    from dataclasses import replace
+
+    from tpudeploy.config.parse import parse
+    from tpudeploy.config.reader import Remembered
+    from tpudeploy.views.profile import profile
+
+    if not change.slice_name:
+        return None
+    known = dict(wanted.attributes)
+    for field in change.fields:
+        known.pop(field.path, None)
+        if field.before is not None:
+            known[field.path] = field.before
+    text = profile(wanted.name, replace(wanted, attributes=known, origins={}))
+    config = wanted.origin("model.config")
+    reader = Remembered(text, beside="" if config is None else config.file)
+    try:
+        return deployment(parse(reader.name, reader, environment={}), project=wanted.project)
+    except ConfigError:
+        return None
 
 
 def accelerator_type(name: str) -> AcceleratorType:

@@ -8,6 +8,7 @@ from typing import Protocol
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
+from tpudeploy.domain.forge import Comment, Issue, Status
 from tpudeploy.domain.found import Listing
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Tried
@@ -163,6 +164,45 @@ class Survey(Protocol):
 
     def surroundings(self, deployment: Deployment) -> Surroundings:
         """What a deployment needs around it in its project."""
+        ...
+
+
+class Forge(Protocol):
+    """Where pull requests are. Every method may raise `errors.ForgeError`; each may be repeated.
+
+    `is_it` tells a text of ours from all others; only what we wrote ourselves is ever asked about.
+    """
+
+    def merged_by(self, commit: str) -> int | None:
+        """The pull request that brought this commit, or None: it was pushed without one."""
+        ...
+
+    def comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
+        """The one of ours on a pull request, the oldest where there are several."""
+        ...
+
+    def tell(self, pull: int, is_it: Callable[[str], bool], body: str) -> Comment:
+        """Write it, or put `body` in the place of the one that is there."""
+        ...
+
+    def issues(self, label: str) -> tuple[Issue, ...]:
+        """The open ones of ours with that label."""
+        ...
+
+    def report(self, is_it: Callable[[str], bool], label: str, title: str, body: str) -> Issue:
+        """Open it, or put `title` and `body` in the place of those of the open one."""
+        ...
+
+    def settle(self, issue: Issue, because: str) -> None:
+        """Close it with a last word. Closed already is success."""
+        ...
+
+    def judge(self, commit: str, status: Status) -> None:
+        """Set a commit's status; the last one said of a context holds."""
+        ...
+
+    def note(self, commit: str, status: Status) -> None:
+        """A check that is neither good nor bad."""
         ...
 
 

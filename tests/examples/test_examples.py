@@ -17,6 +17,7 @@ RUNNABLE = {
     "02-library": "pipeline.py",
     "03-own-zones": "run.sh",
     "04-failure-drill": "run.sh",
+    "05-pull-requests": "run.sh",
 }
 
 

@@ -66,7 +66,15 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), ("version",), ("plan", "--help"), ("emulator", "--help"), ("zones", "--help"), ("doctor", "--help")],
+    [
+        ("--help",),
+        ("version",),
+        ("plan", "--help"),
+        ("emulator", "--help"),
+        ("zones", "--help"),
+        ("doctor", "--help"),
+        ("ci", "--help"),
+    ],
 )
 def test_help_imports_nothing_heavy(work: Path, arguments: tuple[str, ...]) -> None:
     assert imported(*arguments, cwd=work).isdisjoint(HEAVY)

@@ -24,6 +24,9 @@ COMMANDS = (
     ("apply", "-auto-approve", "--json", "gemma.yaml"),
     ("status", "gemma.yaml"),
     ("status", "--json", "gemma.yaml"),
+    ("ci", "plan", "gemma.yaml", "-artifacts", "planned"),
+    ("ci", "plan", "gemma.yaml", "-artifacts", "restarted", "-set", "serving.max_model_len=8192"),
+    ("ci", "drift", "gemma.yaml"),
     ("query", "gemma.yaml", "Say hello."),
     *(("render", "gemma.yaml", what) for what in ("argv", "docker", "serve", "startup-script", "request", "profile")),
 )

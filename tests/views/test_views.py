@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from jsonschema import Draft7Validator
 
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Provisioning
@@ -27,6 +28,13 @@ from tpudeploy.views.reports import REPORTS, Checked
 
 PLAIN, COLOUR = Paint(), Paint(colour=True)
 NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a", "provisioning": "spot"}
+HELD = {
+    **dict.fromkeys(("id", "operation", "who", "host"), "somebody"),
+    "pid": 1,
+    "created": 0.0,
+    "heartbeat": 0.0,
+    "run_url": "https://ci.example/1",
+}
 PLACES = (
     Place(zone="us-east5-b", provisioning="spot", state=PlaceState.QUEUED, why="ACCEPTED"),
     Place(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
@@ -45,6 +53,8 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
     _made(events.Outlook, places=PLACES),
     _made(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),
+    _made(events.LockHeld, **HELD),
+    _made(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
@@ -55,6 +65,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
     _made(events.Warned, message="cannot be reached from here", hint="open the port"),
     _made(events.ChangeDone, action=Action.CREATE, elapsed=200),
+    _made(events.ChangeLeft, action=Action.CREATE, elapsed=200),
     _made(events.ChangeFailed, action=Action.CREATE, code="TPU6000", message="does not serve", hint="see the log"),
 )
 
@@ -148,6 +159,46 @@ def test_a_place_beyond_the_end_of_its_line_still_has_a_caret() -> None:
     assert "^" in diagnostics([Diagnostic(code="TPU1", message="m", location=at)], PLAIN)
 
 
+# What of SARIF 2.1.0 we write, as the specification has it; GitHub wants a place in a file for each result.
+_TEXT = {"type": "string", "minLength": 1}
+_PLACED = {
+    "type": "object",
+    "properties": {
+        "artifactLocation": {
+            "properties": {"uri": {"type": "string", "pattern": r"^([A-Za-z0-9\-._~/@!$&'()*+,;=]|%[0-9A-F]{2})+$"}}
+        },
+        "region": {
+            "properties": {k: {"type": "integer", "minimum": 1} for k in ("startLine", "startColumn", "endColumn")}
+        },
+    },
+    "required": ["artifactLocation", "region"],
+    "additionalProperties": False,
+}
+_RESULT = {
+    "type": "object",
+    "properties": {
+        "ruleId": _TEXT,
+        "level": {"enum": ["none", "note", "warning", "error"]},
+        "message": {"properties": {"text": _TEXT}, "required": ["text"], "additionalProperties": False},
+        "locations": {
+            "minItems": 1,
+            "items": {"properties": {"physicalLocation": _PLACED}, "required": ["physicalLocation"]},
+        },
+    },
+    "required": ["ruleId", "level", "message", "locations"],
+    "additionalProperties": False,
+}
+SARIF = Draft7Validator(
+    {
+        "properties": {
+            "$schema": _TEXT,
+            "version": {"const": "2.1.0"},
+            "runs": {"minItems": 1, "items": {"properties": {"results": {"items": _RESULT}}, "required": ["tool"]}},
+        },
+        "required": ["version", "runs"],
+        "additionalProperties": False,
+    }
+)
 NASTY = "a::b,c%d\r\n<e> & \"f\" 'g' \u2028 \x1b[31m \x9b \ufffe 模"
 
 
@@ -155,6 +206,8 @@ def _nasty() -> Iterator[Diagnostic]:
     at = Location(file="a,b:c.yaml", line=1, column=1, width=3, text=NASTY)
     yield Diagnostic(code="TPU1201", message=NASTY, hint=NASTY, location=at)
     yield Diagnostic(code="TPU2001", message=NASTY, severity=Severity.WARNING)
+    yield Diagnostic(code="TPU1002", message=NASTY, location=Location(file="HOME", line=0, column=0))
+    yield Diagnostic(code="TPU1003", message=NASTY, location=Location(file="--set", line=1, column=3))
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -166,13 +219,24 @@ def test_no_text_of_a_person_breaks_a_report(name: str) -> None:
         case "json":
             assert json.loads(report)["profiles"][0]["diagnostics"][0]["message"] == NASTY
         case "sarif":
+            SARIF.validate(json.loads(report))
             (run,) = json.loads(report)["runs"]
-            assert [r["level"] for r in run["results"]] == ["error", "warning"]
+            assert [r["level"] for r in run["results"]] == ["error", "warning", "error", "error"]
+            uris = [r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in run["results"]]
+            assert uris == ["a,b%3Ac.yaml", "p.yaml", "p.yaml", "p.yaml"]
         case "junit":
             assert ET.fromstring(report).get("failures") == "1"
         case "github":
-            first, second = report.split("\n")
+            first, *others, warning = report.split("\n")
             assert first.startswith("::error file=a%2Cb%3Ac.yaml,line=1,col=1,endColumn=4,title=TPU1201::a::b,c%25d")
-            assert second.startswith("::warning file=p.yaml,line=1")
+            assert all(other.startswith("::error file=p.yaml,line=1,col=1,") for other in others)
+            assert warning.startswith("::warning file=p.yaml,line=1")
         case _:
             pytest.fail(f"no test reads {name}")
+
+
+def test_more_annotations_than_github_shows_are_counted_and_none_is_lost() -> None:
+    found = tuple(Diagnostic(code="TPU1201", message=f"problem {n}") for n in range(12))
+    *all_of_them, last = REPORTS["github"]([Checked(file="p.yaml", found=found)]).split("\n")
+    assert [line.rpartition(" ")[2] for line in all_of_them] == [str(n) for n in range(12)]
+    assert last == "::notice::12 errors; GitHub shows 10 of them, and the log of this step all."

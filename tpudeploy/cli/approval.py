@@ -65,12 +65,7 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
     if plan.is_empty and not report.outcomes:
         return exits.SUCCESS
     terminal = context.terminal
-    added = report.count(Action.CREATE, Action.REPLACE)
-    gone = report.count(Action.DESTROY, Action.REPLACE)
-    restarted = report.count(Action.RESTART)
-    also = f", {restarted} restarted" if restarted else ""
-    done = f"\nDone! Resources: {added} added, {report.count(Action.UPDATE)} changed{also}, {gone} destroyed."
-    terminal.data(terminal.paint.green(done))
+    terminal.data(terminal.paint.green(f"\n{done(report)}"))
     underway = [o.address for o in report.outcomes if o.underway]
     if underway:
         terminal.data(f"Under way: {', '.join(underway)}. The next `tpudeploy apply` goes on.")
@@ -79,6 +74,14 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
         for endpoint in report.endpoints:
             terminal.data(f'{endpoint.address} endpoint = "{endpoint.url}"')
     return exits.SUCCESS
+
+
+def done(report: Report) -> str:
+    added = report.count(Action.CREATE, Action.REPLACE)
+    gone = report.count(Action.DESTROY, Action.REPLACE)
+    restarted = report.count(Action.RESTART)
+    also = f", {restarted} restarted" if restarted else ""
+    return f"Done! Resources: {added} added, {report.count(Action.UPDATE)} changed{also}, {gone} destroyed."
 
 
 def distinct(report: Report) -> Iterable[TpudeployError]:

@@ -33,6 +33,8 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
                 backend=getattr(options, "backend", None),
                 at_exit=at_exit,
             )
+            if getattr(options, "streams", False) and options.json:
+                terminal.data(_first_line())
             code: int = options.command.run(options, context)
     except errors.TpudeployError as error:
         report(terminal, error)
@@ -44,6 +46,12 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
         terminal.talk(_bug())
         return exits.BUG
     return code
+
+
+def _first_line() -> str:
+    from tpudeploy.views.jsonl import first
+
+    return first()
 
 
 def report(terminal: Terminal, error: errors.TpudeployError) -> None:

@@ -43,7 +43,7 @@ class Live:
             match event:
                 case events.Outlook() if event.places:
                     self._outlooks[event.address] = event.places
-                case events.Outlook() | events.ChangeDone() | events.ChangeFailed():
+                case events.Outlook() | events.ChangeDone() | events.ChangeLeft() | events.ChangeFailed():
                     self._outlooks.pop(event.address, None)
                 case _:
                     pass

@@ -64,6 +64,12 @@ def json(parser: argparse.ArgumentParser) -> None:
     flag(parser, "json", "machine-readable output on stdout")
 
 
+def events(parser: argparse.ArgumentParser) -> None:
+    """As `json`, for what prints events line by line: its first line is then their version, whatever follows."""
+    json(parser)
+    parser.set_defaults(streams=True)
+
+
 def duration(text: str) -> float:
     """`90s`, `15m`, `2h` or `7d`, as in profiles; bare seconds too."""
     from tpudeploy.config.scalars import Duration

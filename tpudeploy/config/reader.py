@@ -25,3 +25,21 @@ class Reader(Protocol):
     def resolve(self, base: str, relative: str) -> str:
         """`relative` as seen from the folder of the file `base`, in a form that is equal for equal files."""
         ...
+
+
+class Remembered:
+    """The reader of one text that lies in no file. What it names is looked for beside the file `beside`."""
+
+    def __init__(self, text: str, *, beside: str) -> None:
+        folder, slash, _ = beside.rpartition("/")
+        self.name = f"{folder}{slash}(as it stands)"
+        self._text = text
+
+    def read(self, path: str) -> bytes:
+        if path != self.name:
+            raise Unreadable("is not remembered", missing=True)
+        return self._text.encode()
+
+    def resolve(self, base: str, relative: str) -> str:
+        del base
+        return relative

@@ -6,6 +6,7 @@ TpudeployError                        message · hint · code · exit_code
 │   └── ProfileNotFound
 ├── UsageError               1        the command line
 ├── PlanError               11        a plan cannot be made or used
+│   ├── Unapproved                    nobody has said yes to this plan
 │   ├── StalePlan
 │   └── CheckFailed         13        a check, a policy or an attestation said no
 ├── NotApproved              1        a person said no, or nobody could be asked
@@ -20,6 +21,9 @@ TpudeployError                        message · hint · code · exit_code
 │   └── Denied                        no place will do until a person acts
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
+│   └── StillStarting                 yet; a re-run resumes
+├── ForgeError               1        GitHub did not do what was asked
+│   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
 ├── OutputFailed             1        stdout takes no more: a full disk, a reader that left
 ├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
@@ -89,6 +93,12 @@ class StalePlan(PlanError):
     """The world, or the profile, is no longer what the plan was made for. Make a new one."""
 
     code = "TPU3001"
+
+
+class Unapproved(PlanError):
+    """The plan is not the one that was approved, or none was. Read it, and say yes to it."""
+
+    code = "TPU3006"
 
 
 class CheckFailed(PlanError):
@@ -189,6 +199,28 @@ class ServingError(TpudeployError):
     """The slice is there, vLLM does not serve. The slice is kept."""
 
     code = "TPU6000"
+
+
+class StillStarting(ServingError):
+    """The slice was granted, and its server did not answer in time. It is kept, and a later run goes on."""
+
+    code = "TPU6002"
+
+
+class ForgeError(TpudeployError):
+    """The forge did not do what was asked: a comment, a status or an issue is missing. No slice was touched by that."""
+
+    code = "TPU7000"
+
+
+class ForgeFault(ForgeError):
+    """The forge did not answer, or asks for patience. It was asked several times."""
+
+    code = "TPU7001"
+
+    def __init__(self, message: str, *, hint: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
 
 
 class QueryFailed(TpudeployError):

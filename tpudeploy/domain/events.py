@@ -49,11 +49,15 @@ class NotGranted(_OfRequest):
 
 @frozen
 class PhaseChanged(_OfRequest):
-    """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word."""
+    """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word.
+
+    `before` is the phase that this run last told of it, "" where this is the first.
+    """
 
     phase: str
     detail: str
     elapsed: float
+    before: str = ""
 
 
 @frozen
@@ -70,6 +74,23 @@ class Waiting(_Event):
     why: str
     elapsed: float
     places: tuple[Place, ...] = ()
+
+
+@frozen
+class LockHeld(_Event):
+    """Another run holds the state of the deployment `address`: who, what for, since when. See domain/lock.py.
+
+    `created` and `heartbeat` are None where the lock does not say who holds it.
+    """
+
+    id: str
+    operation: str
+    who: str
+    host: str
+    pid: int | None
+    created: float | None
+    heartbeat: float | None
+    run_url: str
 
 
 @frozen
@@ -120,6 +141,16 @@ class Warned(_Event):
 
 @frozen
 class ChangeDone(_Event):
+    """Every `ChangeStarted` has one end, and one only: this, `ChangeLeft` or `ChangeFailed`."""
+
+    action: Action
+    elapsed: float
+
+
+@frozen
+class ChangeLeft(_Event):
+    """Begun and saved, and not at its end: no more was to be waited for, or the run was interrupted."""
+
     action: Action
     elapsed: float
 
@@ -139,6 +170,7 @@ Event: TypeAlias = (
     | PhaseChanged
     | Outlook
     | Waiting
+    | LockHeld
     | Retrying
     | Released
     | Gone
@@ -147,5 +179,6 @@ Event: TypeAlias = (
     | Serving
     | Warned
     | ChangeDone
+    | ChangeLeft
     | ChangeFailed
 )

@@ -87,14 +87,14 @@ class _Run:
             world.emit(events.ChangeStarted(at=self._began, address=change.address, action=change.action))
         self._announcer = Announcer(world, goal.name)
         self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline, keep=keep)
-        self._is_told = False
+        self._is_ended = False
         self.result = Result(outcomes=())
 
     def step(self) -> float | None:
         """See `schedule.Run`. What is ours to tell goes into `result`."""
         try:
             pause = self._way.step()
-            if pause is None or (self._way.is_there and not self._is_told):
+            if pause is None or (self._way.is_there and not self._is_ended):
                 self.result = self._reached()
         except errors.Interrupted:
             raise
@@ -105,21 +105,16 @@ class _Run:
         return pause
 
     def settle(self) -> None:
-        """Where it was kept alive to the end and stands: nothing is left to go on with."""
+        """Where it was kept alive to the end and stands: nothing is left to go on with. What was cut short is told."""
         if self._is_kept and self._way.is_there:
             self._finish()
+        self._end(events.ChangeLeft)
 
     def _reached(self) -> Result:
-        is_there, now = self._way.is_there, self._world.clock.now()
-        if is_there:
-            self._is_told = True
-            if not self._is_kept:
-                self._finish()
-            for change in self._todo:
-                done = events.ChangeDone(
-                    at=now, address=change.address, action=change.action, elapsed=now - self._began
-                )
-                self._world.emit(done)
+        is_there = self._way.is_there
+        if is_there and not self._is_kept:
+            self._finish()
+        self._end(events.ChangeDone if is_there else events.ChangeLeft)
         outcomes = (Outcome(address=c.address, action=c.action, underway=not is_there) for c in self._todo)
         return Result(outcomes=tuple(outcomes), endpoints=self._announcer.endpoints)
 
@@ -130,9 +125,18 @@ class _Run:
                 self._world.state.publish(self._goal.name, None)
             held.save(finished(held.state))
 
+    def _end(self, kind: type[events.ChangeDone | events.ChangeLeft]) -> None:
+        """Every start has one end: what was told to have one is not told another."""
+        now = self._world.clock.now()
+        for change in self._todo if not self._is_ended else ():
+            self._world.emit(kind(at=now, address=change.address, action=change.action, elapsed=now - self._began))
+        self._is_ended = True
+
     def _failed(self, error: errors.TpudeployError) -> Result:
         for change in self._todo:
-            self._world.emit(_failed(self._world, change, error))
+            told = _stopped if self._is_ended else _failed
+            self._world.emit(told(self._world, change, error))
+        self._is_ended = True
         # A resumed run that had nothing left to change can still fail to reach its end.
         failed = {c.address: c.action for c in self._todo} or {self._goal.name: Action.NO_OP}
         return Result(outcomes=tuple(Outcome(address=a, action=action, error=error) for a, action in failed.items()))
@@ -147,6 +151,11 @@ def _failed(world: World, change: Change, error: errors.TpudeployError) -> event
         message=error.message,
         hint=error.hint,
     )
+
+
+def _stopped(world: World, change: Change, error: errors.TpudeployError) -> events.Warned:
+    """What was kept alive, and is no more."""
+    return events.Warned(at=world.clock.now(), address=change.address, message=error.message, hint=error.hint)
 
 
 def _shape(changes: Iterable[Change]) -> list[object]:

@@ -259,7 +259,7 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
     records = map(tick.state.record, range(goal.deployment.replicas))
     if all(any(a.granted_at is not None and a.releasing_at is None for a in r.attempts) for r in records):
-        return errors.ServingError(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
+        return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
     return errors.CapacityTimeout(
         f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
     )

@@ -86,6 +86,7 @@ class Progress:
         phase, detail = _phase(attempt, observed)
         if not phase or self._said.get(attempt.name) == (phase, detail):
             return
+        before, _ = self._said.get(attempt.name, ("", ""))
         is_first = attempt.name not in self._said
         self._said[attempt.name] = (phase, detail)
         if is_first and attempt.served:
@@ -100,6 +101,7 @@ class Progress:
                 phase=phase,
                 detail=detail,
                 elapsed=observed.at - attempt.asked_at,
+                before=before,
             )
         )
 

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.state import State
+from tpudeploy.engine.contention import tell_holder
 from tpudeploy.ports import World
 
 _SHARE = 1 / 12  # of the grace, that the saving of an intent may take
@@ -40,10 +42,18 @@ class Session:
 @contextmanager
 def session(world: World, name: str, operation: str) -> Iterator[Session]:
     """Lock and read; unlock at the end, whatever happens. Raise `errors.StateLocked` at once if it is held."""
-    lease = world.state.lock(name, operation)
+    lease = _lock(world, name, operation)
     try:
         snapshot = world.state.read(name)
         fresh = State(deployment=name, lineage=world.mint())
         yield Session(world, snapshot.state or fresh, snapshot.version)
     finally:
         world.state.unlock(lease)
+
+
+def _lock(world: World, name: str, operation: str) -> Lease:
+    try:
+        return world.state.lock(name, operation)
+    except errors.StateLocked as locked:
+        tell_holder(world, name, locked)
+        raise

@@ -61,6 +61,8 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Waiting():
             told = outlook.waiting(words.plain(event.why), event.places)
             return f"Still waiting: {told} [{words.duration(event.elapsed)} elapsed]"
+        case events.LockHeld():
+            return f"{paint.yellow('Locked')} by {_holder(event)}"
         case events.Retrying():
             again = f"looking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
@@ -79,9 +81,18 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             return f"{paint.yellow('Warning')}: {event.message}\n  {event.hint}" if event.hint else event.message
         case events.ChangeDone():
             return f"{_DONE[event.action]} after {words.duration(event.elapsed)}"
+        case events.ChangeLeft():
+            return f"Left under way after {words.duration(event.elapsed)}; the next run goes on"
         case events.ChangeFailed():
             return paint.red("Failed")
     assert_never(event)
+
+
+def _holder(event: events.LockHeld) -> str:
+    if event.created is None:
+        return "another run"
+    page = f", {words.plain(event.run_url)}" if event.run_url else ""
+    return f"{words.plain(event.who)} for `{words.plain(event.operation)}`{page}"
 
 
 def _phase(event: events.PhaseChanged) -> str:

@@ -1,6 +1,7 @@
 """Events and results as one JSON line each.
 
-An event is `{"v": 1, "type": …, "line": what a person reads, …facts}`; a result is its `.to_dict()`, with a `format`.
+The first line of a stream names its version. An event is `{"v": 1, "type": …, "line": what a person reads, …facts}`; a
+result is its `.to_dict()`, with a `format`. Versions grow by what is added; readers pass over keys they do not know.
 """
 
 from __future__ import annotations
@@ -13,17 +14,28 @@ from tpudeploy.domain.events import Event
 from tpudeploy.domain.garbage import Garbage
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
+from tpudeploy.version import VERSION as TPUDEPLOY
 from tpudeploy.views import events
 from tpudeploy.views.paint import Paint
 
+FORMAT = "tpudeploy.events/1"
 VERSION = 1
 
 
+def first() -> str:
+    """The line that every stream begins with."""
+    return json.dumps({"v": VERSION, "type": "version", "format": FORMAT, "tpudeploy": TPUDEPLOY})
+
+
 def line(event: Event) -> str:
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-    return json.dumps(
-        {"v": VERSION, "type": kind, "line": events.line(event, Paint()), **asdict(event)}, ensure_ascii=False
-    )
+    text = events.line(event, Paint())
+    tree = {"v": VERSION, "type": kind(type(event)), "line": text, **asdict(event)}
+    return json.dumps(tree, ensure_ascii=False)
+
+
+def kind(of: type[Event]) -> str:
+    """`PhaseChanged` is `phase_changed`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", of.__name__).lower()
 
 
 def result(of: Plan | Report | Garbage) -> str:

@@ -28,6 +28,8 @@ class Repeats:
         match event:
             case events.Outlook():
                 return False  # shown beside the lines, or not at all
+            case events.LockHeld() | events.ChangeLeft():
+                return False  # the error, or the end of the run, says it in a sentence
             case events.Requested():
                 return self._is_first(event)
             case events.NotGranted():

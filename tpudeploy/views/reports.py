@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +16,9 @@ from tpudeploy.views.paint import Paint
 from tpudeploy.views.words import plain
 
 FORMAT = "tpudeploy.diagnostics/1"
+_SHOWN = 10  # annotations of one severity that GitHub shows of one step
+# What may stand in a path as it is (RFC 3986, without the colon that would make the beginning of it a scheme).
+_IN_PATH = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/@!$&'()*+,;=")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -37,8 +41,13 @@ def as_json(checked: Iterable[Checked]) -> str:
 
 
 def as_github(checked: Iterable[Checked]) -> str:
-    """Workflow commands: GitHub shows each beside its line in the pull request."""
-    return "\n".join(_annotation(at, d) for d, at in _placed(checked))
+    """Workflow commands: GitHub shows each beside its line in the pull request, ten of a kind; the log has them all."""
+    found = sorted(_placed(checked), key=lambda pair: pair[0].severity is not Severity.ERROR)
+    lines = [_annotation(at, d) for d, at in found]
+    for severity, many in Counter(d.severity for d, _ in found).items():
+        if many > _SHOWN:
+            lines.append(f"::notice::{many} {severity}s; GitHub shows {_SHOWN} of them, and the log of this step all.")
+    return "\n".join(lines)
 
 
 def as_sarif(checked: Iterable[Checked]) -> str:
@@ -63,6 +72,8 @@ def as_junit(checked: Iterable[Checked]) -> str:
         case = ET.SubElement(suite, "testcase", classname="tpudeploy", name=row.file)
         if row.found:
             told = ET.SubElement(case, "system-out" if row.is_valid else "failure")
+            if not row.is_valid:
+                told.set("message", plain(errors_in(row.found)[0].message))
             told.text = diagnostics(row.found, Paint())
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)
@@ -77,10 +88,12 @@ REPORTS: Mapping[str, Callable[[Iterable[Checked]], str]] = {
 
 
 def _placed(checked: Iterable[Checked]) -> Iterator[tuple[Diagnostic, Location]]:
-    """Every diagnostic with a place: the top of its profile where it speaks of the whole."""
+    """Every diagnostic with a place: the top of its profile where it speaks of the whole, or of no file."""
     for row in checked:
         for each in row.found:
-            yield each, each.location or Location(file=row.file, line=1, column=1)
+            at = each.location
+            is_in_file = at is not None and at.line > 0 and not at.file.startswith("--")
+            yield each, at if at is not None and is_in_file else Location(file=row.file, line=1, column=1)
 
 
 def _annotation(at: Location, of: Diagnostic) -> str:
@@ -98,9 +111,13 @@ def _escaped(text: str, also: str = "") -> str:
 
 def _result(at: Location, of: Diagnostic) -> Mapping[str, Any]:
     region = {"startLine": at.line, "startColumn": at.column, "endColumn": at.column + at.width}
-    place = {"physicalLocation": {"artifactLocation": {"uri": at.file}, "region": region}}
+    place = {"physicalLocation": {"artifactLocation": {"uri": _uri(at.file)}, "region": region}}
     level = "error" if of.severity is Severity.ERROR else "warning"
     return {"ruleId": of.code, "level": level, "message": {"text": _text(of)}, "locations": [place]}
+
+
+def _uri(path: str) -> str:
+    return "".join(c if c in _IN_PATH else "".join(f"%{byte:02X}" for byte in c.encode()) for c in path)
 
 
 def _text(of: Diagnostic) -> str:

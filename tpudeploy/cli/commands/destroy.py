@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "auto-approve", "do not ask")
     options.backend(parser)
-    options.json(parser)
+    options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
     options.flag(parser, "foreign", "remove also what no state here speaks of")
     options.flag(parser, "auto-approve", "do not ask")
-    options.json(parser)
+    options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

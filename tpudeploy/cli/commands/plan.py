@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "destroy", "plan the removal")
     options.flag(parser, "adopt", "take over slices that no state remembers")
     options.backend(parser)
-    options.json(parser)
+    options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

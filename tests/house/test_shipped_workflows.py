@@ -1,0 +1,161 @@
+"""What we ship for pipelines: valid by the published schemas, careful with credentials, and made of commands of ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from desk import PROFILE
+from github_api import REPOSITORY, TOKEN, GitHubApi
+
+from tpudeploy.cli.main import parse, two_dashes
+from tpudeploy.emulator import running
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "examples" / "05-pull-requests"
+WORKFLOWS = [FOLDER / f"{name}.yml" for name in ("pull-request", "merge", "schedule")]
+GITLAB = FOLDER / "gitlab-ci.yml"
+ACTION = ROOT / "action.yml"
+
+
+def _tree(path: Path) -> dict[Any, Any]:
+    class Loader(yaml.SafeLoader):
+        """GitLab's own tag."""
+
+    Loader.add_constructor("!reference", lambda _, node: [key.value for key in node.value])
+    tree: dict[Any, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)  # a safe loader, with a tag more
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [("github-workflows", WORKFLOWS), ("github-actions", [ACTION]), ("gitlab-ci", [GITLAB])],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_file_is_what_its_published_schema_says(schema: str, files: list[Path]) -> None:
+    more = ["--data-transform", "gitlab-ci"] if schema == "gitlab-ci" else []
+    program = str(Path(sys.executable).with_name("check-jsonschema"))
+    command = [program, "--builtin-schema", f"vendor.{schema}", *more, *map(str, files)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def _jobs() -> list[Any]:
+    found = [
+        pytest.param(job, id=f"{path.stem}-{name}") for path in WORKFLOWS for name, job in _tree(path)["jobs"].items()
+    ]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("job", _jobs())
+def test_a_job_ends_keeps_no_token_in_its_checkout_and_gets_what_it_needs(job: Any) -> None:
+    assert job["timeout-minutes"]
+    steps = {step["uses"].partition("@")[0]: step for step in job["steps"]}
+    assert steps["actions/checkout"]["with"]["persist-credentials"] is False
+    does = steps["tpudeploy/tpudeploy"]["with"]["command"]
+    needs = {
+        "validate": set(),
+        "plan": {"id-token", "pull-requests", "statuses"},
+        "apply": {"id-token", "pull-requests", "statuses", "checks"},
+        "resume": {"id-token", "pull-requests", "statuses", "checks"},
+        "drift": {"id-token", "issues"},
+    }[does]
+    assert {name for name, level in job.get("permissions", {}).items() if level == "write"} == needs
+    assert ("google-github-actions/auth" in steps) == bool(needs)
+    account = steps.get("google-github-actions/auth", {"with": {}})["with"].get("service_account", "")
+    assert ("APPLY" in account) == (does in {"apply", "resume"})
+    assert ("environment" in job) == (does in {"apply", "resume"})
+    known = _tree(ACTION)["inputs"]
+    assert set(steps["tpudeploy/tpudeploy"]["with"]) <= set(known)
+
+
+def test_no_workflow_runs_for_strangers_with_our_credentials() -> None:
+    for path in WORKFLOWS:
+        assert "pull_request_target" not in path.read_text(encoding="utf-8")
+    plan = _tree(FOLDER / "pull-request.yml")["jobs"]["plan"]
+    assert plan["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
+
+
+def _scripts() -> list[Any]:
+    scripts = [step["run"] for step in _tree(ACTION)["runs"]["steps"] if "run" in step]
+    gitlab = (job.get("script", []) for job in _tree(GITLAB).values() if isinstance(job, dict))
+    lines = [line for script in gitlab for line in script if isinstance(line, str)]
+    return [pytest.param(text, id=f"{n}") for n, text in enumerate([*scripts, *lines])]
+
+
+@pytest.mark.parametrize("script", _scripts())
+def test_no_text_of_others_becomes_a_part_of_a_script(script: str) -> None:
+    assert "${{" not in script
+    checked = subprocess.run(
+        [Path(sys.executable).with_name("shellcheck"), "-s", "bash", "-"], input=script, text=True, check=False
+    )
+    assert checked.returncode == 0
+
+
+@pytest.mark.parametrize("script", _scripts())
+def test_every_command_in_them_is_one_that_we_understand(script: str) -> None:
+    for line in re.findall(r"tpudeploy (?:ci|validate) [^;>\n]*", script):
+        words = shlex.split(line)[1:]
+        known = {"$COMMAND": "plan", "$TIMEOUT": "45m", "${found[@]}": "gemma.yaml"}
+        filled = [known.get(word, word) for word in words if word != "${words[@]}"]
+        assert parse(two_dashes(filled)) is not None
+
+
+def _run(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, dict[str, str]]:
+    """The action's own step, in a shell as GitHub starts it: exit code, what was said, outputs."""
+    (step,) = (s for s in _tree(ACTION)["runs"]["steps"] if s.get("id") == "run")
+    output = folder / "output"
+    output.touch()
+    given = {"BACKEND": "", "ACCEPT": "", "LABEL": "", "AUTHOR": "github-actions[bot]", "TIMEOUT": "45m"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=folder,
+        env={**environment, **given, "COMMAND": command, "PROFILES": "deploy/**/*.yaml", "PATH": path}
+        | {"RUNNER_TEMP": str(folder), "GITHUB_OUTPUT": str(output), "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    outputs = dict(line.split("=", 1) for line in output.read_text("utf-8").splitlines())
+    return done.returncode, done.stdout + done.stderr, outputs
+
+
+def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) -> None:
+    (tmp_path / "deploy" / "team").mkdir(parents=True)
+    (tmp_path / "deploy" / "team" / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    with running(scenario={"nodes": "simulated"}) as emulator:
+        around = {
+            **emulator.environment,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_TOKEN": TOKEN,
+            "GITHUB_SHA": "b" * 40,
+        }
+        around |= {"GITHUB_API_URL": forge.url, "NO_PROXY": "127.0.0.1"}
+        assert _run("validate", tmp_path, around)[0] == 0
+        code, said, outputs = _run("plan", tmp_path, around)
+        assert (code, outputs["changes"]) == (0, "true"), said
+        assert Path(outputs["json-plan-path"]).parent == tmp_path / "tpudeploy"
+        code, said, outputs = _run("apply", tmp_path, around)
+        assert (code, outputs["exit-code"], outputs["failure-reason"]) == (11, "11", "TPU3006"), said
+        assert _run("resume", tmp_path, around)[0] == 0
+        assert _run("drift", tmp_path, around)[0] == 0
+        assert not emulator.live()
+    known = set(re.findall(r"steps\.run\.outputs\.([a-z-]+)", ACTION.read_text("utf-8")))
+    assert {"changes", "fingerprint", "exit-code", "failure-reason", "drift", "json-plan-path"} <= known
+
+
+@pytest.mark.parametrize(("code", "ends"), [("12", 0), ("1", 1), ("11", 11), ("", 1)])
+def test_only_a_hunt_that_goes_on_is_no_failure_of_the_job(code: str, ends: int) -> None:
+    last = _tree(ACTION)["runs"]["steps"][-1]
+    assert last["if"] == "${{ steps.run.outcome == 'failure' }}"
+    done = subprocess.run(["bash", "-e", "-c", last["run"]], env={"CODE": code}, check=False)
+    assert done.returncode == ends

@@ -1,0 +1,162 @@
+"""What programs read: streams of events with their version first, and schemas that hold for all that is written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open, Said
+from goldens import assert_golden
+from jsonschema import Draft7Validator
+from other_process import holding
+
+APPLY = ("apply", "-auto-approve", "-json", "gemma.yaml")
+ENDS = {"change_done", "change_left", "change_failed"}
+
+
+def lines(said: Said) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in said.out.splitlines()]
+
+
+def strict(at: Desk, what: str) -> Draft7Validator:
+    """The schema as it is printed, and no key beyond it: what is new here is to be in it."""
+    schema = json.loads(at.run("schema", what).out)
+    Draft7Validator.check_schema(schema)
+    return Draft7Validator(_closed(schema))
+
+
+def _closed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items()}
+    return closed | {"additionalProperties": False} if "properties" in schema else closed
+
+
+@pytest.mark.parametrize("what", ["plan", "state", "events"])
+def test_the_schema_that_is_printed_is_the_one_that_is_checked_in(desk: Open, what: str) -> None:
+    assert_golden(f"schemas/{what}.schema.json", desk().run("schema", what).out)
+
+
+def test_what_is_printed_and_kept_is_what_the_schemas_say(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+    profile = at.write(PROFILE + "replicas: 2\n")
+    event, state, plan = strict(at, "events"), strict(at, "state"), strict(at, "plan")
+    said = [at.run("plan", "-json", profile), at.run(*APPLY)]
+    state.validate(at.state())
+    at.write(PROFILE.replace("16384", "8192").replace("v6e-1", "v6e-4"))
+    said += [at.run("plan", "-json", profile), at.run(*APPLY), at.run("gc", "-json", "-foreign")]
+    state.validate(at.state())
+    said += [at.run("destroy", "-auto-approve", "-json", profile), at.run("gc", "-json")]
+    for each in said:
+        assert each.code == 0, each.all
+        for line in lines(each):
+            event.validate(line)
+            if line.get("format") == "tpudeploy.plan/1":
+                plan.validate(line)
+    assert {"plan", "report", "gc", "version", "not_granted"} <= {line["type"] for each in said for line in lines(each)}
+
+
+@pytest.mark.parametrize("wrong", [{"v": 2, "type": "version"}, {"v": 1, "type": "gone"}, {}], ids=str)
+def test_the_schema_of_events_does_not_let_everything_in(desk: Open, wrong: dict[str, object]) -> None:
+    assert not strict(desk(), "events").is_valid(wrong)
+
+
+@pytest.mark.parametrize(
+    "command", [("plan",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("gc",)], ids=lambda c: c[0]
+)
+def test_a_stream_begins_with_its_version_whatever_comes_then(desk: Open, command: tuple[str, ...]) -> None:
+    at = desk()
+    for profile in (at.write(), at.write("version: 1\n", "broken.yaml")):
+        first, *_ = lines(at.run(*command, "-json", profile))
+        assert (first["v"], first["type"], first["format"]) == (1, "version", "tpudeploy.events/1")
+        assert first["tpudeploy"]
+
+
+def _served(at: Desk) -> Iterator[tuple[Said, str]]:
+    yield at.run(*APPLY), "change_done"
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    yield at.run(*APPLY), "change_done"
+
+
+def _left(at: Desk) -> Iterator[tuple[Said, str]]:
+    yield at.run(*APPLY, "-wait", "accepted"), "change_left"
+
+
+def _out_of_time(at: Desk) -> Iterator[tuple[Said, str]]:
+    at.emulator.script({"fault": "wait-for-ever"})
+    yield at.run(*APPLY, "-timeout", "30m"), "change_failed"
+
+
+def _crashed(at: Desk) -> Iterator[tuple[Said, str]]:
+    at.emulator.script({"fault": "quota-zero"})
+    yield at.run(*APPLY), "change_failed"
+
+
+def _interrupted(at: Desk) -> Iterator[tuple[Said, str]]:
+    end = at.clock.now() + 60
+
+    def strike() -> None:
+        if at.clock.now() >= end:
+            raise KeyboardInterrupt
+
+    at.clock.on_advance.append(strike)
+    yield at.run(*APPLY), "change_left"
+
+
+def _watched_until_it_fails(at: Desk) -> Iterator[tuple[Said, str]]:
+    """It was told to be done, and is told no second end when it is lost for good."""
+    began = at.clock.now()
+
+    def lose() -> None:
+        if at.clock.now() >= began + 7200 and at.emulator.billed():
+            at.emulator.script({"fault": "quota-zero"})
+            for name in at.emulator.billed():
+                at.emulator.preempt(name)
+
+    at.clock.on_advance.append(lose)
+    yield at.run(*APPLY, "-watch"), "change_done"
+
+
+@pytest.mark.parametrize(
+    "course", [_served, _left, _out_of_time, _crashed, _interrupted, _watched_until_it_fails], ids=lambda c: c.__name__
+)
+def test_every_start_has_exactly_one_end(desk: Open, course: Callable[[Desk], Iterator[tuple[Said, str]]]) -> None:
+    at = desk()
+    at.write(PROFILE + "replicas: 2\n")
+    event = strict(at, "events")
+    for said, end in course(at):
+        told = lines(said)
+        for line in told:
+            event.validate(line)
+        starts = Counter(line["address"] for line in told if line["type"] == "change_started")
+        ends = Counter(line["address"] for line in told if line["type"] in ENDS)
+        assert starts, said.all
+        assert starts == ends
+        assert set(starts.values()) == {1}
+        assert {line["type"] for line in told} & ENDS == {end}
+
+
+def test_a_lock_that_another_run_holds_is_told_in_fields(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop") as process:
+        said = at.run(*APPLY)
+    assert said.code == 10
+    (held,) = (line for line in lines(said) if line["type"] == "lock_held")
+    assert (held["address"], held["who"], held["operation"]) == ("gemma", "alice@laptop", "apply")
+    assert held["pid"] == process.pid
+    assert held["id"]
+    strict(at, "events").validate(held)
+
+
+def test_each_move_in_the_queue_names_where_it_came_from(desk: Open) -> None:
+    at = desk()
+    at.write()
+    moves = [line for line in lines(at.run(*APPLY)) if line["type"] == "phase_changed"]
+    assert [move["before"] for move in moves] == ["", *(move["phase"] for move in moves[:-1])]
+    assert [move["phase"] for move in moves][:3] == ["creating", "queued", "provisioning"]

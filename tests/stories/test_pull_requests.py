@@ -1,0 +1,444 @@
+"""A pull request and its merge: what is told there, by whom it is believed, and what is applied."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from desk import PROFILE, Open
+from github_api import BOT, LONGEST, Trouble
+from goldens import assert_golden
+from other_process import holding
+from workflow import HEAD, MERGED, PULL, Both
+
+from tpudeploy.core import approval
+
+HUGE = "".join(f"    variable_{n:04}: '{'x' * 60}'\n" for n in range(2000))
+
+
+PLAN, APPLY = ("ci", "plan", "gemma.yaml"), ("ci", "apply", "gemma.yaml")
+
+
+def _merged(of: Both) -> None:
+    """Planned on a pull request, and merged."""
+    at, here = of
+    here.on_pull_request()
+    planned = at.run(*PLAN)
+    assert planned.code == 0, planned.all
+    here.on_push()
+
+
+def _deployed(of: Both, text: str = PROFILE) -> None:
+    at, _ = of
+    at.write(text)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+
+def test_a_pull_request_is_told_the_plan_in_one_comment_that_a_second_push_updates(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN).code == 0
+    first = here.comment()
+    assert "1 to add, 0 to change, 0 to destroy" in first
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    here.on_pull_request(head="d" * 40)
+    assert at.run(*PLAN).code == 0
+    second = here.comment()
+    assert approval.loads(first) != approval.loads(second)
+    assert "v6e-4" in second
+    assert here.statuses(HEAD) == here.statuses("d" * 40) == [("tpudeploy/plan", "success")]
+
+
+def test_a_plan_in_a_pipeline_takes_no_lock_and_only_looks(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline)
+    before = len(at.emulator.requests)
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
+        assert at.run(*PLAN).code == 0
+    asked = {r.path.partition("?")[0] for r in at.emulator.requests[before:] if r.method != "GET"}
+    assert all(path.endswith(":getGuestAttributes") for path in asked)  # a read, whatever its verb
+    assert "no changes" in here.comment()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("create", None),
+        ("restart", ("16384", "8192")),
+        ("replace", ("v6e-1", "v6e-4")),
+        ("update", ("[spot]", "[spot]\n  labels: {team: search}")),
+    ],
+)
+def test_the_comment_reads_well(pipeline: Both, name: str, change: tuple[str, str] | None) -> None:
+    at, here = pipeline
+    if change is not None:
+        _deployed(pipeline)
+        at.write(PROFILE.replace(*change))
+    assert at.run(*PLAN).code == 0
+    assert_golden(f"comments/{name}.md", here.comment() + "\n", folder=at.folder)
+
+
+def test_the_run_has_a_summary_outputs_and_files(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN, "-artifacts", "told", "-detailed-exitcode").code == 2
+    assert "### tpudeploy plan · 1 to add" in here.summary
+    plan = json.loads((at.folder / "told" / "plan.json").read_text("utf-8"))
+    assert plan["format"] == "tpudeploy.plan/1"
+    mark = approval.loads(here.comment())
+    assert mark is not None
+    assert here.outputs["fingerprint"] == mark.whole
+    assert (here.outputs["changes"], here.outputs["approvable"]) == ("true", "true")
+    assert Path(here.outputs["text-plan-path"]).read_text("utf-8") == here.summary
+
+
+def test_two_machines_give_the_same_plan_the_same_fingerprint(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN).code == 0
+    first = here.outputs["fingerprint"]
+    (at.folder / "elsewhere").mkdir()
+    at.write(f"# a line above\n{PROFILE}", "elsewhere/other-name.yaml")
+    at.clock.sleep(86400)
+    assert at.run("ci", "plan", "elsewhere/other-name.yaml").code == 0
+    assert here.outputs["fingerprint"] == first
+    at.write(PROFILE.replace("16384", "16383"))
+    assert at.run(*PLAN).code == 0
+    assert here.outputs["fingerprint"] != first
+
+
+def test_a_fork_is_validated_and_nothing_more(pipeline: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, here = pipeline
+    monkeypatch.delenv("GITHUB_TOKEN")
+    here.on_pull_request(repository="stranger/models")
+    told = at.run(*PLAN)
+    assert told.code == 0, told.all
+    assert "no plan is made" in told.out
+    assert not at.emulator.requests
+    assert not here.api.calls
+    at.write(PROFILE.replace("v6e-1", "v6e-7"))
+    assert at.run(*PLAN).code == 1
+
+
+def test_a_strangers_profiles_never_run_with_our_credentials(pipeline: Both) -> None:
+    at, here = pipeline
+    here.on_pull_request(repository="stranger/models", event="pull_request_target")
+    told = at.run(*PLAN)
+    assert told.code == 1
+    assert "a stranger's profiles" in told.err
+    assert not at.emulator.requests
+
+
+def test_a_profile_that_is_wrong_is_annotated_and_takes_an_earlier_approval_back(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN).code == 0
+    at.write(PROFILE.replace("v6e-1", "v6e-7"))
+    told = at.run(*PLAN)
+    assert told.code == 1
+    assert "::error file=" in told.out
+    assert "line=6,col=9" in told.out
+    mark = approval.loads(here.comment())
+    assert mark is not None
+    assert not mark.is_approval
+    assert 'There is no accelerator type "v6e-7"' in here.comment()
+    assert here.statuses(HEAD)[-1] == ("tpudeploy/plan", "failure")
+    at.write()
+    here.on_push()
+    assert at.run(*APPLY).code == 11
+
+
+def test_a_cloud_that_does_not_answer_is_told_where_the_plan_would_be(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline)
+    at.emulator.script({"fault": "api-off"})
+    assert at.run(*PLAN).code == 1
+    assert "none could be made" in here.comment()
+    assert here.outputs["failure-reason"] == "TPU5003"
+
+
+def test_what_was_merged_is_applied(pipeline: Both) -> None:
+    at, here = pipeline
+    _merged(pipeline)
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert here.statuses(MERGED) == [("tpudeploy/apply", "success")]
+    assert here.outputs["exit-code"] == "0"
+    assert any("Done! Resources: 1 added" in body for body in here.api.by(BOT, PULL))
+    again = at.run(*APPLY)
+    assert again.code == 0, again.all
+    assert len([b for b in here.api.by(BOT, PULL) if "tpudeploy apply" in b]) == 1
+
+
+def test_a_plan_that_moved_since_is_shown_and_not_applied(pipeline: Both) -> None:
+    at, here = pipeline
+    _merged(pipeline)
+    at.write(PROFILE.replace("16384", "8192"))
+    stopped = at.run(*APPLY)
+    assert stopped.code == 11
+    assert "is not the one that was approved with pull request #7" in stopped.err
+    assert not at.asked()
+    assert here.statuses(MERGED) == [("tpudeploy/apply", "failure")]
+    assert "8192" in next(b for b in here.api.by(BOT, PULL) if "tpudeploy apply · stopped" in b)
+    assert at.run(*APPLY).code == 11  # what it was told does not approve it
+    accepted = at.run(*APPLY, "-accept", here.outputs["fingerprint"])
+    assert accepted.code == 0, accepted.all
+
+
+def test_a_fingerprint_that_is_accepted_is_of_this_very_plan(pipeline: Both) -> None:
+    at, here = pipeline
+    _merged(pipeline)
+    told = here.outputs["fingerprint"]
+    at.write(PROFILE.replace("16384", "8192"))
+    refused = at.run(*APPLY, "-accept", told)
+    assert refused.code == 11
+    assert f"no longer {told}" in refused.err
+    assert not at.asked()
+
+
+def test_the_world_may_move_too(pipeline: Both) -> None:
+    at, _ = pipeline
+    _deployed(pipeline)
+    at.write(PROFILE.replace("16384", "8192"))
+    _merged(pipeline)
+    at.emulator.preempt(next(iter(at.slices)))
+    at.clock.sleep(60)
+    assert at.run(*APPLY).code == 11
+
+
+def test_what_a_stranger_says_with_our_marker_is_never_ours(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN).code == 0
+    forged = here.comment()
+    here.api.comments.clear()
+    theirs = here.api.says("stranger", PULL, forged)
+    here.on_push()
+    assert at.run(*APPLY).code == 11
+    assert not at.asked()
+    here.on_pull_request()
+    assert at.run(*PLAN).code == 0
+    assert theirs["body"] == forged
+    assert len(here.api.by(BOT, PULL)) == 2  # the plan, and what the apply came to
+
+
+def test_a_comment_on_a_later_page_is_found(pipeline: Both) -> None:
+    at, here = pipeline
+    for n in range(250):
+        here.api.says("somebody", PULL, f"a remark, the {n}th")
+    _merged(pipeline)
+    at.run(*PLAN)
+    assert here.comment()
+    assert at.run(*APPLY).code == 0
+
+
+def test_a_plan_too_long_for_a_comment_is_cut_and_approves_nothing(pipeline: Both) -> None:
+    at, here = pipeline
+    at.write(PROFILE.replace("  max_model_len", f"  env:\n{HUGE}  max_model_len"))
+    _merged(pipeline)
+    comment = here.comment()
+    assert len(comment) < LONGEST
+    assert "Cut short, so this approves nothing" in comment
+    assert "| `gemma[0]` | create |" in comment
+    assert "variable\\_1999" not in comment
+    assert "variable_1999" in here.summary
+    stopped = at.run(*APPLY)
+    assert stopped.code == 11
+    assert "cut short" in stopped.err
+    assert not at.asked()
+
+
+def test_a_commit_that_no_pull_request_brought_is_not_applied(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN).code == 0
+    here.on_push(merged=False)
+    stopped = at.run(*APPLY)
+    assert stopped.code == 11
+    assert "No one merged pull request brought" in stopped.err
+
+
+def test_a_hunt_that_takes_longer_than_the_credentials_goes_on_by_schedule(pipeline: Both) -> None:
+    at, here = pipeline
+    at.emulator.script({"fault": "timings", "waiting": 5000.0})
+    _merged(pipeline)
+    began = at.clock.now()
+    left = at.run(*APPLY)
+    assert left.code == 12, left.all
+    assert 2600 < at.clock.now() - began < 2800
+    assert here.statuses(MERGED) == [("tpudeploy/apply", "pending")]
+    (check,) = here.api.checks
+    assert (check["conclusion"], check["name"], check["head_sha"]) == ("neutral", "tpudeploy/apply", MERGED)
+    assert here.outputs["exit-code"] == "12"
+    before = dict(at.slices)
+    here.on_schedule()
+    here.api.comments.clear()
+    resumed = at.run(*APPLY, "-resume", "-timeout", "10m")
+    assert resumed.code == 12, resumed.all
+    assert dict(at.slices) == before
+    done = at.run(*APPLY, "-resume")
+    assert done.code == 0, done.all
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert "Nothing is under way." in at.run(*APPLY, "-resume").out
+
+
+def test_a_schedule_does_nothing_that_was_not_begun(pipeline: Both) -> None:
+    at, here = pipeline
+    here.on_schedule()
+    assert at.run(*APPLY, "-resume").code == 0
+    assert not at.asked()
+
+
+def test_a_slice_that_still_starts_is_no_failure_of_the_pipeline(pipeline: Both) -> None:
+    at, here = pipeline
+    at.emulator.script({"fault": "timings", "boot": 7200.0})
+    _merged(pipeline)
+    assert at.run(*APPLY, "-timeout", "30m").code == 12
+    assert here.statuses(MERGED) == [("tpudeploy/apply", "pending")]
+
+
+def test_what_fails_for_good_fails_the_pipeline(pipeline: Both) -> None:
+    at, here = pipeline
+    at.emulator.script({"fault": "quota-zero"})
+    _merged(pipeline)
+    assert at.run(*APPLY).code == 1
+    assert here.statuses(MERGED) == [("tpudeploy/apply", "failure")]
+    assert here.outputs["exit-code"] == "1"
+
+
+def test_a_deleted_profile_destroys_nothing_and_is_told(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline)
+    other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    (at.folder / "gemma.yaml").unlink()
+    assert at.run("ci", "plan", other).code == 0
+    assert "`gemma` has a state, and none of these profiles is its own" in here.comment()
+    here.on_push()
+    assert at.run("ci", "apply", other).code == 0
+    assert len(at.slices) == 2
+
+
+def test_the_last_profile_too_may_be_deleted(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline)
+    (at.folder / "gemma.yaml").unlink()
+    told = at.run("ci", "plan")
+    assert told.code == 0, told.all
+    assert "No profile was given" in told.err
+    assert "`gemma` has a state, and none of these profiles is its own" in here.comment()
+
+
+def test_options_may_stand_before_the_profiles(pipeline: Both) -> None:
+    at, here = pipeline
+    told = at.run("ci", "-label", "east", "plan", "-artifacts", "told", "gemma.yaml")
+    assert told.code == 0, told.all
+    assert "1 to add" in here.comment()
+
+
+def test_a_long_value_is_shown_to_its_end(pipeline: Both) -> None:
+    at, here = pipeline
+    long = PROFILE.replace("  max_model_len", f"  env: {{PROMPT: '{'x' * 200}END'}}\n  max_model_len")
+    _deployed(pipeline, long)
+    at.write(long.replace("END", "end"))
+    assert at.run(*PLAN).code == 0
+    assert f"{'x' * 200}END" in here.comment()
+    assert f"{'x' * 200}end" in here.comment()
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "20"}], ids=["plain", "told to wait"])
+def test_a_forge_in_trouble_is_asked_again_and_told_once(pipeline: Both, headers: dict[str, str]) -> None:
+    at, here = pipeline
+    here.api.troubles += [
+        Trouble(method="GET", path="comments", times=3, status=502, headers=headers),
+        Trouble(method="POST", path="comments", is_done=True),
+        Trouble(method="POST", path="statuses", status=429),
+    ]
+    began = at.clock.now()
+    told = at.run(*PLAN)
+    assert told.code == 0, told.all
+    assert here.comment()
+    assert here.statuses(HEAD) == [("tpudeploy/plan", "success")]
+    assert at.clock.now() - began >= (60 if headers else 3)
+
+
+def test_a_limit_of_requests_is_waited_for_until_it_is_lifted(pipeline: Both) -> None:
+    at, here = pipeline
+    reset = str(int(at.clock.now()) + 120)
+    limit = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
+    here.api.troubles.append(Trouble(method="GET", path="comments", status=403, headers=limit))
+    began = at.clock.now()
+    assert at.run(*PLAN).code == 0
+    assert at.clock.now() - began >= 119
+
+
+def test_a_forge_that_stays_silent_costs_the_comment_and_not_the_plan(pipeline: Both) -> None:
+    at, here = pipeline
+    here.api.troubles.append(Trouble(method="GET", path="comments", times=10_000))
+    told = at.run(*PLAN)
+    assert told.code == 1
+    assert "GitHub is not ready (503)" in told.err
+    assert "Plan: 1 to add" in told.out
+    assert "1 to add" in here.summary
+
+
+def test_a_forge_that_is_silent_after_an_apply_does_not_make_it_fail(pipeline: Both) -> None:
+    at, here = pipeline
+    _merged(pipeline)
+    here.api.troubles.append(Trouble(method="POST", path="statuses", times=10_000, status=403))
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert "permissions" in applied.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_without_an_answer_about_the_approval_nothing_is_applied(pipeline: Both) -> None:
+    at, here = pipeline
+    _merged(pipeline)
+    here.api.troubles.append(Trouble(method="GET", path="pulls", times=10_000))
+    assert at.run(*APPLY).code == 1
+    assert not at.asked()
+
+
+def test_whoever_writes_under_another_name_is_told_so(pipeline: Both) -> None:
+    at, here = pipeline
+    here.api.login = "my-app[bot]"
+    told = at.run(*PLAN)
+    assert told.code == 1
+    assert "-author 'my-app[bot]'" in told.err
+    assert at.run(*PLAN, "-author", "my-app[bot]").code == 0
+    assert len(here.api.comments[PULL]) == 1
+
+
+def test_a_bad_token_is_named(pipeline: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, _ = pipeline
+    monkeypatch.setenv("GITHUB_TOKEN", "expired")
+    told = at.run(*PLAN)
+    assert told.code == 1
+    assert "Is GITHUB_TOKEN set, and still valid?" in told.err
+
+
+def test_a_next_page_somewhere_else_is_not_followed_with_our_token(pipeline: Both) -> None:
+    at, here = pipeline
+    here.api.url = "http://elsewhere.example"
+    for n in range(150):
+        here.api.says("somebody", PULL, str(n))
+    told = at.run(*PLAN)
+    assert told.code == 1
+    assert "elsewhere.example" in told.err
+
+
+def test_labels_keep_several_comments_apart(pipeline: Both) -> None:
+    at, here = pipeline
+    for label in ("east", "west", "east"):
+        assert at.run(*PLAN, "-label", label).code == 0
+    assert [approval.loads(b).label for b in here.api.by(BOT, PULL)] == ["east", "west"]  # type: ignore[union-attr]
+    here.on_push()
+    assert at.run(*APPLY, "-label", "north").code == 11
+    assert at.run(*APPLY, "-label", "west").code == 0
+    assert ("tpudeploy/plan/west", "success") in here.statuses(HEAD)
+
+
+def test_outside_a_pipeline_the_same_commands_work_with_a_fingerprint(desk: Open) -> None:
+    at = desk()
+    at.write()
+    assert at.run(*PLAN, "-artifacts", "told").code == 0
+    stopped = at.run(*APPLY)
+    assert stopped.code == 11
+    _, _, fingerprint = stopped.err.partition("-accept ")
+    assert at.run(*APPLY, "-accept", fingerprint.split(".")[0]).code == 0

@@ -1,0 +1,44 @@
+"""From a pipeline: `plan` on a pull request, `apply` what was merged, report `drift`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tpudeploy.cli import options, pipelines
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.run import Run
+from tpudeploy.domain.errors import TpudeployError
+
+_DOES: Mapping[str, Callable[[argparse.Namespace, Context, Run], int]] = {
+    "plan": pipelines.plan,
+    "apply": pipelines.apply,
+    "drift": pipelines.drift,
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=tuple(_DOES), help="on a pull request, after the merge, on a schedule")
+    options.profiles(parser, nargs="*")
+    options.option(parser, "label", "tells apart several comments on one pull request", default="")
+    options.option(
+        parser, "author", "who we are on GitHub (default: %(default)s)", metavar="LOGIN", default="github-actions[bot]"
+    )
+    options.option(parser, "artifacts", "write plan.json and plan.md there", metavar="DIR", type=Path)
+    options.option(parser, "accept", "with `apply`: a fingerprint that you approve", metavar="FINGERPRINT", default="")
+    options.flag(parser, "resume", "with `apply`: only go on with what an earlier run began")
+    options.option(
+        parser, "timeout", "with `apply`: stop after this long (exit 12)", type=options.duration, default="45m"
+    )
+    options.flag(parser, "detailed-exitcode", "exit 2 where there are changes, or drift")
+    options.backend(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    here = Run.of(given, context, context.workspace(given.profiles))
+    try:
+        return _DOES[given.what](given, context, here)
+    except TpudeployError as error:
+        here.end(error.exit_code, error.code)
+        raise

@@ -1,0 +1,147 @@
+"""`ci`: what a pull request is told, what is applied after the merge, and what a schedule finds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from tpudeploy import gitops
+from tpudeploy.adapters import pipeline as adapter
+from tpudeploy.cli import exits
+from tpudeploy.cli.approval import distinct, done
+from tpudeploy.cli.boundary import report as tell_error
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.progress import teller, telling
+from tpudeploy.cli.run import Run
+from tpudeploy.domain import errors
+from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.domain.forge import Verdict
+from tpudeploy.domain.plan import Action, Plan
+from tpudeploy.domain.report import Report
+from tpudeploy.loading import Profile
+from tpudeploy.views import excerpt, issue, outcome
+from tpudeploy.views import plan as view
+
+# What a later run goes on with by itself.
+_UNFINISHED = (errors.CapacityTimeout, errors.StillStarting)
+_NOT_YET = "Not at its end yet. What was begun stays approved, and the next scheduled run goes on."
+
+
+def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
+    """Validate; plan, unless it is a fork's; tell the pull request. Takes no lock and changes nothing in the cloud."""
+    try:
+        profiles = _profiles(given, context, run)
+        if run.pipeline.is_fork:
+            told = "The profiles are valid. A pull request from a fork has no credentials, so that no plan is made."
+            context.terminal.data(told)
+            adapter.summarize(told)
+            return exits.SUCCESS
+        planned = run.workspace.plan(profiles, on_event=teller(context.terminal, as_json=False))
+        left = gitops.orphans(run.workspace, profiles)
+    except errors.TpudeployError as error:
+        run.refuse(error)
+        raise
+    proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left)
+    _show(context, planned)
+    run.keep(planned, proposal)
+    forbidden = errors_in(planned.diagnostics)
+    run.judge("plan", *((Verdict.FAILURE, forbidden[0].message) if forbidden else (Verdict.SUCCESS, _sum(planned))))
+    if run.forge is not None and run.pipeline.pull is not None:
+        comment = gitops.propose(run.forge, run.pipeline.pull, proposal)
+        context.terminal.talk(f"Told at {comment.url}")
+    if forbidden:
+        run.end(exits.REFUSED, forbidden[0].code)
+        return exits.REFUSED
+    return exits.CHANGES if given.detailed_exitcode and not planned.is_empty else exits.SUCCESS
+
+
+def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
+    """Plan again, and do it if it is what was approved. What does not end in time is left to a run with `-resume`."""
+    try:
+        profiles = _profiles(given, context, run)
+        planned = run.workspace.plan(profiles, on_event=teller(context.terminal, as_json=False))
+        if given.resume:
+            planned = gitops.only_begun(planned)
+            if not planned.goals:
+                context.terminal.data("Nothing is under way.")
+                return exits.SUCCESS
+        _show(context, planned)
+        _check(given, run, planned, profiles)
+        with telling(context.terminal, context.clock, as_json=False) as emit:
+            report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout)
+    except errors.TpudeployError as error:
+        run.judge("apply", Verdict.FAILURE, error.message)
+        raise
+    return _end(context, run, planned, report)
+
+
+def drift(given: argparse.Namespace, context: Context, run: Run) -> int:
+    """Look; open, update or close one issue a deployment. Changes nothing in the cloud."""
+    profiles = _profiles(given, context, run)
+    found = gitops.deviations(run.workspace, profiles, on_event=teller(context.terminal, as_json=False))
+    lines = [f"{d.name}: {d.kind}" for d in found]
+    context.terminal.data("\n".join(lines) or "All is as the profiles say.")
+    adapter.summarize("\n\n".join(f"### {issue.title(d)}\n\n{issue.body(d)}" for d in found) or "No drift.")
+    adapter.outputs({"drift": ", ".join(lines)})
+    if run.forge is not None:
+        gitops.report(run.forge, profiles, found)
+    return exits.CHANGES if given.detailed_exitcode and found else exits.SUCCESS
+
+
+def _profiles(given: argparse.Namespace, context: Context, run: Run) -> list[Profile]:
+    """What is wrong with them becomes annotations too, where the log can hold some. Raise `errors.ProfileInvalid`."""
+    if not given.profiles:
+        context.terminal.talk("No profile was given: nothing is planned, whatever stands.")
+    try:
+        return context.load(given.profiles, given)
+    except errors.ProfileInvalid as invalid:
+        if run.pipeline.repository:
+            from tpudeploy.views.reports import Checked, as_github
+
+            context.terminal.data(as_github([Checked(file=given.profiles[0], found=invalid.diagnostics)]))
+        raise
+
+
+def _show(context: Context, planned: Plan) -> None:
+    terminal = context.terminal
+    terminal.data(view.plan(planned, terminal.paint))
+    if planned.diagnostics:
+        terminal.talk(f"\n{excerpt.diagnostics(planned.diagnostics, terminal.paint)}\n")
+
+
+def _check(given: argparse.Namespace, run: Run, planned: Plan, profiles: Sequence[Profile]) -> None:
+    """Raise `errors.Unapproved`, and show in the pipeline what would have been done."""
+    try:
+        gitops.check_approval(planned, run.forge, run.pipeline, label=run.label, accepted=given.accept)
+    except errors.Unapproved as error:
+        left = gitops.orphans(run.workspace, profiles)
+        proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left)
+        run.keep(planned, proposal)
+        run.tell_result(outcome.stopped(error, planned))
+        raise
+
+
+def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
+    """The last words. Of several errors, one that no later run mends by itself counts."""
+    found = list(distinct(report))
+    for each in found:
+        tell_error(context.terminal, each)
+    final = next((e for e in found if not isinstance(e, _UNFINISHED)), None)
+    if final is not None:
+        code, verdict, words = final.exit_code, Verdict.FAILURE, final.message
+    elif found:
+        code, verdict, words = exits.NOT_YET, Verdict.PENDING, _NOT_YET
+    else:
+        code, verdict, words = exits.SUCCESS, Verdict.SUCCESS, _sum(planned) if planned.is_empty else done(report)
+        context.terminal.data(f"\n{words}")
+    run.end(code, (final or found[0]).code if found else "")
+    run.judge("apply", verdict, words)
+    told = outcome.result(words, found)
+    adapter.summarize(told)
+    run.tell_result(told)
+    return code
+
+
+def _sum(planned: Plan) -> str:
+    shown = [c for c in planned.changes if c.action is not Action.NO_OP]
+    return view.summary(shown) if shown else "No changes: all is as the profiles say."

@@ -1,0 +1,128 @@
+"""One run of a pipeline, and where it is told: the page of the run, the outputs, the files, the forge."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tpudeploy import gitops
+from tpudeploy.adapters import pipeline as adapter
+from tpudeploy.cli.boundary import report as tell_error
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.terminal import Terminal
+from tpudeploy.core import approval
+from tpudeploy.domain import errors
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.forge import Pipeline, Status, Verdict
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.plan import Plan
+from tpudeploy.ports import Forge
+from tpudeploy.workspace import Workspace
+
+_OF_THE_BASE = "pull_request_target"  # an event that runs with the credentials of the repository, whoever asks
+_GITHUB = "https://api.github.com"
+_CALL = 30.0  # seconds
+
+
+@frozen
+class Run:
+    """`forge` is None where nobody is to be told: no repository, no token, or a stranger's pull request."""
+
+    workspace: Workspace
+    pipeline: Pipeline
+    forge: Forge | None
+    terminal: Terminal
+    artifacts: Path | None
+    label: str
+
+    @classmethod
+    def of(cls, given: argparse.Namespace, context: Context, workspace: Workspace) -> Run:
+        """Raise `errors.UsageError` where a stranger's profiles would run with our credentials."""
+        pipeline = adapter.pipeline(os.environ)
+        if pipeline.event == _OF_THE_BASE and pipeline.is_fork:
+            raise errors.UsageError(
+                "This event runs a stranger's profiles with the credentials of this repository.",
+                hint="Run on `pull_request` instead: there, a fork is validated and nothing more.",
+            )
+        return cls(
+            workspace=workspace,
+            pipeline=pipeline,
+            forge=_forge(pipeline, context, author=given.author),
+            terminal=context.terminal,
+            artifacts=None if given.artifacts is None else context.folder / given.artifacts,
+            label=given.label,
+        )
+
+    def keep(self, planned: Plan, proposal: gitops.Proposal) -> None:
+        """A plan on the run's page, for the steps that follow, and as files."""
+        adapter.summarize(proposal.summary)
+        outputs = {
+            "changes": str(not planned.is_empty).lower(),
+            "fingerprint": approval.plan_print(planned),
+            "approvable": str(proposal.marker.is_approval).lower(),
+        }
+        if self.artifacts is not None:
+            self.artifacts.mkdir(parents=True, exist_ok=True)
+            files = {
+                "json-plan-path": ("plan.json", json.dumps(planned.to_dict(), ensure_ascii=False)),
+                "text-plan-path": ("plan.md", proposal.summary),
+                "fingerprint-path": ("fingerprint", outputs["fingerprint"]),
+            }
+            for output, (name, text) in files.items():
+                (self.artifacts / name).write_text(f"{text}\n", encoding="utf-8")
+                outputs[output] = str(self.artifacts / name)
+        adapter.outputs(outputs)
+
+    def refuse(self, error: errors.TpudeployError) -> None:
+        """No plan could be made: said wherever the plan would have been, so that no older one is taken for it."""
+        found: Iterable[Diagnostic] = error.diagnostics if isinstance(error, errors.ConfigError) else ()
+        refusal = gitops.refusal(error.message, error.hint, found, self.pipeline, label=self.label)
+        adapter.summarize(refusal.summary)
+        forge, pull = self.forge, self.pipeline.pull
+        if forge is not None and pull is not None:
+            self._if_it_can(lambda: gitops.propose(forge, pull, refusal))
+        self.judge("plan", Verdict.FAILURE, error.message)
+
+    def end(self, code: int, reason: str) -> None:
+        adapter.outputs({"exit-code": str(code), "failure-reason": reason})
+
+    def judge(self, what: str, verdict: Verdict, summary: str) -> None:
+        """On the commit: a status, and where it is neither good nor bad a neutral check beside it."""
+        forge, commit = self.forge, self.pipeline.commit
+        if forge is None or not commit:
+            return
+        context = f"tpudeploy/{what}/{self.label}" if self.label else f"tpudeploy/{what}"
+        said = Status(context=context, verdict=verdict, summary=summary, url=self.pipeline.run_url)
+        self._if_it_can(lambda: forge.judge(commit, said))
+        if verdict is Verdict.PENDING:
+            self._if_it_can(lambda: forge.note(commit, said))
+
+    def tell_result(self, text: str) -> None:
+        """On the pull request that was merged."""
+        forge = self.forge
+        if forge is not None:
+            self._if_it_can(lambda: gitops.tell_result(forge, self.pipeline, text, label=self.label))
+
+    def _if_it_can(self, tell: Callable[[], object]) -> None:
+        """What was done stays done, and what stopped us stays the reason, whether or not GitHub hears of it."""
+        try:
+            tell()
+        except errors.ForgeError as error:
+            tell_error(self.terminal, error)
+
+
+def _forge(pipeline: Pipeline, context: Context, *, author: str) -> Forge | None:
+    token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN")
+    if not pipeline.repository or pipeline.is_fork:
+        return None
+    if not token:
+        context.terminal.talk("Without GITHUB_TOKEN, nothing is told on GitHub.")
+        return None
+    from tpudeploy.adapters.github import GitHub
+
+    api = os.environ.get("GITHUB_API_URL") or _GITHUB
+    repository = pipeline.repository
+    return GitHub(api=api, repository=repository, token=token, author=author, clock=context.clock, timeout=_CALL)

@@ -1,0 +1,56 @@
+"""What is not as it was left: a deployment that drifted, was lost, or does not serve."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.plan import Action, Change, Goal, Reason
+from tpudeploy.domain.slices import BootPhase
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+
+
+class Kind(StrEnum):
+    """The worst first: what serves nobody comes before what only differs."""
+
+    LOST = "lost"
+    UNHEALTHY = "unhealthy"
+    DRIFT = "drift"
+
+
+@frozen
+class Deviation:
+    """`kind` is the worst of what was found; `lost` and `drifted` are what a plan would do about it."""
+
+    name: str
+    kind: Kind
+    lost: tuple[Change, ...]
+    unhealthy: tuple[ReplicaStatus, ...]
+    drifted: tuple[Change, ...]
+
+
+def deviation(goal: Goal, status: DeploymentStatus) -> Deviation | None:
+    """None where all is well and where nothing was ever deployed.
+
+    While a run is under way, only a boot that failed is one: the rest is what the run is about.
+    """
+    if not goal.lineage:
+        return None
+    changes = () if status.underway else goal.changes
+    lost = tuple(c for c in changes if c.action is Action.CREATE and c.reason in {Reason.LOST, Reason.GONE})
+    unhealthy = tuple(r for r in status.replicas if _is_unhealthy(r, is_underway=bool(status.underway)))
+    drifted = tuple(c for c in changes if _differs(c))
+    for kind, found in ((Kind.LOST, lost), (Kind.UNHEALTHY, unhealthy), (Kind.DRIFT, drifted)):
+        if found:
+            return Deviation(name=goal.name, kind=kind, lost=lost, unhealthy=unhealthy, drifted=drifted)
+    return None
+
+
+def _is_unhealthy(replica: ReplicaStatus, *, is_underway: bool) -> bool:
+    return replica.serving is False and (not is_underway or replica.boot == BootPhase.FAILED)
+
+
+def _differs(change: Change) -> bool:
+    """Not what an earlier run left to do, nor a server that failed: that one is unhealthy."""
+    changed = change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE, Action.DESTROY}
+    return changed and change.reason not in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}

@@ -1,0 +1,48 @@
+"""A deviation as an issue: what is wrong, in which replica, and what to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tpudeploy.core.deviation import Deviation, Kind
+from tpudeploy.views.fenced import code, fence, prose
+from tpudeploy.views.fitted import Part, fitted
+from tpudeploy.views.markdown import COMMENT_BYTES, difference
+
+_TITLES: Mapping[Kind, str] = {
+    Kind.LOST: "was lost",
+    Kind.UNHEALTHY: "does not serve",
+    Kind.DRIFT: "differs from its profile",
+}
+_WHAT: Mapping[Kind, str] = {
+    Kind.LOST: "Its slice is gone: preempted, deleted or run out. `tpudeploy apply` asks for another.",
+    Kind.UNHEALTHY: "The slice is there and billed, and the server does not answer. `tpudeploy status` shows more.",
+    Kind.DRIFT: "What runs is not what the profile says: one of the two was changed. `tpudeploy apply` makes it so.",
+}
+
+
+def title(of: Deviation) -> str:
+    return f"tpudeploy: {of.name} {_TITLES[of.kind]}"
+
+
+def body(of: Deviation) -> str:
+    parts = [Part(text=f"**{of.kind}** · {_WHAT[of.kind]}"), Part(text="\n".join(_replicas(of)))]
+    if of.drifted:
+        lines = [line for change in of.drifted for line in difference(change)]
+        parts.append(Part(text=fence(lines, "diff"), title="the differences", can_go=True))
+    return fitted(parts, COMMENT_BYTES).text
+
+
+def settled(name: str) -> str:
+    return f"{code(name)} is as its profile says again, and serves."
+
+
+def _replicas(of: Deviation) -> Iterator[str]:
+    for change in of.lost:
+        yield f"- lost: {code(change.address)}, {prose(change.reason)}"
+    for replica in of.unhealthy:
+        said = replica.boot_detail or replica.detail
+        why = f": {prose(said)}" if said else ""
+        yield f"- unhealthy: {code(replica.address)} on {code(replica.slice_name)} ({prose(replica.zone)}){why}"
+    for change in of.drifted:
+        yield f"- drift: {code(change.address)} would be changed ({change.action})"
