@@ -18,6 +18,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 from tpudeploy.domain.surroundings import Surroundings
+from tpudeploy.domain.together import PARALLELISM
 
 
 class TpuCloud(Protocol):
@@ -27,7 +28,11 @@ class TpuCloud(Protocol):
     """
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
-        """The slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out."""
+        """The slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out.
+
+        Of many in one zone the answer may come from that zone's lists, which can lag behind by moments. What a list
+        does not show is asked for by name before it counts as gone.
+        """
         ...
 
     def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
@@ -243,6 +248,8 @@ Emit = Callable[[Event], None]
 class World:
     """The ports in one bundle: no globals, no container.
 
+    `threads` is how many calls, or deployments, may be under way at once.
+
     `who` names this run in locks and goals; `mint` gives a new lineage (random, so it is handed in).
     """
 
@@ -255,3 +262,4 @@ class World:
     creates: Allowance
     who: str
     mint: Callable[[], str]
+    threads: int = PARALLELISM

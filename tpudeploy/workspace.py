@@ -13,8 +13,9 @@ from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import address
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain.errors import QueryFailed
+from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.domain.wait import Wait
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Workspace:
     """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
 
     `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` stands in where a profile
-    names none. `clock` and `patience` are for pipelines with their own sense of time, and for tests.
+    names none. `parallelism` is how many calls to Google, and how many deployments, may be under way at once. `clock`
+    and `patience` are for pipelines with their own sense of time, and for tests.
     """
 
     def __init__(
@@ -51,9 +53,13 @@ class Workspace:
         *,
         backend: str | None = None,
         project: str | None = None,
+        parallelism: int = PARALLELISM,
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> None:
+        if parallelism < 1:
+            raise UsageError(f"A parallelism of {parallelism} does nothing.", hint="It is a whole number from 1 on.")
+        self._threads = parallelism
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
@@ -69,11 +75,14 @@ class Workspace:
         *,
         backend: str | None = None,
         project: str | None = None,
+        parallelism: int = PARALLELISM,
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> Self:
-        """Raise `errors.ConfigError` for a backend that there is not."""
-        return cls(Path(folder), backend=backend, project=project, clock=clock, patience=patience)
+        """Raise `errors.ConfigError` for a backend that there is not, `errors.UsageError` for a parallelism below 1."""
+        return cls(
+            Path(folder), backend=backend, project=project, parallelism=parallelism, clock=clock, patience=patience
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -174,11 +183,12 @@ class Workspace:
         return collect(self._world(on_event), garbage)
 
     def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
-        """How the deployments of these profiles stand, endpoints probed."""
-        from tpudeploy.engine.status import status
+        """How the deployments of these profiles stand, endpoints probed. Raise as `plan` does."""
+        from tpudeploy.engine.plan import named_once
+        from tpudeploy.engine.status import statuses
 
-        known = [self.deployment(p) for p in profiles]
-        return tuple(status(self._world(None), d.name, d) for d in known)
+        known = named_once(map(self.deployment, profiles))
+        return statuses(self._world(None), {d.name: d for d in known})
 
     def logs(self, name: str) -> Mapping[str, tuple[str, ...]]:
         """Slice → what its machine printed while it booted, oldest line first.
@@ -193,10 +203,9 @@ class Workspace:
 
     def status_of_all(self) -> tuple[DeploymentStatus, ...]:
         """How everything with a state here stands. Without profiles nothing is probed."""
-        from tpudeploy.engine.status import status
+        from tpudeploy.engine.status import statuses
 
-        world = self._world(None)
-        return tuple(status(world, name, None) for name in world.state.names())
+        return statuses(self._world(None), dict.fromkeys(self.states.names()))
 
     def zones(
         self,
@@ -374,7 +383,7 @@ class Workspace:
         from tpudeploy.ports import World
 
         return World(
-            cloud=CloudTpu(self.connection),
+            cloud=CloudTpu(self.connection, threads=self._threads),
             state=self.states,
             probe=self.probe,
             clock=self.clock,
@@ -383,6 +392,7 @@ class Workspace:
             creates=self._creates,
             who=who(),
             mint=lambda: uuid.uuid4().hex,
+            threads=self._threads,
         )
 
 

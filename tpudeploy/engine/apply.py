@@ -46,7 +46,7 @@ def apply(
     begun = [_begin(world, g) for g in todo]
     runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
     try:
-        side_by_side(world.clock, runs)
+        side_by_side(world.clock, runs, threads=world.threads)
     finally:
         for run in runs:
             run.settle()

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from tpudeploy.ports import Clock
 
-_THREADS = 8
-
 
 class Run(Protocol):
     def step(self) -> float | None:
@@ -17,10 +15,10 @@ class Run(Protocol):
         ...
 
 
-def side_by_side(clock: Clock, runs: Iterable[Run]) -> None:
+def side_by_side(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
     """Step all to their end. What a step raises ends every sleep, and is raised here once the others have stopped."""
     due = [(clock.now(), run) for run in runs]
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+    with ThreadPoolExecutor(max_workers=threads) as pool:
         while due:
             now = clock.now()
             ready = [run for at, run in due if at <= now]

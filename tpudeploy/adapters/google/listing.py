@@ -7,13 +7,14 @@ unverified.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any
 
 from tpudeploy.adapters.google import nodes
 from tpudeploy.adapters.google.body import moment, read_back
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.lists import Listed, listed, maker, parent_of, place
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
-from tpudeploy.adapters.google.translate import Absent, Precondition, translated
+from tpudeploy.adapters.google.translate import Absent, Precondition
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain import errors
@@ -23,20 +24,22 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
 
-if TYPE_CHECKING:
-    from google.cloud import tpu_v2
-
-T = TypeVar("T")
-# A list of one parent: what is in it, and the zones that did not answer.
-Listed = tuple[list[T], set[Zone]]
 _EVERYWHERE = "-"
 _NO_TPUS = "zone-unsupported"
 _MALFORMED = "invalid"
 
 
 @frozen
-class _Sweep(Generic[T]):
-    items: list[T]
+class _Made:
+    """The nodes, by the queued resource that made them."""
+
+    by: Mapping[tuple[Zone, str], nodes.Node]
+    unreachable: set[Zone]
+
+
+@frozen
+class _Sweep:
+    items: list[dict[str, Any]]
     unreachable: set[Zone]
     looked_in: tuple[Zone, ...] = ()
 
@@ -45,12 +48,13 @@ def marked(connection: Connection, project: str, zones: Iterable[Zone], *, machi
     """See `ports.TpuCloud.marked`."""
     places = tuple(dict.fromkeys((*zones, *(Zone(z) for g in GENERATIONS for z in g.zones))))
     # Nodes first: what is made in between stands in the second list, and no node of it is taken for a bare one.
-    stood = _sweep(project, places, lambda parent: _nodes(connection, parent)) if machines else None
-    asked = _sweep(project, places, lambda parent: _resources(connection, parent))
-    found = [_resource(project, resource, stood) for resource in asked.items]
+    stood = _sweep(project, places, lambda parent: listed(connection, "nodes", parent)) if machines else None
+    asked = _sweep(project, places, lambda parent: listed(connection, "queuedResources", parent))
+    made = None if stood is None else _Made(by={maker(n): n for n in stood.items}, unreachable=stood.unreachable)
+    found = [_resource(project, resource, made) for resource in asked.items]
     if stood is not None:
-        known = {_place(resource["name"]) for resource in asked.items}
-        alone = (n for n in stood.items if _maker(n) not in known and _maker(n)[0] not in asked.unreachable)
+        known = {place(resource["name"]) for resource in asked.items}
+        alone = (n for n in stood.items if maker(n) not in known and maker(n)[0] not in asked.unreachable)
         found += [_bare(project, node) for node in alone]
     return Listing(
         project=project,
@@ -60,24 +64,24 @@ def marked(connection: Connection, project: str, zones: Iterable[Zone], *, machi
     )
 
 
-def _sweep(project: str, zones: tuple[Zone, ...], listed: Callable[[str], Listed[T]]) -> _Sweep[T]:
+def _sweep(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:
     try:
-        items, silent = listed(_parent(project, _EVERYWHERE))
+        items, silent = read(parent_of(project, _EVERYWHERE))
     except (Absent, Precondition, errors.Refused):
-        return _one_by_one(project, zones, listed)
+        return _one_by_one(project, zones, read)
     except errors.Denied as denied:
         if denied.refusal is None or denied.refusal.kind != _MALFORMED:
             raise
-        return _one_by_one(project, zones, listed)
+        return _one_by_one(project, zones, read)
     return _Sweep(items=items, unreachable=silent)
 
 
-def _one_by_one(project: str, zones: tuple[Zone, ...], listed: Callable[[str], Listed[T]]) -> _Sweep[T]:
-    items: list[T] = []
+def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:
+    items: list[dict[str, Any]] = []
     unreachable: set[Zone] = set()
     for zone in zones:
         try:
-            found, silent = listed(_parent(project, zone))
+            found, silent = read(parent_of(project, zone))
         except (Absent, Precondition, errors.Fault):
             unreachable.add(zone)
         except errors.Refused as refused:
@@ -89,33 +93,8 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], listed: Callable[[str], L
     return _Sweep(items=items, unreachable=unreachable, looked_in=zones)
 
 
-def _resources(connection: Connection, parent: str) -> Listed[dict[str, Any]]:
-    calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
-    items: list[dict[str, Any]] = []
-    silent: set[Zone] = set()
-    token = None
-    while True:
-        with translated(f"list the queued resources of {parent}"):
-            page = calls.list(parent=parent, pageToken=token).execute(num_retries=0)
-        items += page.get("queuedResources", ())
-        silent.update(map(_zone, page.get("unreachable", ())))
-        token = page.get("nextPageToken")
-        if not token:
-            return items, silent
-
-
-def _nodes(connection: Connection, parent: str) -> Listed[tpu_v2.Node]:
-    items: list[tpu_v2.Node] = []
-    silent: set[Zone] = set()
-    with translated(f"list the nodes of {parent}"):
-        for page in connection.nodes().list_nodes(parent=parent, retry=None, timeout=connection.timeout).pages:
-            items += page.nodes
-            silent.update(map(_zone, page.unreachable))
-    return items, silent
-
-
-def _resource(project: str, resource: Mapping[str, Any], stood: _Sweep[tpu_v2.Node] | None) -> Found | None:
-    zone, name = _place(resource["name"])
+def _resource(project: str, resource: Mapping[str, Any], made: _Made | None) -> Found | None:
+    zone, name = place(resource["name"])
     asked = read_back(resource)
     mark = mark_of(name, asked.labels)
     if mark is None:
@@ -129,8 +108,8 @@ def _resource(project: str, resource: Mapping[str, Any], stood: _Sweep[tpu_v2.No
         provisioning=asked.provisioning,
         accelerator_type=asked.accelerator_type,
     )
-    if stood is not None and shown.phase is Phase.UP and zone not in stood.unreachable:
-        shown = nodes.shown(shown, next((n for n in stood.items if _maker(n) == (zone, name)), None))
+    if made is not None and shown.phase is Phase.UP and zone not in made.unreachable:
+        shown = nodes.shown(shown, made.by.get((zone, name)))
     return Found(
         ref=SliceRef(name=name, project=project, zone=zone),
         mark=mark,
@@ -141,9 +120,9 @@ def _resource(project: str, resource: Mapping[str, Any], stood: _Sweep[tpu_v2.No
     )
 
 
-def _bare(project: str, node: tpu_v2.Node) -> Found | None:
-    zone, name = _place(node.name)
-    labels, metadata = dict(node.labels), dict(node.metadata)
+def _bare(project: str, node: nodes.Node) -> Found | None:
+    zone, name = place(node["name"])
+    labels, metadata = dict(node.get("labels", {})), dict(node.get("metadata", {}))
     mark = mark_of(name, labels)
     if mark is None:
         return None
@@ -154,38 +133,17 @@ def _bare(project: str, node: tpu_v2.Node) -> Found | None:
         is_signed=mark_in(labels) is not None or SPEC_KEY in metadata,
         slice=nodes.alone(ref, node),
         asked=Asked(
-            accelerator_type=node.accelerator_type,
-            provisioning=_provisioning(node.scheduling_config),
+            accelerator_type=str(node.get("acceleratorType", "")),
+            provisioning=_provisioning(node.get("schedulingConfig", {})),
             labels=labels,
             metadata=metadata,
         ),
-        asked_at=nodes.created_at(node),
+        asked_at=moment(node.get("createTime")),
     )
 
 
-def _provisioning(of: tpu_v2.SchedulingConfig) -> Provisioning:
-    """A node of v2 does not tell flex-start from on-demand."""
-    if of.spot or of.preemptible:
+def _provisioning(of: Mapping[str, Any]) -> Provisioning:
+    """A node does not tell flex-start from on-demand."""
+    if of.get("spot") or of.get("preemptible"):
         return Provisioning.SPOT
-    return Provisioning.RESERVED if of.reserved else Provisioning.ON_DEMAND
-
-
-def _maker(node: tpu_v2.Node) -> tuple[Zone, str]:
-    """The queued resource that made this node; one of its own name where it says none."""
-    zone, name = _place(node.name)
-    return (zone, node.queued_resource.rpartition("/")[2] or name)
-
-
-def _place(name: str) -> tuple[Zone, str]:
-    """Zone and id of projects/P/locations/ZONE/…/ID."""
-    words = name.split("/")
-    return Zone(words[3]), words[-1]
-
-
-def _zone(location: str) -> Zone:
-    """Of an unreachable location: by its full name, or bare (which of the two is unverified)."""
-    return Zone(location.rpartition("/")[2])
-
-
-def _parent(project: str, zone: str) -> str:
-    return f"projects/{project}/locations/{zone}"
+    return Provisioning.RESERVED if of.get("reserved") else Provisioning.ON_DEMAND
