@@ -86,6 +86,17 @@ class StateBackend(Protocol):
         """
         ...
 
+    def delete(self, name: str, *, over: str) -> None:
+        """Forget the state if it is still `over`; absent is success. Raise as `write` does."""
+        ...
+
+    def earlier(self, name: str) -> tuple[State, ...]:
+        """The states that stood here before the one that does, newest first, as far back as this place keeps them.
+
+        Raise `errors.StateError` where the place cannot be read. A state that cannot be is left out.
+        """
+        ...
+
     def lock(self, name: str, operation: str) -> Lease:
         """Raise `errors.StateLocked`, which names the holder. `operation` says what for."""
         ...

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tpudeploy.domain import errors
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import State, Written
 from tpudeploy.ports import World
 
 _SHARE = 1 / 12  # of the grace, that the saving of an intent may take
@@ -16,9 +16,10 @@ _SHARE = 1 / 12  # of the grace, that the saving of an intent may take
 class Session:
     """One deployment's state while its lock is held."""
 
-    def __init__(self, world: World, state: State, version: str) -> None:
+    def __init__(self, world: World, state: State, version: str, operation: str) -> None:
         self._world = world
         self._version = version
+        self._operation = operation
         self.state = state
 
     def save(self, state: State) -> None:
@@ -28,7 +29,11 @@ class Session:
         one that took long to be saved is not acted on: raise `errors.Fault`, and the next look decides.
         """
         known, began = {a.name for a in self.state.attempts}, self._world.clock.now()
-        state = replace(state, serial=self.state.serial + 1)
+        state = replace(
+            state,
+            serial=self.state.serial + 1,
+            written=Written(at=began, by=self._world.who, operation=self._operation),
+        )
         self._version = self._world.state.write(state.deployment, state, over=self._version)
         self.state = state
         took = self._world.clock.now() - began
@@ -44,6 +49,6 @@ def session(world: World, name: str, operation: str) -> Iterator[Session]:
     try:
         snapshot = world.state.read(name)
         fresh = State(deployment=name, lineage=world.mint())
-        yield Session(world, snapshot.state or fresh, snapshot.version)
+        yield Session(world, snapshot.state or fresh, snapshot.version, operation)
     finally:
         world.state.unlock(lease)
