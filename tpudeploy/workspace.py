@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
+    from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, StateBackend, Survey, World
@@ -171,6 +172,47 @@ class Workspace:
         from tpudeploy.engine.gc import collect
 
         return collect(self._world(on_event), garbage)
+
+    def move_state(
+        self,
+        source: str,
+        target: str,
+        *,
+        force: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> None:
+        """Rename a deployment (`gemma`, `chat`), or move a slice to another index (`gemma[1]`, `gemma[0]`).
+
+        Raise `errors.StateError` where something stands in the way, ValueError for what is no address.
+        """
+        from tpudeploy.domain.address import Address
+        from tpudeploy.engine.memory import move
+
+        move(self._world(on_event), Address.parse(source), Address.parse(target), force=force)
+
+    def forget(
+        self,
+        deployment: str,
+        slices: Iterable[str],
+        *,
+        force: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> State:
+        """Forget these slices of a deployment without deleting them: from then on they run, and cost, unobserved."""
+        from tpudeploy.engine.memory import forget
+
+        return forget(self._world(on_event), deployment, slices, force=force)
+
+    def push_state(
+        self, state: State, *, force: bool = False, on_event: Callable[[events.Event], None] | None = None
+    ) -> tuple[Attempt, ...] | None:
+        """Put a state in its place. What that forgets; None where it stood there already.
+
+        Raise `errors.StateError` for another lineage or an older serial, unless forced.
+        """
+        from tpudeploy.engine.memory import push
+
+        return push(self._world(on_event), state, force=force)
 
     def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
         """How the deployments of these profiles stand, endpoints probed."""

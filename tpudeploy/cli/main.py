@@ -95,7 +95,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
     # What follows `emulator run --` is somebody else's command line: argparse never sees it.
     end = rest.index("--") if "--" in rest and parser.get_default("argv") is not None else len(rest)
     try:
-        options, unknown = parser.parse_known_args(rest[:end])
+        # Options may stand between the words: `state list -json gemma`.
+        options, unknown = parser.parse_known_intermixed_args(rest[:end])
     except SystemExit:
         return None  # argparse printed the help
     if unknown:

@@ -81,6 +81,14 @@ class Retrying(_Event):
 
 
 @frozen
+class LockWaiting(_Event):
+    """Somebody holds the lock, as `message` says; it is asked for again. `address` is the deployment's name."""
+
+    message: str
+    seconds: float
+
+
+@frozen
 class Released(_OfRequest):
     reason: str
 
@@ -140,6 +148,7 @@ Event: TypeAlias = (
     | Outlook
     | Waiting
     | Retrying
+    | LockWaiting
     | Released
     | Gone
     | Adopted

@@ -140,6 +140,12 @@ class Convergence:
     def _tick(self) -> Tick:
         world, goal = self._world, self._goal
         with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
+            if held.state.lineage != goal.lineage:
+                raise errors.StalePlan(
+                    f"The state of {goal.name} is no longer the one that this run began with: moved, forgotten or put"
+                    " in its place by somebody.",
+                    hint="Nothing was undone. See `tpudeploy state list`, then plan anew.",
+                )
             if self._reached_at is not None:
                 _still_ours(world, goal, held)
             observed = look(world, held.state, goal.deployment, patient=True)

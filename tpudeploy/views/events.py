@@ -64,6 +64,9 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Retrying():
             again = f"looking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
+        case events.LockWaiting():
+            again = f"asking again in {words.duration(event.seconds)}"
+            return f"{paint.yellow('Waiting for the lock')}, {again}: {words.plain(event.message)}"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():

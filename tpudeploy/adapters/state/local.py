@@ -17,7 +17,7 @@ from tpudeploy.ports import Clock, Snapshot
 
 
 class LocalState:
-    """`folder`/state/NAME.json, NAME.lock beside it, earlier/NAME/, `folder`/zones.jsonl, `folder`/../endpoints/NAME.json.
+    """`folder`/state/NAME.json with NAME.lock and earlier/, `folder`/zones.jsonl, `folder`/../endpoints/NAME.json.
 
     See `ports.StateBackend`.
     """
