@@ -37,6 +37,13 @@ class TpuCloud(Protocol):
         """
         ...
 
+    def named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
+        """The queued resources of this name, whoever made them; in `zone`, or wherever they may be.
+
+        What carries no mark has `UNMARKED`. Zones are looked through as `marked` does.
+        """
+        ...
+
     def request(self, request: SliceRequest) -> str | None:
         """Ask for a slice; the name of the create operation, where one is given.
 

@@ -29,7 +29,8 @@ from tpudeploy.ports import World
 # What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
-    Action.CREATE: (Request, Update, Release, Forget, Adopt),
+    # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
+    Action.CREATE: (Request, Update, Restart, Release, Forget, Adopt),
     Action.UPDATE: (Update, Release, Forget, Adopt),
     Action.RESTART: (Update, Restart, Release, Forget, Adopt),
     Action.REPLACE: (Request, Update, Release, Forget, Adopt),

@@ -7,6 +7,7 @@ unverified.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tpudeploy.adapters.google import nodes
@@ -18,7 +19,7 @@ from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import Asked, Found, Listing, mark_in, mark_of
+from tpudeploy.domain.found import UNMARKED, Asked, Found, Listing, Mark, mark_in, mark_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
@@ -43,7 +44,7 @@ class _Sweep(Generic[T]):
 
 def marked(connection: Connection, project: str, zones: Iterable[Zone], *, machines: bool) -> Listing:
     """See `ports.TpuCloud.marked`."""
-    places = tuple(dict.fromkeys((*zones, *(Zone(z) for g in GENERATIONS for z in g.zones))))
+    places = _places(zones)
     # Nodes first: what is made in between stands in the second list, and no node of it is taken for a bare one.
     stood = _sweep(project, places, lambda parent: _nodes(connection, parent)) if machines else None
     asked = _sweep(project, places, lambda parent: _resources(connection, parent))
@@ -58,6 +59,31 @@ def marked(connection: Connection, project: str, zones: Iterable[Zone], *, machi
         unreachable=tuple(sorted(asked.unreachable | (stood.unreachable if stood is not None else set()))),
         looked_in=asked.looked_in,
     )
+
+
+def named(connection: Connection, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None) -> Listing:
+    """See `ports.TpuCloud.named`. A zone that is named must answer."""
+    if zone is None:
+        swept = _sweep(project, _places(zones), lambda parent: _resources(connection, parent))
+        items = [r for r in swept.items if _place(r["name"])[1] == name]
+        silent, looked_in = swept.unreachable, swept.looked_in
+    else:
+        items, silent, looked_in = _get(connection, f"{_parent(project, zone)}/queuedResources/{name}"), set(), (zone,)
+    found = (_shown(project, resource, mark_of(name, read_back(resource).labels) or UNMARKED) for resource in items)
+    return Listing(project=project, found=tuple(found), unreachable=tuple(sorted(silent)), looked_in=looked_in)
+
+
+def _get(connection: Connection, path: str) -> list[dict[str, Any]]:
+    calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
+    try:
+        with translated(f"look at {path}"):
+            return [calls.get(name=path).execute(num_retries=0)]
+    except (Absent, Precondition):
+        return []
+
+
+def _places(zones: Iterable[Zone]) -> tuple[Zone, ...]:
+    return tuple(dict.fromkeys((*zones, *(Zone(z) for g in GENERATIONS for z in g.zones))))
 
 
 def _sweep(project: str, zones: tuple[Zone, ...], listed: Callable[[str], Listed[T]]) -> _Sweep[T]:
@@ -116,10 +142,21 @@ def _nodes(connection: Connection, parent: str) -> Listed[tpu_v2.Node]:
 
 def _resource(project: str, resource: Mapping[str, Any], stood: _Sweep[tpu_v2.Node] | None) -> Found | None:
     zone, name = _place(resource["name"])
-    asked = read_back(resource)
-    mark = mark_of(name, asked.labels)
+    mark = mark_of(name, read_back(resource).labels)
     if mark is None:
         return None
+    found = _shown(project, resource, mark)
+    if stood is None or found.slice.phase is not Phase.UP or zone in stood.unreachable:
+        return found
+    return replace(
+        found, slice=nodes.shown(found.slice, next((n for n in stood.items if _maker(n) == (zone, name)), None))
+    )
+
+
+def _shown(project: str, resource: Mapping[str, Any], mark: Mark) -> Found:
+    """A queued resource as a list shows it, its machine not looked at."""
+    zone, name = _place(resource["name"])
+    asked = read_back(resource)
     raw = str(resource.get("state", {}).get("state", "STATE_UNSPECIFIED"))
     shown = Slice(
         name=name,
@@ -129,8 +166,6 @@ def _resource(project: str, resource: Mapping[str, Any], stood: _Sweep[tpu_v2.No
         provisioning=asked.provisioning,
         accelerator_type=asked.accelerator_type,
     )
-    if stood is not None and shown.phase is Phase.UP and zone not in stood.unreachable:
-        shown = nodes.shown(shown, next((n for n in stood.items if _maker(n) == (zone, name)), None))
     return Found(
         ref=SliceRef(name=name, project=project, zone=zone),
         mark=mark,

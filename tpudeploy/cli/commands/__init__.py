@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "what is there, how far it has come, endpoint, health",
     "output": "the endpoint and other outputs",
     "query": "ask the endpoint a question",
+    "import": "take a queued resource that stands in the cloud into the state",
     "state": "look at what is remembered, move it, forget it, take it out, put it back",
     "force-unlock": "take away the lock of a run that died",
     "emulator": "a local Cloud TPU to try everything on",
