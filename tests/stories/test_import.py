@@ -271,8 +271,8 @@ def test_a_script_that_somebody_changed_is_not_guessed_at(desk: Open, change: tu
     (at.folder / "gemma.yaml").unlink()
     assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
     for node in at.emulator._cloud.nodes.values():
-        before = node.body["metadata"]
-        node.body = {**node.body, "metadata": {**before, "startup-script": before["startup-script"].replace(*change)}}
+        before = node.spec["metadata"]
+        node.spec = {**node.spec, "metadata": {**before, "startup-script": before["startup-script"].replace(*change)}}
     told = at.run("import", "gemma[0]", name, "-generate", "-foreign")
     assert (told.code, "What " + name + " serves is not known" in told.words) == (1, True), told.all
 
