@@ -373,7 +373,7 @@ class Workspace:
         from tpudeploy.adapters.state.bucket import BucketState
 
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        aside = Aside(self._kept / "errored")
+        aside = Aside(self._kept / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/"))
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -80,14 +81,21 @@ class LocalState:
         os.close(handle)  # frees the kernel's lock
 
     def force_unlock(self, lock_id: str) -> str:
-        """Refused: what is held here is held by a process that lives, for the kernel frees it with the process."""
+        """Refused where it is held: the process lives, for the kernel frees a lock with its process.
+
+        One whose process was killed is free already, and only still says whose it was.
+        """
         for path in sorted(self._states.glob("*.lock")):
             found = _holder(path)
-            if found is not None and found.id == lock_id and _is_held(path):
-                raise errors.StateError(
-                    f"The lock of {path.stem} is held by {holder.told(found)}, which still runs.",
-                    hint=f"End that process, and the lock ends with it: kill {found.pid}",
-                )
+            if found is None or found.id != lock_id:
+                continue
+            if not _is_held(path):
+                return path.stem
+            there = "" if found.host in {"", socket.gethostname()} else f", on {found.host}"
+            raise errors.StateError(
+                f"The lock of {path.stem} is held by {holder.told(found)}, which still runs.",
+                hint=f"End that process{there}, and the lock ends with it: kill {found.pid}",
+            )
         raise errors.StateError(
             f"There is no lock with the id {lock_id}.", hint="Who holds one is said by whatever it keeps out."
         )
