@@ -43,6 +43,13 @@ class TpuCloud(Protocol):
         """
         ...
 
+    def named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
+        """The queued resources of this name, whoever made them; in `zone`, or wherever they may be.
+
+        What carries no mark has `UNMARKED`. Zones are looked through as `marked` does.
+        """
+        ...
+
     def request(self, request: SliceRequest) -> str | None:
         """Ask for a slice; the name of the create operation, where one is given.
 
@@ -100,6 +107,17 @@ class StateBackend(Protocol):
         """Write if the stored version is still `over`; the new version.
 
         Raise `errors.StateConflict` where it is not, or where this run had the lock and it was taken away.
+        """
+        ...
+
+    def delete(self, name: str, *, over: str) -> None:
+        """Forget the state if it is still `over`; absent is success. Raise as `write` does."""
+        ...
+
+    def earlier(self, name: str) -> tuple[State, ...]:
+        """The states that stood here before the one that does, newest first, as far back as this place keeps them.
+
+        Raise `errors.StateError` where the place cannot be read. A state that cannot be is left out.
         """
         ...
 

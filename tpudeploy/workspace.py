@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
+    from tpudeploy.domain.address import Address
     from tpudeploy.domain.attestation import Attestation
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
+    from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, StateBackend, Survey, World
@@ -181,6 +184,83 @@ class Workspace:
         from tpudeploy.engine.gc import collect
 
         return collect(self._world(on_event), garbage)
+
+    def move_state(
+        self,
+        source: str,
+        target: str,
+        *,
+        force: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> None:
+        """Rename a deployment (`gemma`, `chat`), or move a slice to another index (`gemma[1]`, `gemma[0]`).
+
+        Raise `errors.StateError` where something stands in the way, ValueError for what is no address.
+        """
+        from tpudeploy.domain.address import Address
+        from tpudeploy.engine.memory import move
+
+        move(self._world(on_event), Address.parse(source), Address.parse(target), force=force)
+
+    def forget(
+        self,
+        deployment: str,
+        slices: Iterable[str],
+        *,
+        force: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> State:
+        """Forget these slices of a deployment without deleting them: from then on they run, and cost, unobserved."""
+        from tpudeploy.engine.memory import forget
+
+        return forget(self._world(on_event), deployment, slices, force=force)
+
+    def push_state(
+        self, state: State, *, force: bool = False, on_event: Callable[[events.Event], None] | None = None
+    ) -> tuple[Attempt, ...] | None:
+        """Put a state in its place. What that forgets; None where it stood there already.
+
+        Raise `errors.StateError` for another lineage or an older serial, unless forced.
+        """
+        from tpudeploy.engine.memory import push
+
+        return push(self._world(on_event), state, force=force)
+
+    def find_slice(self, id: str, profile: config.Profile | None = None) -> Found:  # noqa: A002 - the command line's word
+        """The queued resource of that name or path, whoever made it.
+
+        Raise `errors.UsageError` for what names none, `errors.StateError` where there is none, or are several.
+        """
+        from tpudeploy.engine.importing import Wanted, find
+
+        wanted = Wanted.parse(id)
+        of = None if profile is None else self.deployment(profile, script=False)
+        project = wanted.project or (of.project if of is not None else self._known_project())
+        zones = () if of is None else [candidate.zone for candidate in of.candidates]
+        return find(self._world(None), wanted, project or self._some_project(), zones)
+
+    def check_import(self, address: Address, found: Found, *, foreign: bool = False) -> None:
+        """Raise `errors.StateError` where `import_slice` would."""
+        from tpudeploy.engine.importing import check
+
+        check(self._world(None), address, found, foreign=foreign)
+
+    def import_slice(
+        self,
+        address: Address,
+        profile: config.Profile,
+        found: Found,
+        *,
+        foreign: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> Attempt:
+        """Take what was found into the state. What cannot be seen of it is as the profile says, but for its server.
+
+        Raise `errors.StateError` where it cannot be taken in, or is tied to another lineage and not `foreign`.
+        """
+        from tpudeploy.engine.importing import bring_in
+
+        return bring_in(self._world(on_event), address, self.deployment(profile), found, foreign=foreign)
 
     def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
         """How the deployments of these profiles stand, endpoints probed. Raise as `plan` does."""
@@ -332,7 +412,7 @@ class Workspace:
         from tpudeploy.adapters.state.bucket import BucketState
 
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        aside = Aside(self._kept / "errored")
+        aside = Aside(self._kept / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/"))
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property
@@ -364,6 +444,16 @@ class Workspace:
 
         known = self.deployment(profile, offline=True, script=False)
         return known if known.project else replace(known, project=self._any_project())
+
+    def _some_project(self) -> str:
+        """Raise `errors.ConfigError` where none is known."""
+        from tpudeploy.domain.errors import ConfigError
+
+        found = self.connection.project()
+        if found is None:
+            hint = "Set GOOGLE_CLOUD_PROJECT, or name it in full: projects/P/locations/Z/queuedResources/N."
+            raise ConfigError("No Google Cloud project is known.", hint=hint)
+        return found
 
     def _any_project(self) -> str | None:
         """The project of whoever names none, or None: that the credentials are missing is told with what they read."""

@@ -13,7 +13,7 @@ from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
-from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State
+from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State, Written
 
 FORMAT = "tpudeploy.state/1"
 T = TypeVar("T")
@@ -56,8 +56,16 @@ def _unreadable(source: str, cause: Exception) -> StateUnreadable:
 
 def _state(tree: dict[str, Any]) -> State:
     goal = tree.pop("goal")
+    written = tree.pop("written", None)
     records = tuple(_record(r) for r in tree.pop("records"))
-    return _checked(State(goal=_checked(Goal(**goal)) if goal is not None else None, records=records, **tree))
+    return _checked(
+        State(
+            goal=_checked(Goal(**goal)) if goal is not None else None,
+            records=records,
+            written=_checked(Written(**written)) if written is not None else None,
+            **tree,
+        )
+    )
 
 
 def _record(tree: Mapping[str, Any]) -> Record:

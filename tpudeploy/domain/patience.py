@@ -30,6 +30,7 @@ class Patience:
     * `leaving`: what was given up and loops in PROVISIONING cannot be deleted for up to 90 min (HUNT); a run that waits
       for nothing else ends after so long, and says what is left.
     * `removal`: how long `gc` looks until what it removes is gone; one delete took 12 min 38 s to take (SPRAY).
+    * `lock`: how long a lock that somebody holds is waited for before a run begins; one step lasts seconds.
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
@@ -58,6 +59,7 @@ class Patience:
     watch: float = 60.0
     leaving: float = 7200.0
     removal: float = 1800.0
+    lock: float = 0.0
 
     def poll(self, quiet_looks: int, outstanding: int = 1) -> float:
         """Seconds to the next look after `quiet_looks` looks at `outstanding` slices that showed nothing new."""

@@ -12,6 +12,7 @@
     secrets: {hf-token: made-up}    # only these exist; without the key any secret does
     denied_secrets: [other]
     buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
+    versioned_buckets: [my-states]  # object versioning is on in these
     project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: surroundings.py
     trouble:
       - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
@@ -71,6 +72,7 @@ class Scenario:
     secrets: Mapping[str, str] | None = None
     denied_secrets: tuple[str, ...] = ()
     buckets: tuple[str, ...] | None = None
+    versioned_buckets: tuple[str, ...] = ()
     project: Surroundings = field(default_factory=Surroundings)
     trouble: tuple[Trouble, ...] = ()
 
@@ -158,6 +160,7 @@ _READERS: Mapping[str, Any] = {
     "secrets": dict,
     "denied_secrets": tuple,
     "buckets": tuple,
+    "versioned_buckets": tuple,
     "project": Surroundings.parse,
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

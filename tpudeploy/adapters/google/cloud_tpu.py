@@ -53,6 +53,9 @@ class CloudTpu:
     def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
         return listing.marked(self._connection, project, zones, machines=machines)
 
+    def named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
+        return listing.named(self._connection, project, name, zones, zone=zone)
+
     def request(self, request: SliceRequest) -> str | None:
         call = self._resources().create(
             parent=parent(request),

@@ -7,6 +7,7 @@ unverified.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.adapters.google import nodes
@@ -14,12 +15,12 @@ from tpudeploy.adapters.google.body import moment, read_back
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.lists import Listed, listed, maker, parent_of, place
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
-from tpudeploy.adapters.google.translate import Absent, Precondition
+from tpudeploy.adapters.google.translate import Absent, Precondition, translated
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import Asked, Found, Listing, mark_in, mark_of
+from tpudeploy.domain.found import UNMARKED, Asked, Found, Listing, Mark, mark_in, mark_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
@@ -46,7 +47,7 @@ class _Sweep:
 
 def marked(connection: Connection, project: str, zones: Iterable[Zone], *, machines: bool) -> Listing:
     """See `ports.TpuCloud.marked`."""
-    places = tuple(dict.fromkeys((*zones, *(Zone(z) for g in GENERATIONS for z in g.zones))))
+    places = _places(zones)
     # Nodes first: what is made in between stands in the second list, and no node of it is taken for a bare one.
     stood = _sweep(project, places, lambda parent: listed(connection, "nodes", parent)) if machines else None
     asked = _sweep(project, places, lambda parent: listed(connection, "queuedResources", parent))
@@ -62,6 +63,31 @@ def marked(connection: Connection, project: str, zones: Iterable[Zone], *, machi
         unreachable=tuple(sorted(asked.unreachable | (stood.unreachable if stood is not None else set()))),
         looked_in=asked.looked_in,
     )
+
+
+def named(connection: Connection, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None) -> Listing:
+    """See `ports.TpuCloud.named`. A zone that is named must answer."""
+    if zone is None:
+        swept = _sweep(project, _places(zones), lambda parent: listed(connection, "queuedResources", parent))
+        items = [r for r in swept.items if place(r["name"])[1] == name]
+        silent, looked_in = swept.unreachable, swept.looked_in
+    else:
+        items, silent, looked_in = _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}"), set(), (zone,)
+    found = (_shown(project, resource, mark_of(name, read_back(resource).labels) or UNMARKED) for resource in items)
+    return Listing(project=project, found=tuple(found), unreachable=tuple(sorted(silent)), looked_in=looked_in)
+
+
+def _get(connection: Connection, path: str) -> list[dict[str, Any]]:
+    calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
+    try:
+        with translated(f"look at {path}"):
+            return [calls.get(name=path).execute(num_retries=0)]
+    except (Absent, Precondition):
+        return []
+
+
+def _places(zones: Iterable[Zone]) -> tuple[Zone, ...]:
+    return tuple(dict.fromkeys((*zones, *(Zone(z) for g in GENERATIONS for z in g.zones))))
 
 
 def _sweep(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:
@@ -95,10 +121,19 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Lis
 
 def _resource(project: str, resource: Mapping[str, Any], made: _Made | None) -> Found | None:
     zone, name = place(resource["name"])
-    asked = read_back(resource)
-    mark = mark_of(name, asked.labels)
+    mark = mark_of(name, read_back(resource).labels)
     if mark is None:
         return None
+    found = _shown(project, resource, mark)
+    if made is None or found.slice.phase is not Phase.UP or zone in made.unreachable:
+        return found
+    return replace(found, slice=nodes.shown(found.slice, made.by.get((zone, name))))
+
+
+def _shown(project: str, resource: Mapping[str, Any], mark: Mark) -> Found:
+    """A queued resource as a list shows it, its machine not looked at."""
+    zone, name = place(resource["name"])
+    asked = read_back(resource)
     raw = str(resource.get("state", {}).get("state", "STATE_UNSPECIFIED"))
     shown = Slice(
         name=name,
@@ -108,8 +143,6 @@ def _resource(project: str, resource: Mapping[str, Any], made: _Made | None) -> 
         provisioning=asked.provisioning,
         accelerator_type=asked.accelerator_type,
     )
-    if made is not None and shown.phase is Phase.UP and zone not in made.unreachable:
-        shown = nodes.shown(shown, made.by.get((zone, name)))
     return Found(
         ref=SliceRef(name=name, project=project, zone=zone),
         mark=mark,
