@@ -13,6 +13,7 @@ from tpudeploy.cli.progress import teller
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "auto-approve", "do not ask")
+    options.parallelism(parser)
     options.backend(parser)
     options.json(parser)
 
