@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from tpudeploy.domain.facts import Unknown
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
-    from tpudeploy.domain.plan import Plan
+    from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
+    from tpudeploy.domain.state import State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
+    from tpudeploy.plans import Plan
     from tpudeploy.ports import Clock, StateBackend, Survey, World
 
 T = TypeVar("T")
@@ -56,6 +58,7 @@ class Workspace:
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
+        self.backend = backend or ""
         self._bucket = None if backend is None else address.parse(backend)
         # What lies on this machine: the states, or with them in a bucket what is kept beside.
         self._kept = folder / (backend if backend and self._bucket is None else STATES)
@@ -108,14 +111,18 @@ class Workspace:
 
         Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at.
         """
+        from dataclasses import replace
+
         from tpudeploy.engine.plan import plan
+        from tpudeploy.plans import Plan
 
         deployments = [self.deployment(p) for p in profiles]
-        return plan(self._world(on_event), deployments, destroy=destroy, adopt=adopt)
+        made = plan(self._world(on_event), deployments, destroy=destroy, adopt=adopt)
+        return Plan.of(replace(made, backend=self.backend))
 
     def apply(
         self,
-        plan: Plan,
+        plan: Planned,
         *,
         on_event: Callable[[events.Event], None] | None = None,
         wait: Wait | str = Wait.SERVING,
@@ -127,7 +134,8 @@ class Workspace:
         With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
 
-        Raise `errors.CheckFailed` where a check forbids the plan, `errors.StalePlan` where it no longer holds.
+        Raise `errors.CheckFailed` where a check forbids the plan, `errors.StalePlan` where it no longer holds: one that
+        was loaded from a file holds only for the state and the slices that it was made for.
         """
         from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed
@@ -185,6 +193,11 @@ class Workspace:
 
         world = self._world(None)
         return tuple(status(world, name, None) for name in world.state.names())
+
+    def remembered(self) -> tuple[State, ...]:
+        """What the states here hold, without a look at the cloud. Raise `errors.StateUnreadable`."""
+        found = (self.states.read(name).state for name in self.states.names())
+        return tuple(state for state in found if state is not None)
 
     def zones(
         self,

@@ -9,7 +9,6 @@ from tpudeploy.cli import exits
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import telling
-from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
@@ -31,12 +30,14 @@ def carry_out(
 ) -> int:
     """Raise `errors.NotApproved`, `errors.CheckFailed` or `errors.StalePlan`; else the exit code."""
     terminal = context.terminal
-    terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
-    if plan.diagnostics:
+    is_new = not plan.source  # a saved plan was shown when it was made, and approved by whoever hands it in
+    if is_new or given.json:
+        terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
+    if plan.diagnostics and is_new:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
-    if errors_in(plan.diagnostics):
+    if plan.is_forbidden:
         raise CheckFailed("A check forbids this plan.")
-    if plan.needs_approval and not given.auto_approve:
+    if plan.needs_approval and is_new and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
     with telling(terminal, context.clock, as_json=given.json) as emit:
         report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)

@@ -30,13 +30,16 @@ class Context:
     backend: str | None
     at_exit: ExitStack
 
-    def workspace(self, profiles: Sequence[str] = ()) -> Workspace:
-        """The project that these profiles belong to; closed when the command ends."""
+    def workspace(self, profiles: Sequence[str] = (), *, backend: str = "") -> Workspace:
+        """The project that these profiles belong to; closed when the command ends.
+
+        `backend` is where the states lie unless an option says otherwise.
+        """
         from tpudeploy.adapters.project import folder_of
         from tpudeploy.workspace import Workspace
 
         folder = folder_of(self.folder, [self.folder / p for p in profiles])
-        known = _settings(folder, self.backend)
+        known = _settings(folder, self.backend or backend or None)
         opened = Workspace.open(
             folder,
             backend=known.backend,

@@ -43,6 +43,14 @@ def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:
     overlays(parser)
 
 
+def plan_file(parser: argparse.ArgumentParser) -> None:
+    """Profiles, or one saved plan."""
+    parser.add_argument(
+        "profiles", metavar="PROFILE | PLANFILE", nargs="+", help="a profile, or several; or one saved plan"
+    )
+    overlays(parser)
+
+
 def profile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", metavar="PROFILE", help="a profile")
     overlays(parser)

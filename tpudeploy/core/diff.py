@@ -75,6 +75,8 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
         usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
         usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
         max_run_seconds=deployment.max_run_seconds if action is Action.REPLACE else None,
+        before=current.attempt.spec,
+        after=wanted(deployment, current.attempt),
     )
 
 
@@ -115,6 +117,7 @@ def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Cha
         usd_per_hour_after=_first_price(deployment),
         usd_per_hour_most=_most(deployment),
         max_run_seconds=deployment.max_run_seconds,
+        after=after,
     )
 
 
@@ -132,6 +135,7 @@ def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Chan
         slice_name=current.attempt.name,
         zone=current.attempt.zone,
         usd_per_hour_before=prices.of_attempt(current.attempt) if current.attempt.granted_at is not None else None,
+        before=current.attempt.spec,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.tree import tree
@@ -30,6 +32,14 @@ class Action(StrEnum):
     DESTROY = "destroy"
 
 
+class Mode(StrEnum):
+    """What a plan is for: to reach the profiles, to remove everything, or only to write down what the world is."""
+
+    NORMAL = "normal"
+    DESTROY = "destroy"
+    REFRESH_ONLY = "refresh-only"
+
+
 class Reason(StrEnum):
     """Why, beyond the changed attributes. For display only: never decide on it."""
 
@@ -51,15 +61,16 @@ class FieldChange:
     before: Json
     after: Json
     effect: Effect
-    origin: Location | None = None
+    origin: Location | None = field(default=None, compare=False)
 
 
 @frozen
 class Change:
     """What happens to one replica. `slice_name` is the slice it has now, "" for none.
 
-    `usd_per_hour_before` and `_after` are list prices of the whole slice, None where unknown; `_most` is that of the
-    dearest place that may be asked. `max_run_seconds` after the grant Google deletes the machine.
+    `before` and `after` are all its attributes, of which `fields` are those that differ. `usd_per_hour_before` and
+    `_after` are list prices of the whole slice, None where unknown; `_most` is that of the dearest place that may be
+    asked. `max_run_seconds` after the grant Google deletes the machine.
     """
 
     deployment: str
@@ -75,13 +86,25 @@ class Change:
     usd_per_hour_after: float | None = None
     usd_per_hour_most: float | None = None
     max_run_seconds: float | None = None
+    before: Mapping[str, Json] = field(default_factory=dict, repr=False)
+    after: Mapping[str, Json] = field(default_factory=dict, repr=False)
 
     @property
     def address(self) -> str:
         return address(self.deployment, self.replica)
 
     def to_dict(self) -> dict[str, object]:
-        return {"address": self.address, **tree(self)}
+        """What differs; all attributes stand in the plan's `resource_changes`."""
+        told = {name: value for name, value in tree(self).items() if name not in {"before", "after"}}
+        return {"address": self.address, **told}
+
+
+@frozen
+class Seen:
+    """One live slice as the plan found it: `print` is the same as long as nothing of it has changed that matters."""
+
+    name: str
+    print: str
 
 
 @frozen
@@ -89,7 +112,7 @@ class Goal:
     """One deployment's part of a plan. `deployment` is None where it is to be removed.
 
     `lineage` and `serial` name the state it was planned against; "" and 0 where there was none. `adopts` names the
-    slices that a new state is to begin with.
+    slices that a new state is to begin with. `seen` is what the plan found of each slice that it touches.
     """
 
     name: str
@@ -100,6 +123,7 @@ class Goal:
     resumes: bool
     changes: tuple[Change, ...]
     adopts: tuple[str, ...] = ()
+    seen: tuple[Seen, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -116,8 +140,17 @@ class Goal:
 
 @frozen
 class Plan:
+    """`made_at` is in seconds since the epoch. `backend` is where its states lie, "" for the project's own folder.
+
+    `source` names the file that it was read from: then it holds only while state and slices are as it found them.
+    """
+
     goals: tuple[Goal, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+    mode: Mode = Mode.NORMAL
+    made_at: float = 0.0
+    backend: str = ""
+    source: str = field(default="", compare=False)
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -128,16 +161,29 @@ class Plan:
         return all(c.action is Action.NO_OP for c in self.changes)
 
     @property
+    def is_forbidden(self) -> bool:
+        """Whether a check says no to it."""
+        return bool(errors_in(self.diagnostics))
+
+    @property
     def needs_approval(self) -> bool:
         """Whether anything would happen that nobody has approved yet."""
         return any(c.action is not Action.NO_OP for g in self.goals if not g.resumes for c in g.changes)
 
     def to_dict(self) -> dict[str, object]:
-        """The line that `--json` prints of a plan."""
+        """The document that `plan --json` and `show --json` print: what policy tools read of Terraform's, and ours."""
+        from tpudeploy.domain import policy
+
         return {
             "format": "tpudeploy.plan/1",
             "type": "plan",
+            "mode": self.mode,
             "is_empty": self.is_empty,
+            "applyable": not self.is_forbidden and not self.is_empty,
+            "complete": True,
+            "errored": self.is_forbidden,
+            "resource_changes": [policy.resource_change(change) for change in self.changes],
+            "checks": policy.checks(self.diagnostics),
             "goals": [goal.to_dict() for goal in self.goals],
             "diagnostics": tree(self.diagnostics),
         }

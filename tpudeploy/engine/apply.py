@@ -8,6 +8,7 @@ from functools import partial
 
 from tpudeploy.core.fingerprint import server_print
 from tpudeploy.core.placement import is_closed
+from tpudeploy.core.seen import changed
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.frozen import frozen
@@ -43,7 +44,9 @@ def apply(
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
-    begun = [_begin(world, g) for g in todo]
+    if plan.source and len(todo) > 1:
+        _all_hold(world, todo, plan.source)
+    begun = [_begin(world, g, plan.source) for g in todo]
     runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
     try:
         side_by_side(world.clock, runs)
@@ -56,11 +59,18 @@ def apply(
     )
 
 
-def _begin(world: World, goal: Goal) -> Goal:
-    """Hold the plan against the world once more, and write down what was approved."""
+def _begin(world: World, goal: Goal, source: str) -> Goal:
+    """Hold the plan against the world once more, and write down what was approved.
+
+    One from the file `source` holds only for the very state and slices that it was made for, unless it began already.
+    """
     with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
         state = with_adopted(world, goal, held.state)
         current = look_anew(world, goal.name, goal.deployment, state, adopts=goal.adopts)
+        if source and _is_begun(goal, current):
+            goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
+        elif source:
+            _must_be_true(goal, held.state, current, source)
         if _shape(current.changes) != _shape(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
@@ -72,6 +82,41 @@ def _begin(world: World, goal: Goal) -> Goal:
         held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim))))
         tell_adopted(world, goal, held.state)
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
+
+
+def _all_hold(world: World, goals: Iterable[Goal], source: str) -> None:
+    """Before the first of several is begun: a plan is for all of them. Raise `errors.StalePlan`."""
+    for goal in goals:
+        state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
+        known = with_adopted(world, goal, state)
+        current = look_anew(world, goal.name, goal.deployment, known, adopts=goal.adopts)
+        if not _is_begun(goal, current):
+            _must_be_true(goal, state, current, source)
+
+
+def _is_begun(goal: Goal, current: Goal) -> bool:
+    """Whether the state says that this very aim was approved, and is not reached yet."""
+    return current.resumes and goal.lineage in {"", current.lineage}
+
+
+def _must_be_true(goal: Goal, state: State, current: Goal, source: str) -> None:
+    """Raise `errors.StalePlan` where a saved plan was made for another state, or for slices that were other then."""
+    hint = "Nothing was done. Make a new plan: `tpudeploy plan -out FILE`."
+    lineage = state.lineage if state.serial else ""
+    if lineage != goal.lineage:
+        here = f"the state here has another lineage ({lineage[:8]})" if lineage else "there is no state of it here"
+        raise errors.StalePlan(
+            f"{source} does not match: it was made for another state of {goal.name}; {here}.", hint=hint
+        )
+    if state.serial != goal.serial:
+        raise errors.StalePlan(
+            f"{source} is stale: the state of {goal.name} was changed after the plan was made "
+            f"(serial {goal.serial} then, {state.serial} now).",
+            hint=hint,
+        )
+    other = changed(goal.seen, current.seen)
+    if other:
+        raise errors.StalePlan(f"{source} is stale: {', '.join(other)} changed after the plan was made.", hint=hint)
 
 
 class _Run:

@@ -13,11 +13,12 @@ from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import fingerprint
 from tpudeploy.core.lost import unremembered
 from tpudeploy.core.remember import remember
+from tpudeploy.core.seen import seen
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.found import Found
-from tpudeploy.domain.plan import Action, Change, Goal, Plan, Reason
+from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
 from tpudeploy.domain.state import State
 from tpudeploy.engine.look import look
 from tpudeploy.engine.lost import remembered, search
@@ -45,7 +46,12 @@ def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = Fal
     goals = tuple(each for each, _ in parts)
     stray = (said for _, diagnostics in parts for said in diagnostics)
     warnings = () if destroy else check(known)
-    return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *stray, *found.diagnostics, *warnings))
+    return Plan(
+        goals=goals,
+        diagnostics=(*_prevented(known, goals), *stray, *found.diagnostics, *warnings),
+        mode=Mode.DESTROY if destroy else Mode.NORMAL,
+        made_at=world.clock.now(),
+    )
 
 
 def _part(
@@ -88,6 +94,7 @@ def goal(
         resumes=is_covered,
         changes=would,
         adopts=adopts,
+        seen=seen(known, moment, would),
     )
 
 

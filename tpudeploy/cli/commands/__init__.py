@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "destroy": "remove it, and look until it is gone",
     "gc": "find and remove requests of ours that nothing needs",
     "status": "what is there, how far it has come, endpoint, health",
+    "show": "a saved plan, or what the states remember",
     "output": "the endpoint and other outputs",
     "query": "ask the endpoint a question",
     "force-unlock": "take away the lock of a run that died",

@@ -8,11 +8,14 @@ from tpudeploy.cli import options
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
+from tpudeploy.cli.saved import saved_plan
 from tpudeploy.domain.errors import UsageError
+
+_OF_PROFILES = ("overlays", "sets", "adopt")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.profiles(parser)
+    options.plan_file(parser)
     options.flag(parser, "auto-approve", "do not ask")
     options.flag(parser, "adopt", "take over slices that no state remembers")
     options.option(
@@ -29,12 +32,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    profiles = context.load(given.profiles, given)
-    workspace = context.workspace(given.profiles)
-    plan = workspace.plan(profiles, adopt=given.adopt, on_event=teller(context.terminal, as_json=given.json))
-    question = "Do you want to perform these actions?"
     if given.watch and given.wait != "serving":
         raise UsageError(f"-watch keeps alive what serves; -wait {given.wait} ends before.", hint="Leave one out.")
+    plan = saved_plan(given, context, _OF_PROFILES)
+    if plan is not None:
+        workspace = context.workspace(given.profiles, backend=plan.backend)
+    else:
+        profiles = context.load(given.profiles, given)
+        workspace = context.workspace(given.profiles)
+        plan = workspace.plan(profiles, adopt=given.adopt, on_event=teller(context.terminal, as_json=given.json))
+    question = "Do you want to perform these actions?"
     return carry_out(
         given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout, watch=given.watch
     )

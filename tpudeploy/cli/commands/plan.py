@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
-from tpudeploy.domain.diagnostics import errors_in
+from tpudeploy.domain.plan import Plan
 from tpudeploy.views import excerpt, jsonl
 from tpudeploy.views import plan as view
 from tpudeploy.views.size import summary
@@ -15,6 +17,7 @@ from tpudeploy.views.size import summary
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
+    options.option(parser, "out", "save the plan, for `tpudeploy apply FILE`", metavar="FILE", type=Path)
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
     options.flag(parser, "destroy", "plan the removal")
     options.flag(parser, "adopt", "take over slices that no state remembers")
@@ -34,6 +37,17 @@ def run(given: argparse.Namespace, context: Context) -> int:
         terminal.data(terminal.paint.dim("\n".join(["", *sizes])))
     if plan.diagnostics:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")
-    if errors_in(plan.diagnostics):
+    if given.out is not None:
+        plan.save(context.folder / given.out)
+        terminal.talk(f"\n{_saved(given.out, plan)}")
+    if plan.is_forbidden:
         return exits.REFUSED
     return exits.CHANGES if given.detailed_exitcode and not plan.is_empty else exits.SUCCESS
+
+
+def _saved(path: Path, plan: Plan) -> str:
+    """Terraform's words; a plan that cannot be applied is saved for whoever reads it."""
+    if plan.is_forbidden:
+        return f"Saved the plan to: {path}. It cannot be applied: a check forbids it."
+    command = shlex.join(["tpudeploy", "apply", str(path)])
+    return f"Saved the plan to: {path}\n\nTo perform exactly these actions, run:\n    {command}"
