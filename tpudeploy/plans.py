@@ -15,8 +15,10 @@ class Plan(Planned):
     __slots__ = ()
 
     @classmethod
-    def of(cls, planned: Planned) -> Self:
-        return cls(**{field.name: getattr(planned, field.name) for field in fields(planned)})
+    def of(cls, planned: Planned, *, backend: str | None = None) -> Self:
+        """`backend` is where its states lie, unless it says so itself."""
+        known = {field.name: getattr(planned, field.name) for field in fields(planned)}
+        return cls(**known if backend is None else {**known, "backend": backend})
 
     def save(self, path: str | Path) -> None:
         """Write it whole or not at all. Raise `errors.UsageError` for a file that holds something else than a plan."""

@@ -105,20 +105,35 @@ class Workspace:
         *,
         destroy: bool = False,
         adopt: bool = False,
+        refresh: bool = True,
+        replace: Iterable[str] = (),
+        target: Iterable[str] = (),
+        parallelism: int = 8,
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
         """What would change. With `adopt`, slices that no state remembers are taken over.
 
-        Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at.
-        """
-        from dataclasses import replace
+        `target` names what the plan is about, `replace` what another slice is to take the place of: addresses such as
+        `gemma[0]`, or `gemma` for all replicas. Without `refresh` the cloud is taken to be as the states remember it.
 
+        Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
+        that none of the profiles has.
+        """
+        from tpudeploy.core.targets import parsed
+        from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.plan import plan
+        from tpudeploy.engine.scope import Scope
         from tpudeploy.plans import Plan
 
+        scope = Scope(
+            mode=Mode.DESTROY if destroy else Mode.NORMAL,
+            adopt=adopt,
+            refresh=refresh,
+            replace=parsed(replace),
+            target=parsed(target),
+        )
         deployments = [self.deployment(p) for p in profiles]
-        made = plan(self._world(on_event), deployments, destroy=destroy, adopt=adopt)
-        return Plan.of(replace(made, backend=self.backend))
+        return Plan.of(plan(self._world(on_event), deployments, scope, threads=parallelism), backend=self.backend)
 
     def apply(
         self,
@@ -128,6 +143,7 @@ class Workspace:
         wait: Wait | str = Wait.SERVING,
         timeout: float | None = None,
         watch: bool = False,
+        parallelism: int = 8,
     ) -> Report:
         """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
 
@@ -144,7 +160,8 @@ class Workspace:
         forbidden = errors_in(plan.diagnostics)
         if forbidden:
             raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
-        return apply(self._world(on_event), plan, until=Wait(wait), timeout=timeout, keep=watch)
+        world = self._world(on_event)
+        return apply(world, plan, until=Wait(wait), timeout=timeout, keep=watch, parallelism=parallelism)
 
     def stop(self) -> None:
         """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""

@@ -40,7 +40,9 @@ def carry_out(
     if plan.needs_approval and is_new and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
     with telling(terminal, context.clock, as_json=given.json) as emit:
-        report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
+        report = workspace.apply(
+            plan, on_event=emit, wait=wait, timeout=timeout, watch=watch, parallelism=given.parallelism
+        )
     if given.json:
         terminal.data(jsonl.result(report))
     if report.error is not None:

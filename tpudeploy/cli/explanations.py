@@ -44,7 +44,7 @@ def groups() -> dict[str, dict[str, str]]:
     """What a person can meet, by where it comes from: code → text, whose first line is its title."""
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
     from tpudeploy.config.codes import EXPLANATIONS
-    from tpudeploy.core import lost
+    from tpudeploy.core import lost, targets
     from tpudeploy.core.checks import CHECKS
     from tpudeploy.emulator.process import EmulatorRunning
     from tpudeploy.emulator.scenario import ScenarioInvalid
@@ -57,7 +57,7 @@ def groups() -> dict[str, dict[str, str]]:
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
     return {
         "Profiles": written,
-        "Checks": {**{row.CODE: row.MEANING for row in CHECKS}, **lost.MEANINGS},
+        "Checks": {**{row.CODE: row.MEANING for row in CHECKS}, **lost.MEANINGS, **targets.MEANINGS},
         "Errors": dict(sorted(classes.items())),
         **refusals,
         "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_OURS},

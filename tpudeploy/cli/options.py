@@ -7,12 +7,21 @@ import os
 from pathlib import Path
 from typing import Any
 
+MOST_THREADS = 256
 TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off"}
 
 
 def flag(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
     """A switch: `--auto-approve`, or TPUDEPLOY_AUTO_APPROVE=1."""
     parser.add_argument(f"--{name}", action="store_true", default=_environment(name).lower() in TRUE, help=help_)
+
+
+def switch(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
+    """What is so unless it is switched off: `-refresh=false`, or TPUDEPLOY_REFRESH=0."""
+    written = _environment(name)
+    default: str | bool = written or True  # a text is read as the option's own is
+    parser.add_argument(f"--{name}", type=_truth, nargs="?", const=True, default=default, metavar="false", help=help_)
 
 
 def option(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
@@ -80,6 +89,12 @@ def duration(text: str) -> float:
         return float(text) if text.isdecimal() else float(Duration.parse(text))
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"`{text}` is no duration; write 90s, 15m, 2h or 7d") from cause
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in TRUE | FALSE:
+        raise argparse.ArgumentTypeError(f"`{text}` is neither true nor false")
+    return text.lower() in TRUE
 
 
 def _environment(name: str) -> str:

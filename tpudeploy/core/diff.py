@@ -85,7 +85,7 @@ def _action(
 ) -> tuple[Action, Reason]:
     effects = {f.effect for f in fields}
     if Effect.REPLACE in effects or not matches(deployment, current.attempt):
-        return Action.REPLACE, Reason.NONE
+        return Action.REPLACE, Reason.REQUESTED if current.attempt.is_to_go else Reason.NONE
     if current.fate is not Fate.UP:
         return Action.CREATE, Reason.RESUMES
     if Effect.RESTART in effects:

@@ -45,6 +45,7 @@ class Reason(StrEnum):
 
     NONE = ""
     RESUMES = "an earlier run began this; it goes on where it stopped"
+    REQUESTED = "as requested"
     FAILED = "its server did not come up; it is booted once more"
     GONE = "its slice is gone: deleted outside tpudeploy"
     LOST = "its slice was taken away: preempted, failed or run out"
@@ -112,7 +113,8 @@ class Goal:
     """One deployment's part of a plan. `deployment` is None where it is to be removed.
 
     `lineage` and `serial` name the state it was planned against; "" and 0 where there was none. `adopts` names the
-    slices that a new state is to begin with. `seen` is what the plan found of each slice that it touches.
+    slices that a new state is to begin with, `replaces` those that another is to take the place of, as requested.
+    `targets` are the replicas that the plan is about; None for all. `seen` is what was found of each slice it touches.
     """
 
     name: str
@@ -124,6 +126,18 @@ class Goal:
     changes: tuple[Change, ...]
     adopts: tuple[str, ...] = ()
     seen: tuple[Seen, ...] = ()
+    replaces: tuple[str, ...] = ()
+    targets: tuple[int, ...] | None = None
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The indexes of the replicas that are to stand at the end."""
+        wanted = () if self.deployment is None else range(self.deployment.replicas)
+        return tuple(index for index in wanted if self.covers(index))
+
+    def covers(self, replica: int) -> bool:
+        """Whether the plan is about this replica. What it is not about is left as it is."""
+        return self.targets is None or replica in self.targets
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -133,6 +147,8 @@ class Goal:
             "serial": self.serial,
             "resumes": self.resumes,
             "adopts": list(self.adopts),
+            "replaces": list(self.replaces),
+            "targets": None if self.targets is None else list(self.targets),
             "changes": [change.to_dict() for change in self.changes],
             "size": None if self.deployment is None else self.deployment.budget.to_dict(),
         }
@@ -161,6 +177,11 @@ class Plan:
         return all(c.action is Action.NO_OP for c in self.changes)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether it is about all replicas of its deployments."""
+        return all(goal.targets is None for goal in self.goals)
+
+    @property
     def is_forbidden(self) -> bool:
         """Whether a check says no to it."""
         return bool(errors_in(self.diagnostics))
@@ -180,7 +201,7 @@ class Plan:
             "mode": self.mode,
             "is_empty": self.is_empty,
             "applyable": not self.is_forbidden and not self.is_empty,
-            "complete": True,
+            "complete": self.is_complete,
             "errored": self.is_forbidden,
             "resource_changes": [policy.resource_change(change) for change in self.changes],
             "checks": policy.checks(self.diagnostics),

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from tpudeploy.core.fingerprint import server_print
+from tpudeploy.core.fingerprint import aim_print, server_print
 from tpudeploy.core.placement import is_closed
 from tpudeploy.core.seen import changed
+from tpudeploy.core.targets import marked
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.frozen import frozen
@@ -21,7 +22,7 @@ from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.converge import Convergence, finished
 from tpudeploy.engine.lost import tell_adopted, with_adopted
 from tpudeploy.engine.plan import goal as look_anew
-from tpudeploy.engine.schedule import side_by_side
+from tpudeploy.engine.schedule import THREADS, side_by_side
 from tpudeploy.engine.session import session
 from tpudeploy.ports import World
 
@@ -35,12 +36,20 @@ class Result:
 
 
 def apply(
-    world: World, plan: Plan, *, until: Wait = Wait.SERVING, timeout: float | None = None, keep: bool = False
+    world: World,
+    plan: Plan,
+    *,
+    until: Wait = Wait.SERVING,
+    timeout: float | None = None,
+    keep: bool = False,
+    parallelism: int = THREADS,
 ) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
-    way there. Raise `errors.StalePlan` before anything is done, if the world no longer asks for these very changes.
+    way there. At most `parallelism` deployments are looked at, at once.
+
+    Raise `errors.StalePlan` before anything is done, if the world no longer asks for these very changes.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
@@ -49,7 +58,7 @@ def apply(
     begun = [_begin(world, g, plan.source) for g in todo]
     runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
     try:
-        side_by_side(world.clock, runs)
+        side_by_side(world.clock, runs, threads=parallelism)
     finally:
         for run in runs:
             run.settle()
@@ -65,8 +74,8 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
     One from the file `source` holds only for the very state and slices that it was made for, unless it began already.
     """
     with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
-        state = with_adopted(world, goal, held.state)
-        current = look_anew(world, goal.name, goal.deployment, state, adopts=goal.adopts)
+        state = marked(with_adopted(world, goal, held.state), goal.replaces)
+        current = look_anew(world, goal.name, goal.deployment, state, adopts=goal.adopts, targets=goal.targets)
         if source and _is_begun(goal, current):
             goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
         elif source:
@@ -76,8 +85,9 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
                 hint="Run the command again to see and approve a new plan.",
             )
+        whole = aim_print(goal.deployment, None)
         aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
-        if held.state.goal is not None and held.state.goal.fingerprint == aim.fingerprint:
+        if held.state.goal is not None and held.state.goal.fingerprint in {aim.fingerprint, whole}:
             aim = held.state.goal
         held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim))))
         tell_adopted(world, goal, held.state)
@@ -88,8 +98,8 @@ def _all_hold(world: World, goals: Iterable[Goal], source: str) -> None:
     """Before the first of several is begun: a plan is for all of them. Raise `errors.StalePlan`."""
     for goal in goals:
         state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
-        known = with_adopted(world, goal, state)
-        current = look_anew(world, goal.name, goal.deployment, known, adopts=goal.adopts)
+        known = marked(with_adopted(world, goal, state), goal.replaces)
+        current = look_anew(world, goal.name, goal.deployment, known, adopts=goal.adopts, targets=goal.targets)
         if not _is_begun(goal, current):
             _must_be_true(goal, state, current, source)
 
@@ -130,7 +140,7 @@ class _Run:
         self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
         for change in self._todo:
             world.emit(events.ChangeStarted(at=self._began, address=change.address, action=change.action))
-        self._announcer = Announcer(world, goal.name)
+        self._announcer = Announcer(world, goal.name, publishes=goal.covers(0))
         self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline, keep=keep)
         self._is_told = False
         self.result = Result(outcomes=())
@@ -171,9 +181,9 @@ class _Run:
     def _finish(self) -> None:
         """Only now stop remembering the approval; what serves no more is not published."""
         with session(self._world, self._goal.name, "finish") as held:
-            if not self._announcer.endpoints:
+            if not self._announcer.endpoints and self._goal.covers(0):
                 self._world.state.publish(self._goal.name, None)
-            held.save(finished(held.state))
+            held.save(finished(held.state, self._goal.fingerprint))
 
     def _failed(self, error: errors.TpudeployError) -> Result:
         for change in self._todo:

@@ -3,88 +3,132 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TypeVar
 
 from tpudeploy.core.adopt import adoptable
 from tpudeploy.core.checks import check
 from tpudeploy.core.diff import changes, removals
 from tpudeploy.core.fate import Moment
-from tpudeploy.core.fingerprint import fingerprint
+from tpudeploy.core.fingerprint import aim_print
+from tpudeploy.core.lifecycle import prevented
 from tpudeploy.core.lost import unremembered
+from tpudeploy.core.presume import presumed
 from tpudeploy.core.remember import remember
 from tpudeploy.core.seen import seen
+from tpudeploy.core.targets import Targets, marked, partial
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.found import Found
 from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
+from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.engine.look import look
-from tpudeploy.engine.lost import remembered, search
+from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.scope import Extent, Scope, extents_of
 from tpudeploy.ports import World
 
+T = TypeVar("T")
 
-def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = False, adopt: bool = False) -> Plan:
+
+def plan(world: World, deployments: Iterable[Deployment], scope: Scope | None = None, *, threads: int = 1) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
 
-    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read, and
-    `errors.ConfigError` where two deployments have one name.
+    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read,
+    `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none has.
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
-    known = tuple(deployments)
+    known, asked = tuple(deployments), scope if scope is not None else Scope()
     twice = [name for name, times in Counter(d.name for d in known).items() if times > 1]
     if twice:
         raise ConfigError(
             f"Several profiles are called {twice[0]}.",
             hint="A deployment is known by its name: give each profile its own, or name this one once.",
         )
-    found = search(world, [d for d in known if world.state.read(d.name).state is None])
-    parts = [_part(world, d, found.found.get(d.name, ()), destroy=destroy, adopt=adopt and not destroy) for d in known]
+    states = _states(world, known)
+    extents = extents_of(asked, known, states)
+    known = tuple(d for d in known if d.name in extents)
+    found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
+
+    def part(each: Deployment) -> tuple[Goal, tuple[Diagnostic, ...]]:
+        return _part(world, each, extents[each.name], found.found.get(each.name, ()), asked)
+
+    parts = _each(part, known, threads)
     goals = tuple(each for each, _ in parts)
     stray = (said for _, diagnostics in parts for said in diagnostics)
-    warnings = () if destroy else check(known)
+    warnings = () if asked.mode is Mode.DESTROY else check(known)
+    made = (partial(),) if asked.target else ()
     return Plan(
         goals=goals,
-        diagnostics=(*_prevented(known, goals), *stray, *found.diagnostics, *warnings),
-        mode=Mode.DESTROY if destroy else Mode.NORMAL,
+        diagnostics=(*prevented(known, goals), *stray, *found.diagnostics, *made, *warnings),
+        mode=asked.mode,
         made_at=world.clock.now(),
     )
 
 
+def _states(world: World, deployments: Iterable[Deployment]) -> dict[str, State]:
+    read = ((d.name, world.state.read(d.name).state) for d in deployments)
+    return {name: state for name, state in read if state is not None}
+
+
+def _each(part: Callable[[Deployment], T], known: tuple[Deployment, ...], threads: int) -> list[T]:
+    """A look takes as long as Google takes: many are done side by side."""
+    if threads == 1 or len(known) == 1:
+        return [part(each) for each in known]
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return list(pool.map(part, known))
+
+
 def _part(
-    world: World, deployment: Deployment, found: tuple[Found, ...], *, destroy: bool, adopt: bool
+    world: World, deployment: Deployment, extent: Extent, found: tuple[Found, ...], scope: Scope
 ) -> tuple[Goal, tuple[Diagnostic, ...]]:
     """Its goal, and what is to be said of slices that its goal leaves alone."""
-    name, aim = deployment.name, None if destroy else deployment
+    is_removal = scope.mode is Mode.DESTROY
+    name, aim = deployment.name, None if is_removal else deployment
     state = world.state.read(name).state
-    if state is not None or not found:
-        return goal(world, name, aim, state), ()  # remembered by now, whatever was found before
-    chosen = adoptable(found) if adopt else ()
-    left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=destroy))
+    if state is not None:  # remembered by now, whatever was found before
+        to_go = extent.to_go(state)
+        known = marked(state, to_go)
+        return goal(world, name, aim, known, targets=extent.targets, replaces=to_go, refresh=scope.refresh), ()
+    if not found:
+        return goal(world, name, aim, None, targets=extent.targets), ()
+    chosen = adoptable(found) if scope.adopt and not is_removal else ()
+    left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=is_removal))
     if not chosen:
-        return goal(world, name, aim, None), left
-    known = remembered(world, State(deployment=name, lineage=""), deployment, chosen)
-    return goal(world, name, aim, known, adopts=tuple(f.ref.name for f in chosen)), left
+        return goal(world, name, aim, None, targets=extent.targets), left
+    fresh = remembered(world, State(deployment=name, lineage=""), deployment, chosen)
+    adopts = tuple(f.ref.name for f in chosen)
+    return goal(world, name, aim, fresh, adopts=adopts, targets=extent.targets), left
 
 
 def goal(
-    world: World, name: str, deployment: Deployment | None, state: State | None, *, adopts: tuple[str, ...] = ()
+    world: World,
+    name: str,
+    deployment: Deployment | None,
+    state: State | None,
+    *,
+    adopts: tuple[str, ...] = (),
+    targets: Targets = None,
+    replaces: tuple[str, ...] = (),
+    refresh: bool = True,
 ) -> Goal:
     """One deployment's part, from one look. `deployment` is None where it is to be removed."""
     known = state if state is not None else State(deployment=name, lineage="")
-    aim = "" if deployment is None else fingerprint(deployment)
-    budget = world.patience.faults_at_plan
-    observed = looking_again(world, name, lambda: look(world, known, deployment, anew=False), budget=budget)
+    aim, whole = aim_print(deployment, targets), aim_print(deployment, None)
+    observed = _look(world, known, deployment) if refresh else presumed(known, world.clock.now())
     if adopts:
         known = remember(known, observed)  # else a slice that serves would have yet to come up
     moment = Moment(observed=observed, patience=world.patience)
     would = removals(name, known, moment) if deployment is None else changes(deployment, known, moment)
+    would = tuple(c for c in would if targets is None or c.replica in targets)
     would = tuple(_adopting(change) if change.slice_name in adopts else change for change in would)
     # A plan without changes needs no yes, but it does end what an earlier yes began.
-    is_covered = known.goal is not None and (known.goal.fingerprint == aim or not any(map(_is_change, would)))
+    is_covered = known.goal is not None and (known.goal.fingerprint in {aim, whole} or not any(map(_is_change, would)))
     return Goal(
         name=name,
         deployment=deployment,
@@ -94,8 +138,15 @@ def goal(
         resumes=is_covered,
         changes=would,
         adopts=adopts,
-        seen=seen(known, moment, would),
+        seen=seen(known, moment, would) if refresh else (),
+        replaces=replaces,
+        targets=targets,
     )
+
+
+def _look(world: World, state: State, deployment: Deployment | None) -> Observed:
+    budget = world.patience.faults_at_plan
+    return looking_again(world, state.deployment, lambda: look(world, state, deployment, anew=False), budget=budget)
 
 
 def _adopting(change: Change) -> Change:
@@ -106,17 +157,3 @@ def _adopting(change: Change) -> Change:
 
 def _is_change(change: Change) -> bool:
     return change.action is not Action.NO_OP
-
-
-def _prevented(deployments: Iterable[Deployment], goals: Iterable[Goal]) -> Iterator[Diagnostic]:
-    names = {d.name: d for d in deployments if d.lifecycle.prevent_destroy}
-    for each in goals:
-        for change in each.changes:
-            if each.name in names and change.action in {Action.DESTROY, Action.REPLACE}:
-                yield Diagnostic(
-                    code="TPU3002",
-                    message=f"{change.address} may not be destroyed, but this plan would {change.action} it.",
-                    path="lifecycle.prevent_destroy",
-                    location=names[each.name].origins.get("lifecycle.prevent_destroy"),
-                    hint="Set lifecycle.prevent_destroy to false first, or undo the change that forces it.",
-                )

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tpudeploy.ports import Clock
 
-_THREADS = 8
+THREADS = 8
 
 
 class Run(Protocol):
@@ -17,10 +17,10 @@ class Run(Protocol):
         ...
 
 
-def side_by_side(clock: Clock, runs: Iterable[Run]) -> None:
+def side_by_side(clock: Clock, runs: Iterable[Run], *, threads: int = THREADS) -> None:
     """Step all to their end. What a step raises ends every sleep, and is raised here once the others have stopped."""
     due = [(clock.now(), run) for run in runs]
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+    with ThreadPoolExecutor(max_workers=threads) as pool:
         while due:
             now = clock.now()
             ready = [run for at, run in due if at <= now]

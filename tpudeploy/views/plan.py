@@ -72,7 +72,7 @@ def _pending(goals: Iterable[Goal]) -> Iterator[str]:
 def _change(change: Change, paint: Paint) -> Iterator[str]:
     mark = symbol(change)
     yield f"  # {paint.bold(change.address)} {_will(change)}"
-    if change.reason is not Reason.NONE:
+    if change.reason not in {Reason.NONE, Reason.REQUESTED}:
         yield f"  # ({change.reason})"
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
     written = [f for f in change.fields if change.action is not Action.CREATE or f.origin is not None]
@@ -88,6 +88,8 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
 
 
 def _will(change: Change) -> str:
+    if change.reason is Reason.REQUESTED:
+        return f"will be replaced, {change.reason}"
     if change.reason is Reason.ADOPTED and change.action is Action.UPDATE and not change.fields:
         return "will be adopted as it stands"
     return "will be completed" if _goes_on(change) else _WILL[change.action]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import options
+from tpudeploy.cli import options, planning
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
 from tpudeploy.cli.saved import saved_plan
 from tpudeploy.domain.errors import UsageError
 
-_OF_PROFILES = ("overlays", "sets", "adopt")
+_OF_PROFILES = ("overlays", "sets", "adopt", "replace", "target")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.plan_file(parser)
     options.flag(parser, "auto-approve", "do not ask")
     options.flag(parser, "adopt", "take over slices that no state remembers")
+    planning.replacing(parser)
+    planning.arguments(parser)
     options.option(
         parser,
         "wait",
@@ -34,13 +36,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     if given.watch and given.wait != "serving":
         raise UsageError(f"-watch keeps alive what serves; -wait {given.wait} ends before.", hint="Leave one out.")
+    if given.watch and given.target:
+        raise UsageError("-watch keeps whole deployments alive, -target names a part.", hint="Leave one out.")
     plan = saved_plan(given, context, _OF_PROFILES)
     if plan is not None:
         workspace = context.workspace(given.profiles, backend=plan.backend)
     else:
         profiles = context.load(given.profiles, given)
         workspace = context.workspace(given.profiles)
-        plan = workspace.plan(profiles, adopt=given.adopt, on_event=teller(context.terminal, as_json=given.json))
+        tell = teller(context.terminal, as_json=given.json)
+        plan = workspace.plan(profiles, **planning.asked(given), on_event=tell)
     question = "Do you want to perform these actions?"
     return carry_out(
         given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout, watch=given.watch

@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import exits, options, planning
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
 from tpudeploy.domain.plan import Plan
@@ -21,6 +21,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
     options.flag(parser, "destroy", "plan the removal")
     options.flag(parser, "adopt", "take over slices that no state remembers")
+    planning.replacing(parser)
+    planning.arguments(parser)
+    options.switch(parser, "refresh", "take the cloud to be as the states remember it; apply looks all the same")
     options.backend(parser)
     options.json(parser)
 
@@ -29,7 +32,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     profiles = context.load(given.profiles, given)
     plan = context.workspace(given.profiles).plan(
-        profiles, destroy=given.destroy, adopt=given.adopt, on_event=teller(terminal, as_json=given.json)
+        profiles, **planning.asked(given, destroy=given.destroy), on_event=teller(terminal, as_json=given.json)
     )
     terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
     sizes = [summary(g.name, g.deployment.budget) for g in plan.goals if g.deployment is not None]

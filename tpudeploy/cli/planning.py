@@ -1,0 +1,54 @@
+"""Options that say what a plan is about: what plan, apply and destroy share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypedDict
+
+from tpudeploy.cli import options
+from tpudeploy.domain.errors import UsageError
+
+
+class Asked(TypedDict):
+    """The arguments of `Workspace.plan` beside the profiles."""
+
+    destroy: bool
+    adopt: bool
+    refresh: bool
+    replace: list[str]
+    target: list[str]
+    parallelism: int
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.several(parser, "--target", "only this: NAME, or NAME[0] for one replica", metavar="ADDR")
+    options.option(parser, "parallelism", "look at so many deployments at once", type=_count, default=8, metavar="N")
+
+
+def replacing(parser: argparse.ArgumentParser) -> None:
+    options.several(parser, "--replace", "another slice for this: NAME, or NAME[0] for one replica", metavar="ADDR")
+
+
+def asked(given: argparse.Namespace, *, destroy: bool = False) -> Asked:
+    """Raise `errors.UsageError` for what does not go together."""
+    known: Asked = {
+        "destroy": destroy,
+        "adopt": getattr(given, "adopt", False),
+        "refresh": getattr(given, "refresh", True),
+        "replace": getattr(given, "replace", []),
+        "target": given.target,
+        "parallelism": given.parallelism,
+    }
+    given_too = {name for name, value in known.items() if value}
+    for one, other in (("destroy", "replace"), ("destroy", "adopt"), ("adopt", "replace")):
+        if {one, other} <= given_too:
+            raise UsageError(f"-{one} and -{other} do not go together.", hint="Leave one out.")
+    if known["adopt"] and not known["refresh"]:
+        raise UsageError("-adopt needs a look at the cloud.", hint="Leave out -refresh=false.")
+    return known
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= options.MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number from 1 to {options.MOST_THREADS}")
+    return int(text)

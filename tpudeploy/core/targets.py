@@ -1,0 +1,87 @@
+"""What of its deployments a plan is about, and what it is to replace: the addresses that a person gave."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.names import Address, address
+from tpudeploy.domain.state import State
+
+PARTIAL = "TPU3020"
+MEANINGS: Mapping[str, str] = {
+    PARTIAL: """The plan is about a part only
+
+-target leaves everything else as it is, whatever the profiles say of it. It is for exceptions: a replica that has to go
+first, an error that has to be mended. Afterwards plan without it:
+
+  tpudeploy plan PROFILE      shows what is left"""
+}
+
+Targets = tuple[int, ...] | None
+
+
+def parsed(texts: Iterable[str]) -> tuple[Address, ...]:
+    """Raise `errors.UsageError` for what has not the form of an address."""
+    return tuple(map(_parsed, texts))
+
+
+def replicas(
+    addresses: Collection[Address], deployments: Collection[Deployment], states: Mapping[str, State]
+) -> dict[str, Targets]:
+    """For each deployment that is meant, its replicas; None for all of them.
+
+    Raise `errors.UsageError` for an address that nothing has: left unsaid, it would be taken for "no changes".
+    """
+    by_name = {d.name: d for d in deployments}
+    found: dict[str, Targets] = {}
+    for each in addresses:
+        known = by_name.get(each.deployment)
+        if known is None:
+            raise UsageError(f"There is no {each} in this plan.", hint=_there_are(sorted(by_name)))
+        state = states.get(each.deployment)
+        kept = {r.index for r in state.records if r.attempts} if state is not None else set()
+        indexes = {*range(known.replicas), *kept}
+        if each.replica is not None and each.replica not in indexes:
+            raise UsageError(
+                f"There is no {each} in this plan.", hint=_there_are([address(known.name, i) for i in sorted(indexes)])
+            )
+        found[known.name] = _with(found.get(known.name, ()), each.replica)
+    return found
+
+
+def marked(state: State, names: Collection[str]) -> State:
+    """`state` in which these slices are to go once others stand in their place."""
+    for record in state.records if names else ():
+        for attempt in record.attempts:
+            if attempt.name in names and not attempt.is_to_go:
+                known = state.record(record.index)
+                state = state.with_record(known.with_attempt(replace(attempt, is_to_go=True)))
+    return state
+
+
+def partial() -> Diagnostic:
+    return Diagnostic(
+        code=PARTIAL,
+        message="This plan is about what -target names, and leaves the rest as it is.",
+        severity=Severity.WARNING,
+        hint="Plan without -target afterwards, to see whether anything is left.",
+    )
+
+
+def _with(known: Targets, replica: int | None) -> Targets:
+    return None if known is None or replica is None else tuple(sorted({*known, replica}))
+
+
+def _parsed(text: str) -> Address:
+    found = Address.parse(text)
+    if found is None:
+        raise UsageError(f"`{text}` is no address.", hint="An address is NAME[INDEX], e.g. gemma[0], or NAME for all.")
+    return found
+
+
+def _there_are(names: list[str]) -> str:
+    return f"There {'is' if len(names) == 1 else 'are'} {', '.join(names)}." if names else "There is nothing in it."
