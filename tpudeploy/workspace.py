@@ -106,6 +106,7 @@ class Workspace:
         destroy: bool = False,
         adopt: bool = False,
         refresh: bool = True,
+        refresh_only: bool = False,
         replace: Iterable[str] = (),
         target: Iterable[str] = (),
         parallelism: int = 8,
@@ -115,6 +116,7 @@ class Workspace:
 
         `target` names what the plan is about, `replace` what another slice is to take the place of: addresses such as
         `gemma[0]`, or `gemma` for all replicas. Without `refresh` the cloud is taken to be as the states remember it.
+        With `refresh_only` the plan is to write down what changed outside, and to touch nothing.
 
         Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
         that none of the profiles has.
@@ -126,7 +128,7 @@ class Workspace:
         from tpudeploy.plans import Plan
 
         scope = Scope(
-            mode=Mode.DESTROY if destroy else Mode.NORMAL,
+            mode=Mode.REFRESH_ONLY if refresh_only else Mode.DESTROY if destroy else Mode.NORMAL,
             adopt=adopt,
             refresh=refresh,
             replace=parsed(replace),
@@ -155,12 +157,16 @@ class Workspace:
         """
         from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed
+        from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.apply import apply
+        from tpudeploy.engine.refresh import record
 
         forbidden = errors_in(plan.diagnostics)
         if forbidden:
             raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
         world = self._world(on_event)
+        if plan.mode is Mode.REFRESH_ONLY:
+            return record(world, plan)
         return apply(world, plan, until=Wait(wait), timeout=timeout, keep=watch, parallelism=parallelism)
 
     def stop(self) -> None:

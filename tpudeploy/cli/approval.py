@@ -10,7 +10,7 @@ from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import telling
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
-from tpudeploy.domain.plan import Action, Plan
+from tpudeploy.domain.plan import Action, Mode, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.views import excerpt, jsonl
 from tpudeploy.views import plan as view
@@ -50,7 +50,12 @@ def carry_out(
         for error in distinct(report):
             tell_error(terminal, error)
         return report.error.exit_code
-    return exits.SUCCESS if given.json else _sum_up(context, plan, report)
+    if given.json:
+        return exits.SUCCESS
+    if plan.mode is Mode.REFRESH_ONLY and not plan.is_empty:
+        terminal.data(terminal.paint.green("\nDone! What was found is written down. Nothing was touched."))
+        return exits.SUCCESS
+    return _sum_up(context, plan, report)
 
 
 def approve(context: Context, question: str, *, otherwise: str) -> None:

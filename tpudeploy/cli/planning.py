@@ -15,9 +15,20 @@ class Asked(TypedDict):
     destroy: bool
     adopt: bool
     refresh: bool
+    refresh_only: bool
     replace: list[str]
     target: list[str]
     parallelism: int
+
+
+_APART = (
+    ("destroy", "replace"),
+    ("destroy", "adopt"),
+    ("adopt", "replace"),
+    ("refresh_only", "destroy"),
+    ("refresh_only", "replace"),
+    ("refresh_only", "adopt"),
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,14 +46,18 @@ def asked(given: argparse.Namespace, *, destroy: bool = False) -> Asked:
         "destroy": destroy,
         "adopt": getattr(given, "adopt", False),
         "refresh": getattr(given, "refresh", True),
+        "refresh_only": getattr(given, "refresh_only", False),
         "replace": getattr(given, "replace", []),
         "target": given.target,
         "parallelism": given.parallelism,
     }
     given_too = {name for name, value in known.items() if value}
-    for one, other in (("destroy", "replace"), ("destroy", "adopt"), ("adopt", "replace")):
+    for one, other in _APART:
         if {one, other} <= given_too:
-            raise UsageError(f"-{one} and -{other} do not go together.", hint="Leave one out.")
+            said = f"-{one.replace('_', '-')} and -{other.replace('_', '-')}"
+            raise UsageError(f"{said} do not go together.", hint="Leave one out.")
+    if known["refresh_only"] and not known["refresh"]:
+        raise UsageError("-refresh-only needs a look at the cloud.", hint="Leave out -refresh=false.")
     if known["adopt"] and not known["refresh"]:
         raise UsageError("-adopt needs a look at the cloud.", hint="Leave out -refresh=false.")
     return known

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpudeploy.core import prices
 from tpudeploy.core.decide import matches
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.core.fingerprint import effect
+from tpudeploy.core.fingerprint import effect, server_print
 from tpudeploy.core.placement import allows
 from tpudeploy.core.serve import Standing
 from tpudeploy.core.wanted import wanted
@@ -92,10 +92,14 @@ def _action(
         return Action.RESTART, Reason.NONE
     standing = Standing(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
     if standing.must_restart:
-        return Action.RESTART, Reason.RESUMES
+        is_other = current.attempt.booted not in {standing.wanted, server_print(current.attempt.spec)}
+        return Action.RESTART, Reason.DRIFTED if is_other else Reason.RESUMES
     if not current.attempt.served:
         return (Action.RESTART, Reason.FAILED) if standing.failure else (Action.CREATE, Reason.RESUMES)
-    return (Action.UPDATE if fields else Action.NO_OP), Reason.NONE
+    if fields:
+        return Action.UPDATE, Reason.NONE
+    is_told = standing.has_current_metadata or standing.is_updating
+    return (Action.NO_OP, Reason.NONE) if is_told else (Action.UPDATE, Reason.DRIFTED)
 
 
 def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Change:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.serve import SPEC_KEY
+from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain.slices import Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, State
 

@@ -51,18 +51,24 @@ class Reason(StrEnum):
     LOST = "its slice was taken away: preempted, failed or run out"
     SURPLUS = "the profile asks for fewer replicas"
     LEFTOVER = "requests of an earlier run are still there"
+    DRIFTED = "its machine is not what was last applied to it"
     ADOPTED = "found in the cloud: no state remembered it"
 
 
 @frozen
 class FieldChange:
-    """One attribute. `origin` is where the new value was written; None for a default."""
+    """One attribute. `origin` is where the new value was written; None for a default.
+
+    `is_drift`: `before` is what is live, and came from outside; `applied` is what was last applied.
+    """
 
     path: str
     before: Json
     after: Json
     effect: Effect
     origin: Location | None = field(default=None, compare=False)
+    is_drift: bool = False
+    applied: Json = None
 
 
 @frozen
@@ -100,6 +106,46 @@ class Change:
         return {"address": self.address, **told}
 
 
+class DriftKind(StrEnum):
+    """What became of a slice outside tpudeploy."""
+
+    CHANGED = "changed"
+    DELETED = "deleted"
+    LOST = "lost"
+    UNHEALTHY = "unhealthy"
+
+
+@frozen
+class Drifted:
+    """One attribute that is not as it was last applied."""
+
+    path: str
+    applied: Json
+    live: Json
+
+
+@frozen
+class Drift:
+    """What is otherwise with one slice than it was left. `detail` is the cloud's word, or what a probe met."""
+
+    deployment: str
+    replica: int
+    kind: DriftKind
+    slice_name: str
+    zone: str
+    fields: tuple[Drifted, ...] = ()
+    detail: str = field(default="", compare=False)
+    before: Mapping[str, Json] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def address(self) -> str:
+        return address(self.deployment, self.replica)
+
+    def to_dict(self) -> dict[str, object]:
+        told = {name: value for name, value in tree(self).items() if name != "before"}
+        return {"address": self.address, **told}
+
+
 @frozen
 class Seen:
     """One live slice as the plan found it: `print` is the same as long as nothing of it has changed that matters."""
@@ -114,7 +160,8 @@ class Goal:
 
     `lineage` and `serial` name the state it was planned against; "" and 0 where there was none. `adopts` names the
     slices that a new state is to begin with, `replaces` those that another is to take the place of, as requested.
-    `targets` are the replicas that the plan is about; None for all. `seen` is what was found of each slice it touches.
+    `targets` are the replicas that the plan is about; None for all. `seen` is what was found of each slice it touches,
+    `drift` what of it came from outside.
     """
 
     name: str
@@ -126,6 +173,7 @@ class Goal:
     changes: tuple[Change, ...]
     adopts: tuple[str, ...] = ()
     seen: tuple[Seen, ...] = ()
+    drift: tuple[Drift, ...] = ()
     replaces: tuple[str, ...] = ()
     targets: tuple[int, ...] | None = None
 
@@ -150,6 +198,7 @@ class Goal:
             "replaces": list(self.replaces),
             "targets": None if self.targets is None else list(self.targets),
             "changes": [change.to_dict() for change in self.changes],
+            "drift": [drift.to_dict() for drift in self.drift],
             "size": None if self.deployment is None else self.deployment.budget.to_dict(),
         }
 
@@ -173,7 +222,14 @@ class Plan:
         return tuple(c for g in self.goals for c in g.changes)
 
     @property
+    def drift(self) -> tuple[Drift, ...]:
+        return tuple(d for g in self.goals for d in g.drift)
+
+    @property
     def is_empty(self) -> bool:
+        """Whether applying it would do nothing."""
+        if self.mode is Mode.REFRESH_ONLY:
+            return not self.drift
         return all(c.action is Action.NO_OP for c in self.changes)
 
     @property
@@ -189,6 +245,8 @@ class Plan:
     @property
     def needs_approval(self) -> bool:
         """Whether anything would happen that nobody has approved yet."""
+        if self.mode is Mode.REFRESH_ONLY:
+            return bool(self.drift)
         return any(c.action is not Action.NO_OP for g in self.goals if not g.resumes for c in g.changes)
 
     def to_dict(self) -> dict[str, object]:
@@ -204,6 +262,7 @@ class Plan:
             "complete": self.is_complete,
             "errored": self.is_forbidden,
             "resource_changes": [policy.resource_change(change) for change in self.changes],
+            "resource_drift": [policy.resource_drift(drift) for drift in self.drift],
             "checks": policy.checks(self.diagnostics),
             "goals": [goal.to_dict() for goal in self.goals],
             "diagnostics": tree(self.diagnostics),

@@ -13,7 +13,7 @@ from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.plan import Change
+    from tpudeploy.domain.plan import Change, Drift
 
 _TYPE = "tpudeploy_replica"
 _ACTIONS: Mapping[str, list[str]] = {
@@ -50,6 +50,27 @@ def resource_change(of: Change) -> dict[str, object]:
             "before_sensitive": {},
             "after_sensitive": {},
             "replace_paths": forces if of.action == "replace" else [],
+        },
+    }
+
+
+def resource_drift(of: Drift) -> dict[str, object]:
+    """One row of `resource_drift`: from what was applied to what is live. `kind` is ours."""
+    is_gone = of.kind in {"deleted", "lost"}
+    live = {**of.before, **{field.path: field.live for field in of.fields}}
+    present = {path: value for path, value in live.items() if value is not None}
+    applied = {**of.before, **{f.path: f.applied for f in of.fields if f.applied is not None}}
+    return {
+        **resource(of.deployment, of.replica),
+        "kind": of.kind,
+        "detail": of.detail,
+        "change": {
+            "actions": ["delete"] if is_gone else ["update"],
+            "before": _side(applied, of.slice_name, of.zone),
+            "after": None if is_gone else _side(present, of.slice_name, of.zone),
+            "after_unknown": {},
+            "before_sensitive": {},
+            "after_sensitive": {},
         },
     }
 
@@ -96,12 +117,15 @@ def nested(attributes: Mapping[str, Json]) -> dict[str, Any]:
     return root
 
 
-def _side(attributes: Mapping[str, Json], slice_name: str, zone: str, usd: float | None) -> dict[str, Any] | None:
+def _side(
+    attributes: Mapping[str, Json], slice_name: str, zone: str, usd: float | None = None
+) -> dict[str, Any] | None:
     """None where there is nothing on this side, as Terraform says it."""
     if not attributes:
         return None
     known = {"slice_name": slice_name, "zone": zone} if slice_name else {}
-    return {**nested(attributes), **known, "usd_per_hour": usd}
+    price = {} if usd is None else {"usd_per_hour": usd}
+    return {**nested(attributes), **known, **price}
 
 
 def _reason(of: Change) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
+from tpudeploy.core.drift import refreshed
 from tpudeploy.core.fingerprint import aim_print, server_print
 from tpudeploy.core.placement import is_closed
 from tpudeploy.core.seen import changed
@@ -80,6 +81,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
             goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
         elif source:
             _must_be_true(goal, held.state, current, source)
+        state = refreshed(state, current.drift)
         if _shape(current.changes) != _shape(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",

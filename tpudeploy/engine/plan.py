@@ -11,6 +11,7 @@ from typing import TypeVar
 from tpudeploy.core.adopt import adoptable
 from tpudeploy.core.checks import check
 from tpudeploy.core.diff import changes, removals
+from tpudeploy.core.drift import drift, refreshed, told
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import aim_print
 from tpudeploy.core.lifecycle import prevented
@@ -28,6 +29,7 @@ from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.engine.look import look
 from tpudeploy.engine.lost import Lost, remembered, search
+from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.scope import Extent, Scope, extents_of
 from tpudeploy.ports import World
@@ -61,7 +63,7 @@ def plan(world: World, deployments: Iterable[Deployment], scope: Scope | None = 
     parts = _each(part, known, threads)
     goals = tuple(each for each, _ in parts)
     stray = (said for _, diagnostics in parts for said in diagnostics)
-    warnings = () if asked.mode is Mode.DESTROY else check(known)
+    warnings = check(known) if asked.mode is Mode.NORMAL else ()
     made = (partial(),) if asked.target else ()
     return Plan(
         goals=goals,
@@ -94,9 +96,12 @@ def _part(
     if state is not None:  # remembered by now, whatever was found before
         to_go = extent.to_go(state)
         known = marked(state, to_go)
+        if scope.mode is Mode.REFRESH_ONLY:
+            return observation(world, deployment, state, extent.targets), ()
         return goal(world, name, aim, known, targets=extent.targets, replaces=to_go, refresh=scope.refresh), ()
-    if not found:
-        return goal(world, name, aim, None, targets=extent.targets), ()
+    if not found or scope.mode is Mode.REFRESH_ONLY:
+        made = goal(world, name, aim, None, targets=extent.targets)
+        return replace(made, changes=()) if scope.mode is Mode.REFRESH_ONLY else made, ()
     chosen = adoptable(found) if scope.adopt and not is_removal else ()
     left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=is_removal))
     if not chosen:
@@ -124,9 +129,12 @@ def goal(
     if adopts:
         known = remember(known, observed)  # else a slice that serves would have yet to come up
     moment = Moment(observed=observed, patience=world.patience)
+    outside = tuple(d for d in drift(known, moment) if targets is None or d.replica in targets) if refresh else ()
+    known = refreshed(known, outside)
     would = removals(name, known, moment) if deployment is None else changes(deployment, known, moment)
     would = tuple(c for c in would if targets is None or c.replica in targets)
     would = tuple(_adopting(change) if change.slice_name in adopts else change for change in would)
+    would = tuple(told(change, outside) for change in would)
     # A plan without changes needs no yes, but it does end what an earlier yes began.
     is_covered = known.goal is not None and (known.goal.fingerprint in {aim, whole} or not any(map(_is_change, would)))
     return Goal(
@@ -139,6 +147,7 @@ def goal(
         changes=would,
         adopts=adopts,
         seen=seen(known, moment, would) if refresh else (),
+        drift=outside,
         replaces=replaces,
         targets=targets,
     )

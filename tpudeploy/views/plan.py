@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason
-from tpudeploy.views import words
+from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason
+from tpudeploy.views import drift, words
 from tpudeploy.views.paint import Paint
 
 _SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
@@ -29,6 +29,8 @@ _WILL = {
 
 def plan(of: Plan, paint: Paint) -> str:
     """The whole plan, ending with Terraform's summary line."""
+    if of.mode is Mode.REFRESH_ONLY:
+        return drift.alone(of.drift, paint)
     shown = [c for c in of.changes if c.action is not Action.NO_OP]
     if not shown:
         return "\n".join([_nothing(of), *_pending(of.goals)])
@@ -36,7 +38,10 @@ def plan(of: Plan, paint: Paint) -> str:
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
     blocks = ["\n".join(_change(c, paint)) for c in shown]
     head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
-    return "\n".join([*head, "", "\n\n".join(blocks), "", paint.bold(summary(shown))])
+    touched = {c.address for c in shown}
+    outside = [d for d in of.drift if d.address in touched]
+    note = [drift.section(outside, paint), ""] if outside else []
+    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(shown))])
 
 
 def _nothing(of: Plan) -> str:
@@ -125,8 +130,13 @@ def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
         mark, values = paint.green("+"), after
     else:
         mark = paint.yellow("~") if field.after is not None else paint.red("-")
-        values = f"{words.value(field.before)} -> {after}"
+        values = f"{words.value(field.before)}{_outside(field)} -> {after}"
     return f"      {mark} {name} = {values}{_why(field, change, paint)}{place}"
+
+
+def _outside(field: FieldChange) -> str:
+    """Where the value before is none that was applied here."""
+    return f" (live; applied: {words.value(field.applied)})" if field.is_drift else ""
 
 
 def _why(field: FieldChange, change: Change, paint: Paint) -> str:

@@ -15,7 +15,7 @@ from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, Precondition, translated
 from tpudeploy.catalog.generations import GENERATIONS
-from tpudeploy.core.serve import SPEC_KEY
+from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.found import Asked, Found, Listing, mark_in, mark_of

@@ -46,6 +46,7 @@ def shown(found: Slice, node: tpu_v2.Node | None) -> Slice:
         accelerator_type=node.accelerator_type,
         labels=dict(node.labels),
         metadata=dict(node.metadata),
+        tags=tuple(node.tags),
     )
 
 
@@ -67,6 +68,7 @@ def alone(ref: SliceRef, node: tpu_v2.Node) -> Slice:
         accelerator_type=node.accelerator_type,
         labels=dict(node.labels),
         metadata=dict(node.metadata),
+        tags=tuple(node.tags),
     )
 
 

@@ -11,7 +11,7 @@ from tpudeploy.cli.progress import teller
 from tpudeploy.cli.saved import saved_plan
 from tpudeploy.domain.errors import UsageError
 
-_OF_PROFILES = ("overlays", "sets", "adopt", "replace", "target")
+_OF_PROFILES = ("overlays", "sets", "adopt", "replace", "target", "refresh_only")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "auto-approve", "do not ask")
     options.flag(parser, "adopt", "take over slices that no state remembers")
     planning.replacing(parser)
+    options.flag(parser, "refresh-only", "only write down what changed outside; touch nothing")
     planning.arguments(parser)
     options.option(
         parser,
