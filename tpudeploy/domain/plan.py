@@ -77,7 +77,9 @@ class Change:
 
     `before` and `after` are all its attributes, of which `fields` are those that differ. `usd_per_hour_before` and
     `_after` are list prices of the whole slice, None where unknown; `_most` is that of the dearest place that may be
-    asked. `max_run_seconds` after the grant Google deletes the machine.
+    asked. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the cache of the whole
+    slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take, at least (the
+    compile cache still fits) and at most. None where that is not known.
     """
 
     deployment: str
@@ -93,6 +95,12 @@ class Change:
     usd_per_hour_after: float | None = None
     usd_per_hour_most: float | None = None
     max_run_seconds: float | None = None
+    kv_tokens_before: int | None = None
+    kv_tokens_after: int | None = None
+    start_seconds_before: float | None = None
+    start_seconds_after: float | None = None
+    downtime_seconds_least: float | None = None
+    downtime_seconds_most: float | None = None
     before: Mapping[str, Json] = field(default_factory=dict, repr=False)
     after: Mapping[str, Json] = field(default_factory=dict, repr=False)
 

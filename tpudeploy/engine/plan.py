@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tpudeploy.core.adopt import adoptable
 from tpudeploy.core.checks import check
+from tpudeploy.core.deltas import weighed
 from tpudeploy.core.diff import changes, removals
 from tpudeploy.core.drift import drift, refreshed, told
 from tpudeploy.core.fate import Moment
@@ -135,6 +136,8 @@ def goal(
     would = tuple(c for c in would if targets is None or c.replica in targets)
     would = tuple(_adopting(change) if change.slice_name in adopts else change for change in would)
     would = tuple(told(change, outside) for change in would)
+    if deployment is not None:
+        would = tuple(weighed(change, deployment, world.patience) for change in would)
     # A plan without changes needs no yes, but it does end what an earlier yes began.
     is_covered = known.goal is not None and (known.goal.fingerprint in {aim, whole} or not any(map(_is_change, would)))
     return Goal(

@@ -160,10 +160,35 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
         yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
+    yield from (paint.dim(f"        # {line}") for line in _deltas(change))
     if change.max_run_seconds is not None:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
+
+
+def _deltas(change: Change) -> Iterator[str]:
+    """How long nothing serves, and what memory and start become."""
+    least, most = change.downtime_seconds_least, change.downtime_seconds_most
+    if least is not None and most is not None:
+        yield f"nothing serves for about {words.span(least, most)}: a reboot, and a start"
+    elif change.action is Action.REPLACE and not change.create_before_destroy:
+        after = change.start_seconds_after
+        start = "its start" if after is None else f"a start of about {words.minutes(after)}"
+        yield f"nothing serves from the end of the old slice on: for the wait for chips, and {start}"
+    tokens, start_before, start_after = _tokens(change), change.start_seconds_before, change.start_seconds_after
+    starts = ""
+    if start_before is not None and start_after is not None and round(start_before / 60) != round(start_after / 60):
+        starts = f"cold start about {words.minutes(start_before)} -> {words.minutes(start_after)}"
+    if tokens or starts:
+        yield "; ".join(part for part in (tokens, starts) if part)
+
+
+def _tokens(change: Change) -> str:
+    before, after = change.kv_tokens_before, change.kv_tokens_after
+    if before is None or after is None or before == after:
+        return ""
+    return f"KV cache {before:,} -> {after:,} tokens"
 
 
 def _coloured(mark: str, paint: Paint) -> str:

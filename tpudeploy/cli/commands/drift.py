@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import options, planning
-from tpudeploy.cli.commands import plan
+from tpudeploy.cli import exits, options, planning
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.plan_text import tell
+from tpudeploy.cli.progress import teller
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,5 +18,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
+    terminal = context.terminal
     asked: planning.Asked = {**planning.asked(given), "refresh_only": True}
-    return plan.tell(given, context, asked, out=None, is_detailed=True)
+    profiles = context.load(given.profiles, given)
+    plan = context.workspace(given.profiles).plan(profiles, **asked, on_event=teller(terminal, as_json=given.json))
+    tell(plan, terminal, as_json=given.json)
+    return exits.SUCCESS if plan.is_empty else exits.CHANGES

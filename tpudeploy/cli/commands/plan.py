@@ -8,11 +8,9 @@ from pathlib import Path
 
 from tpudeploy.cli import exits, options, planning
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.plan_text import tell
 from tpudeploy.cli.progress import teller
-from tpudeploy.domain.plan import Mode, Plan
-from tpudeploy.views import excerpt, jsonl
-from tpudeploy.views import plan as view
-from tpudeploy.views.size import summary
+from tpudeploy.domain.plan import Plan
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,30 +28,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    asked = planning.asked(given, destroy=given.destroy)
-    return tell(given, context, asked, out=given.out, is_detailed=given.detailed_exitcode)
-
-
-def tell(
-    given: argparse.Namespace, context: Context, asked: planning.Asked, *, out: Path | None, is_detailed: bool
-) -> int:
-    """Make the plan that was `asked` for, and show it."""
     terminal = context.terminal
+    asked = planning.asked(given, destroy=given.destroy)
     profiles = context.load(given.profiles, given)
     plan = context.workspace(given.profiles).plan(profiles, **asked, on_event=teller(terminal, as_json=given.json))
-    terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
-    wanted = [g.deployment for g in plan.goals if g.deployment is not None and plan.mode is Mode.NORMAL]
-    sizes = [summary(d.name, d.budget) for d in wanted]
-    if sizes and not given.json:
-        terminal.data(terminal.paint.dim("\n".join(["", *sizes])))
-    if plan.diagnostics:
-        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")
-    if out is not None:
-        plan.save(context.folder / out)
-        terminal.talk(f"\n{_saved(out, plan)}")
+    tell(plan, terminal, as_json=given.json)
+    if given.out is not None:
+        plan.save(context.folder / given.out)
+        terminal.talk(f"\n{_saved(given.out, plan)}")
     if plan.is_forbidden:
         return exits.REFUSED
-    return exits.CHANGES if is_detailed and not plan.is_empty else exits.SUCCESS
+    return exits.CHANGES if given.detailed_exitcode and not plan.is_empty else exits.SUCCESS
 
 
 def _saved(path: Path, plan: Plan) -> str:

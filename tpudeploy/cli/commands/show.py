@@ -7,9 +7,8 @@ import json
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.plan_text import tell
 from tpudeploy.plans import Plan
-from tpudeploy.views import excerpt, jsonl
-from tpudeploy.views import plan as view
 from tpudeploy.views.remembered import document, remembered
 
 
@@ -26,8 +25,5 @@ def run(given: argparse.Namespace, context: Context) -> int:
         told = json.dumps(document(states), indent=2) if given.json else remembered(states, terminal.paint)
         terminal.data(told)
         return exits.SUCCESS
-    plan = Plan.load(context.folder / given.file)
-    terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
-    if plan.diagnostics and not given.json:
-        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")
+    tell(Plan.load(context.folder / given.file), terminal, as_json=given.json)
     return exits.SUCCESS
