@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain import events
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnosis import Diagnosis
-    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan as Planned
@@ -135,7 +135,9 @@ class Workspace:
             target=parsed(target),
         )
         deployments = [self.deployment(p) for p in profiles]
-        return Plan.of(plan(self._world(on_event), deployments, scope, threads=parallelism), backend=self.backend)
+        world = self._world(on_event)
+        made = plan(world, deployments, scope, threads=parallelism, facts=self._quota)
+        return Plan.of(made, backend=self.backend)
 
     def apply(
         self,
@@ -286,6 +288,10 @@ class Workspace:
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{published['url']} did not answer: {cause}.", hint=hint) from cause
+
+    def _quota(self, project: str | None) -> Facts:
+        """Its reader is imported where it is asked, which is seldom."""
+        return self.survey.quota(project)
 
     def _known_project(self) -> str | None:
         return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")

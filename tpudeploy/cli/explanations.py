@@ -44,7 +44,7 @@ def groups() -> dict[str, dict[str, str]]:
     """What a person can meet, by where it comes from: code → text, whose first line is its title."""
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
     from tpudeploy.config.codes import EXPLANATIONS
-    from tpudeploy.core import lost, targets
+    from tpudeploy.core import lost, renamed, room, targets
     from tpudeploy.core.checks import CHECKS
     from tpudeploy.emulator.process import EmulatorRunning
     from tpudeploy.emulator.scenario import ScenarioInvalid
@@ -55,9 +55,10 @@ def groups() -> dict[str, dict[str, str]]:
         code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
     }
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
+    plans = {code: text for part in (lost, targets, room, renamed) for code, text in part.MEANINGS.items()}
     return {
         "Profiles": written,
-        "Checks": {**{row.CODE: row.MEANING for row in CHECKS}, **lost.MEANINGS, **targets.MEANINGS},
+        "Checks": {**{row.CODE: row.MEANING for row in CHECKS}, **plans},
         "Errors": dict(sorted(classes.items())),
         **refusals,
         "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_OURS},

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.names import Address, address
+from tpudeploy.domain.names import address
 from tpudeploy.domain.state import State
 
 PARTIAL = "TPU3020"
@@ -77,10 +78,10 @@ def _with(known: Targets, replica: int | None) -> Targets:
 
 
 def _parsed(text: str) -> Address:
-    found = Address.parse(text)
-    if found is None:
-        raise UsageError(f"`{text}` is no address.", hint="An address is NAME[INDEX], e.g. gemma[0], or NAME for all.")
-    return found
+    try:
+        return Address.parse(text)
+    except ValueError as cause:
+        raise UsageError(f"{cause}.") from cause
 
 
 def _there_are(names: list[str]) -> str:

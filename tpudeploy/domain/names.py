@@ -12,7 +12,6 @@ DEPLOYMENT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
-_ADDRESS = re.compile(rf"(?P<deployment>{DEPLOYMENT_NAME.pattern})(?:\[(?P<replica>[0-9]{{1,6}})\])?")
 _SLICE_NAME = re.compile(
     r"(?P<deployment>[a-z][-a-z0-9]*?)-(?P<lineage>[0-9a-f]{8})-(?P<replica>[0-9]+)-(?P<attempt>[0-9]+)"
 )
@@ -61,24 +60,6 @@ class SliceName:
             replica=int(match["replica"]),
             attempt=int(match["attempt"]),
         )
-
-
-@frozen
-class Address:
-    """What a person points at: a replica, `gemma[0]`, or with `replica` None all of a deployment, `gemma`."""
-
-    deployment: str
-    replica: int | None = None
-
-    def __str__(self) -> str:
-        return self.deployment if self.replica is None else address(self.deployment, self.replica)
-
-    @classmethod
-    def parse(cls, text: str) -> Self | None:
-        match = _ADDRESS.fullmatch(text)
-        if match is None:
-            return None
-        return cls(deployment=match["deployment"], replica=None if match["replica"] is None else int(match["replica"]))
 
 
 def address(deployment: str, replica: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
@@ -18,12 +18,16 @@ from tpudeploy.core.fingerprint import aim_print
 from tpudeploy.core.lifecycle import prevented
 from tpudeploy.core.lost import unremembered
 from tpudeploy.core.presume import presumed
+from tpudeploy.core.quota import Book
 from tpudeploy.core.remember import remember
+from tpudeploy.core.renamed import renamed
+from tpudeploy.core.room import asks_for_both, no_room
 from tpudeploy.core.seen import seen
 from tpudeploy.core.targets import Targets, marked, partial
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.found import Found
 from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
@@ -36,10 +40,20 @@ from tpudeploy.engine.scope import Extent, Scope, extents_of
 from tpudeploy.ports import World
 
 T = TypeVar("T")
+_MOST_OTHERS = 20  # states that are read on the chance that one of them was renamed
 
 
-def plan(world: World, deployments: Iterable[Deployment], scope: Scope | None = None, *, threads: int = 1) -> Plan:
+def plan(
+    world: World,
+    deployments: Iterable[Deployment],
+    scope: Scope | None = None,
+    *,
+    threads: int = 1,
+    facts: Callable[[str | None], Facts] | None = None,
+) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
+
+    `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
 
     Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read,
     `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none has.
@@ -55,7 +69,7 @@ def plan(world: World, deployments: Iterable[Deployment], scope: Scope | None = 
         )
     states = _states(world, known)
     extents = extents_of(asked, known, states)
-    known = tuple(d for d in known if d.name in extents)
+    named, known = known, tuple(d for d in known if d.name in extents)
     found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
 
     def part(each: Deployment) -> tuple[Goal, tuple[Diagnostic, ...]]:
@@ -65,13 +79,43 @@ def plan(world: World, deployments: Iterable[Deployment], scope: Scope | None = 
     goals = tuple(each for each, _ in parts)
     stray = (said for _, diagnostics in parts for said in diagnostics)
     warnings = check(known) if asked.mode is Mode.NORMAL else ()
-    made = (partial(),) if asked.target else ()
+    now = world.clock.now()
+    made = [partial()] if asked.target else []
+    if asked.refresh and facts is not None:
+        made += _crowded(known, goals, states, facts, now)
+    if asked.mode is Mode.NORMAL:
+        made += _renamed(world, [d for d in known if d.name not in states], {d.name for d in named})
     return Plan(
         goals=goals,
         diagnostics=(*prevented(known, goals), *stray, *found.diagnostics, *made, *warnings),
         mode=asked.mode,
-        made_at=world.clock.now(),
+        made_at=now,
     )
+
+
+def _crowded(
+    known: tuple[Deployment, ...],
+    goals: tuple[Goal, ...],
+    states: Mapping[str, State],
+    facts: Callable[[str | None], Facts],
+    now: float,
+) -> Iterator[Diagnostic]:
+    """Replacements for which there is known to be no room beside what they replace."""
+    asking = [(d, g) for d, g in zip(known, goals, strict=True) if d.name in states and asks_for_both(g)]
+    told = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in asking)}
+    for each, its_goal in asking:
+        book = Book.of(told[each.project], each.accelerator.generation)
+        yield from no_room(each, its_goal, states[each.name], book, now)
+
+
+def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) -> Iterator[Diagnostic]:
+    """For deployments without a state: are their slices another's, of which no profile was named?"""
+    asking = tuple(fresh)
+    others = [name for name in world.state.names() if name not in named] if asking else []
+    if 0 < len(others) <= _MOST_OTHERS:
+        read = [world.state.read(name).state for name in others]
+        for each in asking:
+            yield from renamed(each, [state for state in read if state is not None])
 
 
 def _states(world: World, deployments: Iterable[Deployment]) -> dict[str, State]:
