@@ -231,6 +231,32 @@ def test_a_refresh_only_plan_can_be_saved_and_is_refused_where_the_world_moved_o
     assert at.run("apply", "it.plan").code == 11
 
 
+def test_a_moment_after_an_apply_nothing_has_drifted(desk: Open) -> None:
+    at = desk()
+    profile = at.write(LABELLED)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("drift", profile).code == 0
+    at.write(LABELLED.replace("16384", "8192").replace("search", "ads"))
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("drift", profile).code == 0
+
+
+def test_what_was_adopted_is_as_it_was_found(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    assert at.run("apply", "-adopt", "-auto-approve", profile).code == 0
+    at.clock.sleep(3600)
+    assert at.run("drift", profile).code == 0
+
+
+def test_a_request_that_still_waits_has_not_drifted(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever"}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-timeout", "10m", profile).code == 12
+    assert at.run("drift", profile).code == 0
+
+
 def test_without_a_state_there_is_nothing_to_have_drifted(desk: Open) -> None:
     at = desk()
     assert at.run("drift", at.write()).code == 0

@@ -56,6 +56,13 @@ def test_a_quota_that_holds_both_is_no_obstacle_and_one_that_nobody_tells_neithe
     assert at.run("plan", profile).code == 0
 
 
+def test_a_quota_that_is_too_small_either_way_is_no_reason_to_give_the_old_slice_up(desk: Open) -> None:
+    at = desk(quota=[{"class": "preemptible", "region": "us-east5", "limit": 2}])
+    profile = _deployed(at, ONE_ZONE)
+    at.write(LARGER)
+    assert "TPU3021" not in at.run("plan", profile).all
+
+
 def test_a_reservation_does_not_show_that_it_has_room_for_both(desk: Open) -> None:
     at = desk()
     profile = _deployed(at, RESERVED)

@@ -205,3 +205,18 @@ def test_many_are_planned_side_by_side_and_told_in_the_order_they_were_named(des
     one, many = (at.run("plan", "-parallelism", n, *profiles).out for n in ("1", "4"))
     assert one == many
     assert [one.index(f"# {name}[0]") for name in names] == sorted(one.index(f"# {name}[0]") for name in names)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3, 20, 60, 150])
+def test_a_replacement_that_is_killed_at_any_time_ends_with_one_slice_and_not_the_old(
+    desk: Open, seconds: float
+) -> None:
+    at = desk(boot={"boot_seconds": 200}, timings={"waiting": 60})
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.killed(seconds, "apply", "-auto-approve", "-replace", "gemma", profile)
+    resumed = at.run("apply", profile)
+    assert resumed.code == 0, resumed.all
+    assert old not in at.slices
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert at.run("plan", profile, DETAILED).code == 0
