@@ -220,3 +220,27 @@ def test_a_replacement_that_is_killed_at_any_time_ends_with_one_slice_and_not_th
     assert old not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
     assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_a_replacement_under_way_that_is_asked_for_again_is_the_same_one(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.emulator.script({"fault": "wait-for-ever", "times": 1})
+    assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "5m", profile).code == 12
+    before = dict(at.slices)
+    assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "5m", profile).code == 12
+    assert dict(at.slices) == before
+
+
+def test_another_approval_ends_a_replacement_that_did_not_come_about(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.emulator.script({"fault": "wait-for-ever", "times": 1})
+    assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "5m", profile).code == 12
+    at.write(PROFILE + "  labels: {team: search}\n")
+    planned = at.run("plan", profile)
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert dict(at.slices) == {old: "ACTIVE"}
+    assert at.run("plan", profile, DETAILED).code == 0

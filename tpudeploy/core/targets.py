@@ -10,7 +10,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.names import address
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import Record, State
 
 PARTIAL = "TPU3020"
 MEANINGS: Mapping[str, str] = {
@@ -54,14 +54,25 @@ def replicas(
     return found
 
 
-def marked(state: State, names: Collection[str]) -> State:
-    """`state` in which these slices are to go once others stand in their place."""
-    for record in state.records if names else ():
+def marked(state: State, names: Collection[str], aims: Collection[str]) -> State:
+    """`state` in which these slices, and no others, are to go once others stand in their place.
+
+    What was marked before stays so where the approval that it belongs to is one of `aims`; another one ends it.
+    """
+    stays = state.goal is not None and state.goal.fingerprint in aims
+    for record in state.records:
         for attempt in record.attempts:
-            if attempt.name in names and not attempt.is_to_go:
+            is_to_go = attempt.name in names or (stays and attempt.is_to_go)
+            if is_to_go != attempt.is_to_go:
                 known = state.record(record.index)
-                state = state.with_record(known.with_attempt(replace(attempt, is_to_go=True)))
+                state = state.with_record(known.with_attempt(replace(attempt, is_to_go=is_to_go)))
     return state
+
+
+def to_go(record: Record) -> tuple[str, ...]:
+    """The slices of a replica that another is to take the place of: not those that are on their way to do so."""
+    standing = [a for a in record.attempts if a.releasing_at is None]
+    return tuple(a.name for a in standing if a.is_to_go) or tuple(a.name for a in standing)
 
 
 def partial() -> Diagnostic:

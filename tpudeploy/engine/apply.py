@@ -75,8 +75,9 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
     One from the file `source` holds only for the very state and slices that it was made for, unless it began already.
     """
     with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
-        state = marked(with_adopted(world, goal, held.state), goal.replaces)
-        current = look_anew(world, goal.name, goal.deployment, state, adopts=goal.adopts, targets=goal.targets)
+        whole = aim_print(goal.deployment, None)
+        state = marked(with_adopted(world, goal, held.state), goal.replaces, {goal.fingerprint, whole})
+        current = _anew(world, goal, state)
         if source and _is_begun(goal, current):
             goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
         elif source:
@@ -87,7 +88,6 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
                 hint="Run the command again to see and approve a new plan.",
             )
-        whole = aim_print(goal.deployment, None)
         aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
         if held.state.goal is not None and held.state.goal.fingerprint in {aim.fingerprint, whole}:
             aim = held.state.goal
@@ -96,12 +96,24 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
 
 
+def _anew(world: World, goal: Goal, state: State) -> Goal:
+    """The same goal, from another look."""
+    return look_anew(
+        world,
+        goal.name,
+        goal.deployment,
+        state,
+        adopts=goal.adopts,
+        targets=goal.targets,
+        replaces=goal.replaces,
+    )
+
+
 def _all_hold(world: World, goals: Iterable[Goal], source: str) -> None:
     """Before the first of several is begun: a plan is for all of them. Raise `errors.StalePlan`."""
     for goal in goals:
         state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
-        known = marked(with_adopted(world, goal, state), goal.replaces)
-        current = look_anew(world, goal.name, goal.deployment, known, adopts=goal.adopts, targets=goal.targets)
+        current = _anew(world, goal, with_adopted(world, goal, state))
         if not _is_begun(goal, current):
             _must_be_true(goal, state, current, source)
 

@@ -140,10 +140,9 @@ def _part(
     state = world.state.read(name).state
     if state is not None:  # remembered by now, whatever was found before
         to_go = extent.to_go(state)
-        known = marked(state, to_go)
         if scope.mode is Mode.REFRESH_ONLY:
             return observation(world, deployment, state, extent.targets), ()
-        return goal(world, name, aim, known, targets=extent.targets, replaces=to_go, refresh=scope.refresh), ()
+        return goal(world, name, aim, state, targets=extent.targets, replaces=to_go, refresh=scope.refresh), ()
     if not found or scope.mode is Mode.REFRESH_ONLY:
         made = goal(world, name, aim, None, targets=extent.targets)
         return replace(made, changes=()) if scope.mode is Mode.REFRESH_ONLY else made, ()
@@ -170,6 +169,7 @@ def goal(
     """One deployment's part, from one look. `deployment` is None where it is to be removed."""
     known = state if state is not None else State(deployment=name, lineage="")
     aim, whole = aim_print(deployment, targets), aim_print(deployment, None)
+    known = marked(known, replaces, {aim, whole})
     observed = _look(world, known, deployment) if refresh else presumed(known, world.clock.now())
     if adopts:
         known = remember(known, observed)  # else a slice that serves would have yet to come up

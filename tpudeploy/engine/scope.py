@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from tpudeploy.core.targets import Targets, replicas
+from tpudeploy.core.targets import Targets, replicas, to_go
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
@@ -33,7 +33,7 @@ class Extent:
     def to_go(self, state: State) -> tuple[str, ...]:
         """The slices that another is to take the place of."""
         records = [r for r in state.records if self.replaces is None or r.index in self.replaces]
-        return tuple(a.name for r in records for a in r.attempts if a.releasing_at is None)
+        return tuple(name for record in records for name in to_go(record))
 
 
 def extents_of(scope: Scope, known: Collection[Deployment], states: Mapping[str, State]) -> dict[str, Extent]:
