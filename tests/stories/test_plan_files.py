@@ -237,6 +237,20 @@ def test_what_would_change_a_saved_plan_does_not_go_with_it(desk: Open, words: t
     assert not at.asked()
 
 
+def test_a_variable_that_both_steps_of_a_pipeline_share_changes_no_saved_plan(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = desk()
+    at.write()
+    monkeypatch.setenv("TPUDEPLOY_SET", "serving.max_model_len=8192")
+    monkeypatch.setenv("TPUDEPLOY_TARGET", "gemma[0]")
+    _planned(at)
+    assert at.run("apply", "it.plan").code == 0
+    (record,) = at.state()["records"]
+    assert record["attempts"][0]["spec"]["serving.max_model_len"] == 8192
+    assert at.run("apply", "it.plan", "-set", "tpu.type=v6e-4").code == 1
+
+
 def test_a_forbidden_plan_can_be_saved_and_shown_but_not_applied(desk: Open) -> None:
     at = desk()
     protected = PROFILE + "lifecycle: {prevent_destroy: true}\n"

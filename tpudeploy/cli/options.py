@@ -41,6 +41,14 @@ def several(parser: argparse.ArgumentParser, *names_and_help: str, **more: Any) 
     parser.add_argument(*names, action="append", default=written, help=help_, **more)
 
 
+def is_written(name: str, value: bool | list[str]) -> bool:
+    """Whether an option stands on the command line itself, and not only its twin in the environment."""
+    twin = _environment(name)
+    if isinstance(value, bool):
+        return value and twin.lower() not in TRUE
+    return len(value) > len(twin.splitlines())
+
+
 def everywhere(parser: argparse.ArgumentParser) -> None:
     """What every command takes."""
     option(parser, "chdir", "work in this folder", metavar="DIR", type=Path, default=Path())

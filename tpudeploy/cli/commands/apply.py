@@ -11,7 +11,14 @@ from tpudeploy.cli.progress import teller
 from tpudeploy.cli.saved import saved_plan
 from tpudeploy.domain.errors import UsageError
 
-_OF_PROFILES = ("overlays", "sets", "adopt", "replace", "target", "refresh_only")
+_OF_PROFILES = {
+    "overlays": "file",
+    "sets": "set",
+    "adopt": "adopt",
+    "replace": "replace",
+    "target": "target",
+    "refresh_only": "refresh-only",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
