@@ -154,6 +154,20 @@ def test_a_lock_that_another_run_holds_is_told_in_fields(desk: Open) -> None:
     strict(at, "events").validate(held)
 
 
+def test_what_stops_a_run_is_the_last_line_with_every_problem(desk: Open) -> None:
+    at = desk()
+    said = at.run("plan", "-json", at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7")))
+    first, last = lines(said)
+    assert (first["type"], last["type"], last["exit_code"], said.code) == ("version", "error", 1, 1)
+    assert [(d["code"], d["location"]["line"]) for d in last["diagnostics"]] == [("TPU1301", 6), ("TPU1203", 9)]
+    strict(at, "events").validate(last)
+    protected = at.write(PROFILE + "lifecycle: {prevent_destroy: true}\n")
+    assert at.run(*APPLY).code == 0
+    refused = at.run("destroy", "-auto-approve", "-json", protected)
+    assert refused.code == 13
+    assert [line["type"] for line in lines(refused)] == ["version", "plan", "error"]
+
+
 def test_each_move_in_the_queue_names_where_it_came_from(desk: Open) -> None:
     at = desk()
     at.write()

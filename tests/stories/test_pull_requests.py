@@ -60,6 +60,19 @@ def test_a_plan_in_a_pipeline_takes_no_lock_and_only_looks(pipeline: Both) -> No
     assert "no changes" in here.comment()
 
 
+@pytest.mark.parametrize("what", ["plan", "drift"])
+def test_whoever_may_only_read_the_bucket_can_plan_and_look_for_drift(pipeline: Both, what: str) -> None:
+    at, _ = pipeline
+    bucket = ("--backend", "gs://states/team")
+    assert at.run("apply", "-auto-approve", "gemma.yaml", *bucket).code == 0
+    before = len(at.emulator.requests)
+    told = at.run("ci", what, "gemma.yaml", *bucket)
+    assert told.code == 0, told.all
+    asked = [r for r in at.emulator.requests[before:] if "/b/states" in r.path]
+    assert asked
+    assert {r.method for r in asked} == {"GET"}
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from tpudeploy.core import statefile
 from tpudeploy.domain import events
+from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.garbage import Garbage, Stray
@@ -82,7 +83,11 @@ def event_lines() -> Schema:
     )
     for event in get_args(events.Event):
         made.add(event, _line(jsonl.kind(event)) | {"line": _TEXT})
-    lines = ["Version", *(event.__name__ for event in get_args(events.Event))]
+    made.known["Error"] = _object(
+        {**_line("error"), **_WRITTEN[TpudeployError].adds, "diagnostics": made.list_of(Diagnostic)},
+        "The last line of a stream that something stopped.",
+    )
+    lines = ["Version", "Error", *(event.__name__ for event in get_args(events.Event))]
     lines += [made.add(result) for result in (Plan, Report, Garbage)]
     of = {"oneOf": [_reference(name) for name in lines]}
     return {"$schema": _DIALECT, "title": "tpudeploy events, one line", **of, "definitions": made.known}
@@ -119,6 +124,9 @@ class _Definitions:
             self.known[name] = {}  # one that names itself is met again before it is whole
             self.known[name] = self._class(of, adds or {})
         return name
+
+    def list_of(self, of: type) -> Schema:
+        return {"type": "array", "items": _reference(self.add(of))}
 
     def _class(self, of: type, adds: Mapping[str, Schema]) -> Schema:
         written = _WRITTEN.get(of, _Written(adds={})) if self._is_output else _Written(adds={})
