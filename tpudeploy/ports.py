@@ -18,6 +18,7 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 from tpudeploy.domain.surroundings import Surroundings
+from tpudeploy.domain.together import PARALLELISM
 
 
 class TpuCloud(Protocol):
@@ -27,7 +28,11 @@ class TpuCloud(Protocol):
     """
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
-        """The slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out."""
+        """The slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out.
+
+        Of many in one zone the answer may come from that zone's lists, which can lag behind by moments. What a list
+        does not show is asked for by name before it counts as gone.
+        """
         ...
 
     def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
@@ -35,6 +40,13 @@ class TpuCloud(Protocol):
 
         `zones`, and all that the catalogue knows, are looked through one by one where not all can be listed at once.
         With `machines`, nodes too whose queued resource is gone.
+        """
+        ...
+
+    def named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
+        """The queued resources of this name, whoever made them; in `zone`, or wherever they may be.
+
+        What carries no mark has `UNMARKED`. Zones are looked through as `marked` does.
         """
         ...
 
@@ -65,6 +77,17 @@ class TpuCloud(Protocol):
         ...
 
 
+class Logs(Protocol):
+    """What machines printed while they booted."""
+
+    def lines(self, ref: SliceRef) -> tuple[str, ...]:
+        """The startup script's own lines, oldest first, of every boot that is kept; none where nothing came yet.
+
+        Raise `errors.Fault` or `errors.Denied`.
+        """
+        ...
+
+
 @frozen
 class Snapshot:
     """A state with the version it was read at; both empty where there is none."""
@@ -84,6 +107,17 @@ class StateBackend(Protocol):
         """Write if the stored version is still `over`; the new version.
 
         Raise `errors.StateConflict` where it is not, or where this run had the lock and it was taken away.
+        """
+        ...
+
+    def delete(self, name: str, *, over: str) -> None:
+        """Forget the state if it is still `over`; absent is success. Raise as `write` does."""
+        ...
+
+    def earlier(self, name: str) -> tuple[State, ...]:
+        """The states that stood here before the one that does, newest first, as far back as this place keeps them.
+
+        Raise `errors.StateError` where the place cannot be read. A state that cannot be is left out.
         """
         ...
 
@@ -232,6 +266,8 @@ Emit = Callable[[Event], None]
 class World:
     """The ports in one bundle: no globals, no container.
 
+    `threads` is how many calls, or deployments, may be under way at once.
+
     `who` names this run in locks and goals; `mint` gives a new lineage (random, so it is handed in).
     """
 
@@ -244,3 +280,4 @@ class World:
     creates: Allowance
     who: str
     mint: Callable[[], str]
+    threads: int = PARALLELISM

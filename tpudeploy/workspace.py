@@ -13,8 +13,9 @@ from tpudeploy import loading
 from tpudeploy.adapters.project import STATES
 from tpudeploy.adapters.state import address
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain.errors import QueryFailed
+from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.domain.wait import Wait
 
 if TYPE_CHECKING:
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
+    from tpudeploy.domain.address import Address
+    from tpudeploy.domain.attestation import Attestation
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
+    from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.ports import Clock, StateBackend, Survey, World
@@ -41,7 +46,8 @@ class Workspace:
     """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
 
     `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` stands in where a profile
-    names none. `clock` and `patience` are for pipelines with their own sense of time, and for tests.
+    names none. `parallelism` is how many calls to Google, and how many deployments, may be under way at once. `clock`
+    and `patience` are for pipelines with their own sense of time, and for tests.
     """
 
     def __init__(
@@ -50,9 +56,13 @@ class Workspace:
         *,
         backend: str | None = None,
         project: str | None = None,
+        parallelism: int = PARALLELISM,
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> None:
+        if parallelism < 1:
+            raise UsageError(f"A parallelism of {parallelism} does nothing.", hint="It is a whole number from 1 on.")
+        self._threads = parallelism
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
@@ -68,11 +78,14 @@ class Workspace:
         *,
         backend: str | None = None,
         project: str | None = None,
+        parallelism: int = PARALLELISM,
         clock: Clock | None = None,
         patience: Patience | None = None,
     ) -> Self:
-        """Raise `errors.ConfigError` for a backend that there is not."""
-        return cls(Path(folder), backend=backend, project=project, clock=clock, patience=patience)
+        """Raise `errors.ConfigError` for a backend that there is not, `errors.UsageError` for a parallelism below 1."""
+        return cls(
+            Path(folder), backend=backend, project=project, parallelism=parallelism, clock=clock, patience=patience
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -172,19 +185,107 @@ class Workspace:
 
         return collect(self._world(on_event), garbage)
 
-    def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
-        """How the deployments of these profiles stand, endpoints probed."""
-        from tpudeploy.engine.status import status
+    def move_state(
+        self,
+        source: str,
+        target: str,
+        *,
+        force: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> None:
+        """Rename a deployment (`gemma`, `chat`), or move a slice to another index (`gemma[1]`, `gemma[0]`).
 
-        known = [self.deployment(p) for p in profiles]
-        return tuple(status(self._world(None), d.name, d) for d in known)
+        Raise `errors.StateError` where something stands in the way, ValueError for what is no address.
+        """
+        from tpudeploy.domain.address import Address
+        from tpudeploy.engine.memory import move
+
+        move(self._world(on_event), Address.parse(source), Address.parse(target), force=force)
+
+    def forget(
+        self,
+        deployment: str,
+        slices: Iterable[str],
+        *,
+        force: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> State:
+        """Forget these slices of a deployment without deleting them: from then on they run, and cost, unobserved."""
+        from tpudeploy.engine.memory import forget
+
+        return forget(self._world(on_event), deployment, slices, force=force)
+
+    def push_state(
+        self, state: State, *, force: bool = False, on_event: Callable[[events.Event], None] | None = None
+    ) -> tuple[Attempt, ...] | None:
+        """Put a state in its place. What that forgets; None where it stood there already.
+
+        Raise `errors.StateError` for another lineage or an older serial, unless forced.
+        """
+        from tpudeploy.engine.memory import push
+
+        return push(self._world(on_event), state, force=force)
+
+    def find_slice(self, id: str, profile: config.Profile | None = None) -> Found:  # noqa: A002 - the command line's word
+        """The queued resource of that name or path, whoever made it.
+
+        Raise `errors.UsageError` for what names none, `errors.StateError` where there is none, or are several.
+        """
+        from tpudeploy.engine.importing import Wanted, find
+
+        wanted = Wanted.parse(id)
+        of = None if profile is None else self.deployment(profile, script=False)
+        project = wanted.project or (of.project if of is not None else self._known_project())
+        zones = () if of is None else [candidate.zone for candidate in of.candidates]
+        return find(self._world(None), wanted, project or self._some_project(), zones)
+
+    def check_import(self, address: Address, found: Found, *, foreign: bool = False) -> None:
+        """Raise `errors.StateError` where `import_slice` would."""
+        from tpudeploy.engine.importing import check
+
+        check(self._world(None), address, found, foreign=foreign)
+
+    def import_slice(
+        self,
+        address: Address,
+        profile: config.Profile,
+        found: Found,
+        *,
+        foreign: bool = False,
+        on_event: Callable[[events.Event], None] | None = None,
+    ) -> Attempt:
+        """Take what was found into the state. What cannot be seen of it is as the profile says, but for its server.
+
+        Raise `errors.StateError` where it cannot be taken in, or is tied to another lineage and not `foreign`.
+        """
+        from tpudeploy.engine.importing import bring_in
+
+        return bring_in(self._world(on_event), address, self.deployment(profile), found, foreign=foreign)
+
+    def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
+        """How the deployments of these profiles stand, endpoints probed. Raise as `plan` does."""
+        from tpudeploy.engine.plan import named_once
+        from tpudeploy.engine.status import statuses
+
+        known = named_once(map(self.deployment, profiles))
+        return statuses(self._world(None), {d.name: d for d in known})
+
+    def logs(self, name: str) -> Mapping[str, tuple[str, ...]]:
+        """Slice → what its machine printed while it booted, oldest line first.
+
+        Raise `errors.StateError` where nothing is deployed under this name, `errors.Fault` or `errors.Denied` where it
+        cannot be read.
+        """
+        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+        from tpudeploy.engine.logs import logs
+
+        return logs(self._world(None), CloudLogging(self.connection), name)
 
     def status_of_all(self) -> tuple[DeploymentStatus, ...]:
         """How everything with a state here stands. Without profiles nothing is probed."""
-        from tpudeploy.engine.status import status
+        from tpudeploy.engine.status import statuses
 
-        world = self._world(None)
-        return tuple(status(world, name, None) for name in world.state.names())
+        return statuses(self._world(None), dict.fromkeys(self.states.names()))
 
     def zones(
         self,
@@ -235,21 +336,39 @@ class Workspace:
         """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
         return self.states.published(name)
 
+    def verify(self, profile: config.Profile) -> Attestation:
+        """What the profile declares against what its engine does, by its API, its metrics and its boot log.
+
+        Raise `errors.QueryFailed` where it has no endpoint. What does not answer is untold.
+        """
+        from tpudeploy.adapters import vllm_facts
+        from tpudeploy.adapters.vllm_client import VllmClient
+        from tpudeploy.core.attest import attest
+        from tpudeploy.core.bootlog import effective
+        from tpudeploy.domain.attestation import Told
+        from tpudeploy.domain.errors import CloudError, StateError
+
+        deployment = self.deployment(profile, script=False)
+        client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment))
+        try:
+            log = "\n".join(next(iter(self.logs(deployment.name).values()), ()))
+        except (CloudError, StateError):
+            log = ""  # one witness less: the endpoint itself speaks
+        told = Told(api=vllm_facts.api(client), cache=vllm_facts.cache(client), log=effective(log))
+        return attest(deployment, told)
+
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
         from tpudeploy.core.serving import served_model
 
         deployment = self.deployment(profile)
-        published = self.endpoint(deployment.name)
-        if published is None:
-            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
-        client = VllmClient(str(published["url"]), api_key=self.probe.key(deployment), timeout=60.0)
+        client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment), timeout=60.0)
         try:
             return client.complete(served_model(deployment), prompt, max_tokens=max_tokens, now=self.clock.now)
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
-            raise QueryFailed(f"{published['url']} did not answer: {cause}.", hint=hint) from cause
+            raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
 
     def _known_project(self) -> str | None:
         return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
@@ -293,7 +412,7 @@ class Workspace:
         from tpudeploy.adapters.state.bucket import BucketState
 
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        aside = Aside(self._kept / "errored")
+        aside = Aside(self._kept / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/"))
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
 
     @cached_property
@@ -301,6 +420,13 @@ class Workspace:
         from tpudeploy.adapters.google.survey import GoogleSurvey
 
         return GoogleSurvey(self.connection, self.clock, self._kept / "facts")
+
+    def _url(self, deployment: Deployment) -> str:
+        """Where it answers, as the last apply published it. Raise `errors.QueryFailed`."""
+        published = self.endpoint(deployment.name)
+        if published is None:
+            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
+        return str(published["url"])
 
     def _told(self, remembered: Callable[[], T]) -> T | Unknown:
         """What the states tell, or why they do not."""
@@ -318,6 +444,16 @@ class Workspace:
 
         known = self.deployment(profile, offline=True, script=False)
         return known if known.project else replace(known, project=self._any_project())
+
+    def _some_project(self) -> str:
+        """Raise `errors.ConfigError` where none is known."""
+        from tpudeploy.domain.errors import ConfigError
+
+        found = self.connection.project()
+        if found is None:
+            hint = "Set GOOGLE_CLOUD_PROJECT, or name it in full: projects/P/locations/Z/queuedResources/N."
+            raise ConfigError("No Google Cloud project is known.", hint=hint)
+        return found
 
     def _any_project(self) -> str | None:
         """The project of whoever names none, or None: that the credentials are missing is told with what they read."""
@@ -337,7 +473,7 @@ class Workspace:
         from tpudeploy.ports import World
 
         return World(
-            cloud=CloudTpu(self.connection),
+            cloud=CloudTpu(self.connection, threads=self._threads),
             state=self.states,
             probe=self.probe,
             clock=self.clock,
@@ -346,6 +482,7 @@ class Workspace:
             creates=self._creates,
             who=who(),
             mint=lambda: uuid.uuid4().hex,
+            threads=self._threads,
         )
 
 

@@ -53,6 +53,12 @@ last_milestone() {
   short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/p' | sed -n '$p')"
 }
 
+keep_log() { # the boot of the server, in the script's log: what it says of its settings, and how long each part took
+  local text
+  text=$(redacted "$(timeout 60 docker logs "$name" 2>&1 || true)")
+  printf '%s\n' "$text" | sed -n -e 's/^/  | /p' >&2
+}
+
 cause_of_death() { # the line that says why, also kept in the log with what stood around it
   local text pattern line=
   text=$(redacted "$(container_log)")

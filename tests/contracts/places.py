@@ -78,7 +78,7 @@ def in_folder(folder: Path) -> Iterator[Folder]:
 def in_bucket(folder: Path, **scenario: Any) -> Iterator[InBucket]:
     clock = VirtualClock()
     with (
-        running(clock=clock, scenario={"nodes": "simulated", **scenario}) as emulator,
+        running(clock=clock, scenario={"nodes": "simulated", "versioned_buckets": [BUCKET], **scenario}) as emulator,
         patch.dict("os.environ", {"USER": "me", **emulator.environment}),
         ExitStack() as stack,
     ):

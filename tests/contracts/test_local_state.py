@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from contracts.samples import GRANTED, REFUSED
+from contracts.samples import EMPTY, GRANTED, REFUSED
 from other_process import holding, kill_a_writer, record_much
 
 from tpudeploy.adapters.state.local import LocalState
@@ -31,7 +31,30 @@ def test_a_lock_of_another_process_ends_with_that_process_whatever_ends_it(tmp_p
         process.kill()
         process.wait()
         assert backend.holder("gemma") is None
+        assert backend.force_unlock(held.id) == "gemma"
         backend.unlock(backend.lock("gemma", "apply"))
+
+
+def test_a_lock_of_another_machine_on_a_shared_disk_says_where_its_process_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "build-7")
+    lease = opened(tmp_path).lock("gemma", "apply")
+    monkeypatch.setattr("socket.gethostname", lambda: "laptop")
+    with pytest.raises(errors.StateError) as caught:
+        opened(tmp_path).force_unlock(lease.info.id)
+    assert caught.value.hint == f"End that process, on build-7, and the lock ends with it: kill {lease.info.pid}"
+
+
+def test_a_disk_without_second_names_keeps_earlier_states_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    backend, version = opened(tmp_path), ""
+    for serial in range(3):
+        version = backend.write("gemma", replace(EMPTY, serial=serial), over=version)
+    assert [state.serial for state in backend.earlier("gemma")] == [1, 0]
 
 
 def test_a_history_that_was_cut_off_or_written_by_others_keeps_its_other_lines(tmp_path: Path) -> None:

@@ -173,3 +173,35 @@ def test_a_lock_names_the_page_of_the_pipeline_that_holds_it(
         assert (found.run_url, found.host) == (url, socket.gethostname())
         with pytest.raises(errors.StateLocked, match=url or "apply"):
             reopen().lock("gemma", "destroy")
+
+
+def test_a_state_is_deleted_only_over_the_version_that_was_seen(reopen: Callable[[], StateBackend]) -> None:
+    first = reopen().write("gemma", EMPTY, over="")
+    second = reopen().write("gemma", replace(EMPTY, serial=1), over=first)
+    with pytest.raises(errors.StateConflict, match="gemma changed while we worked on it"):
+        reopen().delete("gemma", over=first)
+    assert reopen().names() == ("gemma",)
+    reopen().delete("gemma", over=second)
+    assert reopen().names() == ()
+    assert reopen().read("gemma").version == ""
+
+
+def test_earlier_states_are_told_newest_first_and_outlive_their_deployment(reopen: Callable[[], StateBackend]) -> None:
+    assert reopen().earlier("gemma") == ()
+    states = [EMPTY, replace(FULL, serial=1), replace(EMPTY, lineage="b" * 32), replace(EMPTY, serial=3)]
+    version = ""
+    for state in states:
+        version = reopen().write("gemma", state, over=version)
+    assert reopen().earlier("gemma") == tuple(reversed(states[:-1]))
+    reopen().delete("gemma", over=version)
+    assert reopen().earlier("gemma") == tuple(reversed(states))
+    assert reopen().earlier("neighbour") == ()
+
+
+def test_the_last_states_are_kept_and_no_more_than_can_be_used(reopen: Callable[[], StateBackend]) -> None:
+    version = ""
+    for serial in range(30):
+        version = reopen().write("gemma", replace(EMPTY, serial=serial), over=version)
+    kept = [state.serial for state in reopen().earlier("gemma")]
+    assert kept == list(range(28, 28 - len(kept), -1))
+    assert 10 <= len(kept) <= 20

@@ -256,6 +256,18 @@ def test_a_refused_connection_carries_nothing_out() -> None:
         w.create()
 
 
+def test_an_unlisted_slice_and_its_node_can_be_had_by_name_alone() -> None:
+    with world({"fault": "unlisted", "seconds": 70}) as w:
+        calls = w.alpha.projects().locations()
+        listed, where = (calls.queuedResources(), calls.nodes()), f"projects/p/locations/{ZONE}"
+        w.create()
+        w.grow()
+        assert w.node().name.endswith("/nodes/a")
+        assert [of.list(parent=where).execute() for of in listed] == [{"queuedResources": []}, {"nodes": []}]
+        w.clock.sleep(70)
+        assert [len(next(iter(of.list(parent=where).execute().values()))) for of in listed] == [1, 1]
+
+
 def test_a_hidden_slice_exists_but_every_look_says_404() -> None:
     with world({"fault": "hidden", "seconds": 70}) as w:
         w.create()

@@ -131,6 +131,29 @@ def test_a_list_goes_by_name_under_a_prefix_page_by_page() -> None:
         assert len(list(client.list_blobs("bucket", **ONCE))) == 26
 
 
+def test_with_versioning_what_was_replaced_or_deleted_can_still_be_had() -> None:
+    with world(versioned_buckets=["bucket"]) as w:
+        made = [w.put(b"1"), w.put(b"2")]
+        w.delete()
+        made.append(w.put(b"3"))
+        w.put(name="b")
+        client = w.bucket.client
+        found = [b.generation for b in client.list_blobs("bucket", prefix="a/", versions=True, page_size=2, **ONCE)]
+        assert found == made
+        assert [b.generation for b in client.list_blobs("bucket", prefix="a/", **ONCE)] == made[-1:]
+        old = w.bucket.blob("a/b.json", generation=made[1]).download_as_bytes(**ONCE)
+        assert old == b"2"
+
+
+def test_without_versioning_only_what_is_there_is_told() -> None:
+    with world() as w:
+        first = w.put(b"1")
+        second = w.put(b"2")
+        assert [b.generation for b in w.bucket.client.list_blobs("bucket", versions=True, **ONCE)] == [second]
+        with pytest.raises(exceptions.NotFound):
+            w.bucket.blob("a/b.json", generation=first).download_as_bytes(**ONCE)
+
+
 def test_only_buckets_that_are_there_are_found() -> None:
     with world(buckets=["other"]) as w:
         assert not w.bucket.exists(**ONCE)

@@ -318,3 +318,38 @@ def test_what_is_no_json_or_no_path_is_refused() -> None:
             assert response.status == http
             assert json.loads(content)["error"]["code"] == http
         client.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ("queuedResources(name,state/state),nextPageToken", {"name", "state"}),
+        ("queuedResources/createTime", {"createTime"}),
+        ("queuedResources(tpu(nodeSpec(nodeId)))", {"tpu"}),
+        ("queuedResources(*)", {"name", "createTime", "state", "tpu", "provisioningModel"}),
+        ("*", {"name", "createTime", "state", "tpu", "provisioningModel"}),
+    ],
+)
+def test_a_partial_response_has_what_its_fields_name(fields: str, shown: set[str]) -> None:
+    with world() as w:
+        w.create()
+        calls = w.alpha.projects().locations().queuedResources()
+        (found,) = calls.list(parent=PARENT, fields=fields).execute()["queuedResources"]
+        assert set(found) == shown
+
+
+def test_of_a_partial_response_nothing_else_is_shown_below_a_name() -> None:
+    with world() as w:
+        w.create()
+        calls = w.alpha.projects().locations().queuedResources()
+        page = calls.list(parent=PARENT, fields="queuedResources(state/state,tpu/nodeSpec/nodeId)").execute()
+        assert page == {"queuedResources": [{"state": {"state": "CREATING"}, "tpu": {"nodeSpec": [{"nodeId": "a"}]}}]}
+
+
+@pytest.mark.parametrize("fields", ["nodes(name)", "queuedResources(nme)", "queuedResources(name", "a//b", "a b", ")"])
+def test_fields_that_there_are_not_are_refused(fields: str) -> None:
+    with world() as w:
+        calls = w.alpha.projects().locations().queuedResources()
+        with pytest.raises(HttpError) as refused:
+            calls.list(parent=PARENT, fields=fields).execute()
+        assert refused.value.status_code == 400

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from desk import PROFILE
@@ -81,6 +83,126 @@ def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
     assert states(emulator) == []
 
 
+CREATE, SAVE = "queuedResources.create", "storage.objects.insert"
+
+
+@pytest.mark.parametrize(
+    ("number", "where", "profiles"),
+    [
+        (signal.SIGINT, (), ("gemma.yaml",)),
+        (signal.SIGTERM, IN_A_BUCKET, ("gemma.yaml",)),
+        (signal.SIGTERM, (), ("gemma.yaml", "second.yaml")),
+        (signal.SIGINT, IN_A_BUCKET, ("gemma.yaml", "second.yaml")),
+    ],
+    ids=["one, in a folder", "one, in a bucket", "two, in a folder", "two, in a bucket"],
+)
+def test_a_google_call_that_does_not_return_keeps_nobody_waiting_and_what_it_did_is_found(
+    emulator: Emulator, folder: Path, number: signal.Signals, profiles: tuple[str, ...], where: tuple[str, ...]
+) -> None:
+    emulator.script({"fault": "slow", "method": CREATE, "seconds": 60, "times": len(profiles)})
+    with command(emulator, folder, "apply", "-auto-approve", *where, *profiles) as run:
+        heard(run, "Asking for", times=len(profiles))
+        until(lambda: len(states(emulator)) == len(profiles))
+        began = time.monotonic()
+        run.send_signal(number)
+        told = run.communicate(timeout=SOON)[0]
+        assert time.monotonic() - began < 5
+    assert run.returncode == 130, told
+    assert "nothing new is begun, and what is under way is saved" in told
+    assert told.count("Still outstanding: ") == len(profiles)
+    assert "Run the same command again to go on" in told
+    assert "Traceback" not in told
+    assert locks(emulator) == []
+    assert ended(emulator, folder, "apply", "-auto-approve", *where, *profiles) == 0
+    assert states(emulator) == ["ACTIVE"] * len(profiles)
+    assert creates(emulator) == len(profiles)
+
+
+def test_a_step_that_ends_within_moments_is_waited_for_and_nothing_new_begins(emulator: Emulator, folder: Path) -> None:
+    """Two places were to be asked: the second is not, and the reply of the first is not lost."""
+    emulator.script({"fault": "slow", "method": CREATE, "seconds": 1.5})
+    (folder / "gemma.yaml").write_text(PROFILE.replace("requests: 1", "requests: 2"), encoding="utf-8")
+    with command(emulator, folder, "apply", "-auto-approve", "gemma.yaml") as run:
+        heard(run, "Asking for")
+        run.send_signal(signal.SIGINT)
+        told = run.communicate(timeout=SOON)[0]
+    assert run.returncode == 130, told
+    assert creates(emulator) == 1
+    (attempt,) = state(folder)["records"][0]["attempts"]
+    assert attempt["operation"], "the reply was read, and saved"
+    assert f"Still outstanding: {attempt['name']} (us-east5-a, spot)" in told
+
+
+def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator: Emulator, folder: Path) -> None:
+    emulator.script({"fault": "slow", "method": CREATE, "seconds": 60, "times": 1})
+    with command(emulator, folder, "apply", "-auto-approve", "gemma.yaml") as run:
+        heard(run, "Asking for")
+        until(lambda: bool(states(emulator)))
+        run.send_signal(signal.SIGINT)
+        heard(run, "nothing new is begun")
+        began = time.monotonic()
+        run.send_signal(signal.SIGTERM)
+        told = run.communicate(timeout=SOON)[0]
+        assert time.monotonic() - began < 1.5
+    assert run.returncode == 130, told
+    assert "Interrupted twice: ended at once." in told
+    (attempt,) = state(folder)["records"][0]["attempts"]
+    assert attempt["seen"] is False
+    assert ended(emulator, folder, "apply", "-auto-approve", "gemma.yaml") == 0
+    assert creates(emulator) == 1
+
+
+def test_a_bucket_that_does_not_answer_keeps_nobody_waiting_either(emulator: Emulator, folder: Path) -> None:
+    with command(emulator, folder, "apply", "-auto-approve", *IN_A_BUCKET, "gemma.yaml") as run:
+        heard(run, "In the queue")
+        emulator.script({"fault": "slow", "method": "storage.*", "seconds": 60})
+        until(lambda: bool(locks(emulator)))
+        began = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        told = run.communicate(timeout=SOON)[0]
+        assert time.monotonic() - began < 5
+    assert run.returncode == 130, told
+    assert "its lock may be left in the bucket" in told
+    emulator._cloud.troubles.clear()
+    for lock in locks(emulator):  # there is one if its deletion was not even heard
+        assert ended(emulator, folder, "force-unlock", "-force", lock, *IN_A_BUCKET) == 0
+    assert ended(emulator, folder, "destroy", "-auto-approve", *IN_A_BUCKET, "gemma.yaml") == 0
+    assert states(emulator) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_destroy_that_is_interrupted_says_what_is_still_there_and_goes_on(
+    emulator: Emulator, folder: Path, number: signal.Signals
+) -> None:
+    assert ended(emulator, folder, "apply", "-auto-approve", "gemma.yaml") == 0
+    emulator.script({"fault": "slow", "method": "queuedResources.delete", "seconds": 60, "times": 1})
+    with command(emulator, folder, "destroy", "-auto-approve", "gemma.yaml") as run:
+        heard(run, "Destroying")
+        until(lambda: states(emulator) != ["ACTIVE"])
+        began = time.monotonic()
+        run.send_signal(number)
+        told = run.communicate(timeout=SOON)[0]
+        assert time.monotonic() - began < 5
+    assert run.returncode == 130, told
+    assert "given up, not gone yet" in told
+    assert ended(emulator, folder, "destroy", "-auto-approve", "gemma.yaml") == 0
+    assert states(emulator) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_plan_ends_at_the_first_signal(emulator: Emulator, folder: Path, number: signal.Signals) -> None:
+    emulator.script({"fault": "slow", "method": "queuedResources.list", "seconds": 60})
+    with command(emulator, folder, "plan", "gemma.yaml") as run:
+        until(lambda: any(r.path.split("?")[0].endswith("/queuedResources") for r in emulator.requests))
+        began = time.monotonic()
+        run.send_signal(number)
+        told = run.communicate(timeout=SOON)[0]
+        assert time.monotonic() - began < 2
+    assert run.returncode == 130, told
+    assert "Interrupted" in told
+    assert not (folder / ".tpudeploy").exists()
+
+
 @contextmanager
 def command(emulator: Emulator, folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """One command as a process of its own; what it says, data and talk, in one stream."""
@@ -107,15 +229,33 @@ def ended(emulator: Emulator, folder: Path, *words: str) -> int:
     return run.returncode
 
 
-def heard(run: subprocess.Popen[str], word: str) -> None:
+def heard(run: subprocess.Popen[str], word: str, *, times: int = 1) -> None:
     """Wait until it says so."""
     assert run.stdout is not None
     told = []
     for line in run.stdout:
         told.append(line)
-        if word in line:
+        times -= word in line
+        if not times:
             return
     raise AssertionError(f"it never said {word!r}: {told}")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for the other process: real time, and seldom more than moments."""
+    ends = time.monotonic() + SOON
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def creates(emulator: Emulator) -> int:
+    return sum(r.method == "POST" and "queuedResourceId" in r.path for r in emulator.requests)
+
+
+def state(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / ".tpudeploy/state/gemma.json").read_text(encoding="utf-8"))
+    return found
 
 
 def states(emulator: Emulator) -> list[str]:

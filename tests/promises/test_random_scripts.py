@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from promises.mortal import Fuse
 from promises.trial import THREE, TWELVE, Trial, trial
 
-SCRIPTS, SAMPLED = 500, 20
+SCRIPTS, SAMPLED = 500, 6
 CALLS = ("create", "delete", "get", "reset")
 
 # Where trouble strikes: a zone, or many at once.

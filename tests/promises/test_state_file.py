@@ -107,7 +107,7 @@ def test_what_a_killed_write_left_beside_is_overwritten(served: tuple[Any, Path]
     at, path = served
     path.with_name(".gemma.json.new").write_text('{"half": ', encoding="utf-8")
     assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
-    assert sorted(p.name for p in path.parent.iterdir()) == [".gitignore", "gemma.json", "gemma.lock"]
+    assert sorted(p.name for p in path.parent.iterdir()) == [".gitignore", "earlier", "gemma.json", "gemma.lock"]
 
 
 def _with(key: str, text: str) -> str:

@@ -262,10 +262,49 @@ def _serves(at: Desk) -> bool:
 
 
 def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "provisioning-loop", "zone": "us-east5-a", "for": 20000}])
+    at = desk(trouble=[{"fault": "provisioning-loop", "zone": "us-east5-a", "for": 6000}])
     profile = at.write()
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     said = applied.err
     assert said.index("Serving at") < said.index("nothing of it is left")
     assert list(at.slices.values()) == ["ACTIVE"]
+
+
+@pytest.mark.parametrize("destroys", [False, True])
+def test_a_slice_that_never_goes_ends_the_run_in_the_end_and_is_named(desk: Open, destroys: bool) -> None:
+    looping = {"fault": "provisioning-loop", "zone": "us-east5-a", "for": 90_000}
+    never = {"fault": "delete-refused", "times": 9_999}
+    at = desk(trouble=[never] if destroys else [looping])
+    profile = at.write()
+    done = at.run("apply", "-auto-approve", profile)
+    if destroys:
+        assert done.code == 0
+        done = at.run("destroy", "-auto-approve", profile)
+    assert done.code == 1
+    said = "gemma is not gone yet" if destroys else "gemma serves, but what was given up for it is not gone yet"
+    assert said in done.err
+    (left,) = [attempt["name"] for attempt in at.state()["records"][0]["attempts"] if attempt["releasing_at"]]
+    assert left in done.err.rpartition("Error:")[2]
+
+
+def test_who_does_not_stay_to_watch_asks_in_one_place_and_gives_back_the_others(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever"}])
+    many = at.write(_parallel(3))
+    assert at.run("apply", "-auto-approve", "-timeout", "2m", many).code == 12
+    assert len(at.slices) == 3
+    assert at.run("apply", "-wait", "accepted", many).code == 0
+    assert list(at.slices.values()) == ["WAITING_FOR_RESOURCES"]
+
+
+def test_fewer_parallel_requests_than_before_give_the_youngest_back(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever"}])
+    assert at.run("apply", "-auto-approve", "-timeout", "2m", at.write(_parallel(3))).code == 12
+    first = at.asked()[0]
+    assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write(_parallel(1))).code == 12
+    (left,) = at.emulator.live()
+    assert left == first
+
+
+def _parallel(requests: int) -> str:
+    return PROFILE.replace("requests: 1", f"requests: {requests}")

@@ -61,6 +61,19 @@ def test_a_crash_keeps_the_slice_and_says_why_what_it_costs_and_what_to_do(desk:
     assert "did not reach its end" in status.out
 
 
+@pytest.mark.parametrize("nodes", ["simulated", "real"])
+def test_a_crash_in_known_words_says_what_to_change(desk: Open, nodes: str) -> None:
+    crash = (
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.10G of 31.24G "
+        "hbm. Exceeded hbm capacity by 1.86G."
+    )
+    at = desk(nodes=nodes, boot={"crash": crash})
+    crashed = at.run("apply", "-auto-approve", at.write())
+    assert crashed.code == 1
+    assert "lower serving.max_num_batched_tokens to" in crashed.err
+    assert "lower serving.hbm_utilization to 0.85 (now 0.92)" in crashed.err
+
+
 def test_a_corrected_profile_restarts_the_server_on_the_same_slice(desk: Open) -> None:
     at = desk(nodes="real", boot={"setup_fails": True})
     profile = at.write(PROFILE.replace("  max_model_len", '  setup: ["pip install broken"]\n  max_model_len'))

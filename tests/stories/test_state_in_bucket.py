@@ -177,6 +177,30 @@ def test_a_state_that_cannot_be_uploaded_stops_the_run_and_is_kept_here(desk: Op
     assert len(at.slices) == 1
 
 
+def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_state_stays(desk: Open) -> None:
+    """The upload fails after the slice was asked for: only this machine knows that it was seen."""
+    at = desk(trouble=[{"fault": "unavailable", "method": INSERT, "name": "gemma.json", "call": "7-"}])
+    at.write()
+    said = at.run(*APPLY, *BACKEND)
+    assert said.code == 1
+    kept = json.loads((at.folder / ".tpudeploy/errored/gemma.json").read_text(encoding="utf-8"))
+    there = json.loads(objects(at)["team/state/gemma.json"])
+    assert kept["serial"] == there["serial"] + 1
+    command = said.words.partition("To put it in its place: tpudeploy ")[2].split()[:5]
+    assert command[:2] == ["state", "push"]
+    assert command[3:] == list(BACKEND)
+    still = at.run(*command)
+    assert (still.code, "state push" in still.err) == (1, True)
+    at.emulator._cloud.troubles.clear()
+    assert at.run(*command).code == 0
+    assert json.loads(objects(at)["team/state/gemma.json"]) == kept
+    assert at.run(*APPLY, *BACKEND).code == 0
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml", *BACKEND).code == 0
+    assert len(at.slices) == 1
+    late = at.run(*command)
+    assert (late.code, "which is older than the one here" in late.words) == (1, True)
+
+
 def test_a_bucket_in_trouble_is_waited_for_and_the_person_is_told(desk: Open) -> None:
     at = desk(trouble=[{"fault": "unavailable", "method": "storage.objects.get", "call": "10-29"}])
     at.write()

@@ -56,6 +56,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.LockHeld, **HELD),
     _made(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
+    _made(events.LockWaiting, message="The state of gemma is locked by ada", seconds=4),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
     _made(events.Gone, **NAMED, reason="never appeared"),
@@ -121,7 +122,9 @@ def _stray(**known: Any) -> Stray:
         asked=Asked(accelerator_type="", provisioning=Provisioning.SPOT),
         asked_at=None,
     )
-    stray = Stray(found=found, claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None)
+    stray = Stray(
+        found=found, deployment="gemma", claim=Claim.LEFTOVER, goes=True, age=None, usd_per_hour=None, chips=None
+    )
     return replace(stray, **known)
 
 

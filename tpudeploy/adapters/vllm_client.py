@@ -58,7 +58,21 @@ class VllmClient:
     def models(self) -> tuple[str, ...]:
         """Raise `NoAnswer` or `BadAnswer` (401: a key is wanted)."""
         with _expected():
-            return tuple(str(m["id"]) for m in self._json("GET", "/v1/models")["data"])
+            return tuple(str(m["id"]) for m in self.described())
+
+    def described(self) -> tuple[Mapping[str, Any], ...]:
+        """What /v1/models says of each name it serves. Raise `NoAnswer` or `BadAnswer`."""
+        with _expected():
+            return tuple(dict(m) for m in self._json("GET", "/v1/models")["data"])
+
+    def version(self) -> str:
+        """Raise `NoAnswer` or `BadAnswer`."""
+        with _expected():
+            return str(self._json("GET", "/version")["version"])
+
+    def metrics(self) -> str:
+        """/metrics, in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""
+        return self._text("GET", "/metrics").decode("utf-8", "replace")
 
     def complete(self, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion:
         """A chat completion; a plain one where the model has no chat template. `now` gives seconds."""
@@ -118,21 +132,23 @@ class VllmClient:
             connection.close()
 
     def _json(self, method: str, path: str) -> dict[str, Any]:
+        try:
+            tree: dict[str, Any] = json.loads(self._text(method, path))
+        except ValueError as cause:
+            raise BadAnswer(HTTPStatus.OK, "not JSON") from cause
+        return tree
+
+    def _text(self, method: str, path: str) -> bytes:
         connection = self._connection()
         try:
             response = self._send(connection, method, path, None)
             if response.status != HTTPStatus.OK:
                 raise _bad(response)
-            text = response.read(_MOST_BYTES)
+            return response.read(_MOST_BYTES)
         except (OSError, http.client.HTTPException) as cause:
             raise NoAnswer(_reason(cause)) from cause
         finally:
             connection.close()
-        try:
-            tree: dict[str, Any] = json.loads(text)
-        except ValueError as cause:
-            raise BadAnswer(response.status, "not JSON") from cause
-        return tree
 
     def _connection(self) -> http.client.HTTPConnection:
         where = urlsplit(self.url)

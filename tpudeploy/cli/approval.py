@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from tpudeploy.cli import exits
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.interrupts import ending_well
 from tpudeploy.cli.progress import telling
+from tpudeploy.domain import events
 from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Plan
@@ -38,7 +40,10 @@ def carry_out(
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
-    with telling(terminal, context.clock, as_json=given.json) as emit:
+    with (
+        telling(terminal, context.clock, as_json=given.json) as emit,
+        ending_well(workspace.stop, lambda said: emit(_interrupted(context, said))),
+    ):
         report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
@@ -48,6 +53,11 @@ def carry_out(
             tell_error(terminal, error)
         return report.error.exit_code
     return exits.SUCCESS if given.json else _sum_up(context, plan, report)
+
+
+def _interrupted(context: Context, said: str) -> events.Event:
+    """Of the whole run, and so without an address."""
+    return events.Warned(at=context.clock.now(), address="", message=said, hint="")
 
 
 def approve(context: Context, question: str, *, otherwise: str) -> None:

@@ -30,19 +30,22 @@ class Context:
     backend: str | None
     at_exit: ExitStack
 
-    def workspace(self, profiles: Sequence[str] = ()) -> Workspace:
-        """The project that these profiles belong to; closed when the command ends."""
+    def workspace(self, profiles: Sequence[str] = (), *, lock_timeout: float | None = None) -> Workspace:
+        """The project that these profiles belong to; closed when the command ends. `lock_timeout` is in seconds."""
+        from dataclasses import replace
+
         from tpudeploy.adapters.project import folder_of
         from tpudeploy.workspace import Workspace
 
         folder = folder_of(self.folder, [self.folder / p for p in profiles])
         known = _settings(folder, self.backend)
+        patience = self.patience if self.patience is not None else known.patience
         opened = Workspace.open(
             folder,
             backend=known.backend,
             project=known.project,
             clock=self.clock,
-            patience=self.patience if self.patience is not None else known.patience,
+            patience=patience if lock_timeout is None else replace(patience, lock=lock_timeout),
         )
         return self.at_exit.enter_context(opened)
 

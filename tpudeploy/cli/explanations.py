@@ -15,6 +15,7 @@ from tpudeploy.views.words import duration
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.refusals.row import Verdict
+    from tpudeploy.core.bootlog.signatures.row import Signature
 
 # Refusals that are our own word for what we saw, not Google's.
 _OURS: Mapping[str, str] = {
@@ -45,6 +46,7 @@ def groups() -> dict[str, dict[str, str]]:
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
     from tpudeploy.config.codes import EXPLANATIONS
     from tpudeploy.core import lost
+    from tpudeploy.core.bootlog.signatures import GROUPS as BOOTS
     from tpudeploy.core.checks import CHECKS
     from tpudeploy.emulator.process import EmulatorRunning
     from tpudeploy.emulator.scenario import ScenarioInvalid
@@ -54,6 +56,7 @@ def groups() -> dict[str, dict[str, str]]:
     written = {
         code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
     }
+    boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
     return {
         "Profiles": written,
@@ -61,16 +64,34 @@ def groups() -> dict[str, dict[str, str]]:
         "Errors": dict(sorted(classes.items())),
         **refusals,
         "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_OURS},
+        **boots,
     }
 
 
 def of_text(text: str) -> tuple[str, str]:
-    """The kind of refusal that a text of Google's is, and its page with the text in it."""
+    """What a text is a sign of: a boot that failed, or a refusal of Google's, whose page has the text in it."""
+    from tpudeploy.core.bootlog.signatures import SIGNATURES
+
+    died = next((row for row in SIGNATURES if row.found(text)), None)
+    if died is not None:
+        return died.name, _boot(died, text)
     from tpudeploy.adapters.google.verdicts import row_of, verdict
 
     code = _named_code(text)
     row = row_of(text, code)
     return row.kind, page(row, text, verdict(text, code).scope)
+
+
+def _boot(row: Signature, text: str | None = None) -> str:
+    """What a server dies of, with the words it says."""
+    from tpudeploy.core.bootlog.said import Said
+
+    written = text if text is not None else row.example
+    found = row.found(written)
+    remedy = "" if found is None else row.remedy(found, Said(flags={}))
+    return (
+        f"{row.what}\n\nThe engine says, {'' if text else 'e.g. '}in a boot's log:\n  {written}\n\nWhat to do: {remedy}"
+    )
 
 
 def _named_code(text: str) -> int:

@@ -12,24 +12,24 @@ TRUE = {"1", "true", "yes", "on"}
 
 def flag(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
     """A switch: `--auto-approve`, or TPUDEPLOY_AUTO_APPROVE=1."""
-    parser.add_argument(f"--{name}", action="store_true", default=_environment(name).lower() in TRUE, help=help_)
+    parser.add_argument(f"--{name}", action="store_true", default=written(name).lower() in TRUE, help=help_)
 
 
 def option(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
     """An option with a value: `--timeout 2h`, or TPUDEPLOY_TIMEOUT=2h."""
-    written = _environment(name)
-    if written:
-        more["default"] = written  # as text: argparse reads it as it reads the option
-        if written not in more.get("choices", (written,)):
-            parser.error(f"{_twin(name)}: `{written}` is none of {', '.join(more['choices'])}")
+    twin = written(name)
+    if twin:
+        more["default"] = twin  # as text: argparse reads it as it reads the option
+        if twin not in more.get("choices", (twin,)):
+            parser.error(f"{_twin(name)}: `{twin}` is none of {', '.join(more['choices'])}")
     parser.add_argument(f"--{name}", help=help_, **more)
 
 
 def several(parser: argparse.ArgumentParser, *names_and_help: str, **more: Any) -> None:
     """An option that may be given again and again; its twin holds one a line, and comes first."""
     *names, help_ = names_and_help
-    written = _environment(names[-1].removeprefix("--")).splitlines()
-    parser.add_argument(*names, action="append", default=written, help=help_, **more)
+    twin = written(names[-1].removeprefix("--")).splitlines()
+    parser.add_argument(*names, action="append", default=twin, help=help_, **more)
 
 
 def everywhere(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +48,8 @@ def profile(parser: argparse.ArgumentParser) -> None:
     overlays(parser)
 
 
-def overlays(parser: argparse.ArgumentParser) -> None:
-    several(parser, "-f", "--file", "lay a file over it", dest="overlays", metavar="OVERLAY")
+def overlays(parser: argparse.ArgumentParser, *names: str) -> None:
+    several(parser, *(names or ("-f", "--file")), "lay a file over it", dest="overlays", metavar="OVERLAY")
     several(parser, "--set", "set one value, e.g. tpu.type=v6e-8", dest="sets", metavar="PATH=VALUE")
 
 
@@ -58,6 +58,10 @@ def backend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", metavar="PLACE", help="where states lie: gs://BUCKET/PREFIX, or a folder (default: .tpudeploy)"
     )
+
+
+def lock_timeout(parser: argparse.ArgumentParser) -> None:
+    option(parser, "lock-timeout", "wait so long for a lock that somebody holds, e.g. 5m", type=duration)
 
 
 def json(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +84,8 @@ def duration(text: str) -> float:
         raise argparse.ArgumentTypeError(f"`{text}` is no duration; write 90s, 15m, 2h or 7d") from cause
 
 
-def _environment(name: str) -> str:
+def written(name: str) -> str:
+    """What the environment says for this option, "" for nothing."""
     return os.environ.get(_twin(name), "")
 
 

@@ -33,10 +33,14 @@ def claim(found: Found, states: Mapping[str, State]) -> Claim:
     named = ((a.project, a.zone, a.name) for state in states.values() for a in state.attempts)
     if (ref.project, ref.zone, ref.name) in named:
         return Claim.NEEDED
-    state = states.get(found.mark.deployment)
-    if state is None:
-        return Claim.NO_STATE
-    return Claim.LEFTOVER if state.lineage[:8] == found.mark.lineage else Claim.OTHER_LINEAGE
+    if _heir(found, states) is not None:
+        return Claim.LEFTOVER
+    return Claim.NO_STATE if found.mark.deployment not in states else Claim.OTHER_LINEAGE
+
+
+def _heir(found: Found, states: Mapping[str, State]) -> str | None:
+    """The deployment whose state has its lineage: that of its name, or what that one is called now."""
+    return next((name for name, state in states.items() if state.lineage[:8] == found.mark.lineage), None)
 
 
 def goes(found: Found, states: Mapping[str, State], *, foreign: bool) -> bool:
@@ -64,6 +68,7 @@ def _stray(found: Found, states: Mapping[str, State], *, foreign: bool, now: flo
     is_billed = found.slice.phase is Phase.UP  # nothing is before the grant, nor once the node is gone
     return Stray(
         found=found,
+        deployment=_heir(found, states) or found.mark.deployment,
         claim=claim(found, states),
         goes=goes(found, states, foreign=foreign),
         age=None if found.asked_at is None else max(0.0, now - found.asked_at),

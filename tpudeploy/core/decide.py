@@ -112,6 +112,9 @@ def _hunt(
         yield from (_release(record, j, "another one is about to land") for j in queued[1:])
         yield from (_hold(record, j, moment) for j in (*made, *queued[:1]))
         return
+    kept = sorted(waiting, key=_place_in_queue)[: deployment.max_parallel_requests]
+    yield from (_release(record, j, "more are asked for than may be") for j in waiting if j not in kept)
+    waiting = [j for j in waiting if j in kept]
     yield from (_hold(record, j, moment) for j in waiting)
     denied = _denied(deployment, record, moment)
     left = [j for j in judged if j.fate is not Fate.GONE]

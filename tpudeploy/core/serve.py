@@ -6,6 +6,7 @@ from tpudeploy.core import prices
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import live_attributes, server_print
 from tpudeploy.core.wanted import wanted
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.errors import ServingError
 from tpudeploy.domain.frozen import frozen
@@ -138,7 +139,16 @@ def _failed(standing: Standing, cause: str) -> ServingError:
     cost = "an unknown price" if price is None else f"about ${price:.2f}/h"
     return ServingError(
         f"{address(deployment.name, standing.replica)} does not serve: {cause}",
-        hint=f"The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
+        hint=f"{_remedy(deployment, cause)}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
         "Mend the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
         "Or give it back with `tpudeploy destroy`.",
     )
+
+
+def _remedy(deployment: Deployment, said: str) -> str:
+    """What to do about it, a line, where the words are known."""
+    from tpudeploy.core.bootlog import cause_of  # thirty patterns, needed only where something died
+
+    budget = deployment.budget
+    found = cause_of(said, budget=budget if isinstance(budget, HbmBudget) else None)
+    return "" if found is None else f"{found.remedy}\n"

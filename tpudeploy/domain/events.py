@@ -102,6 +102,14 @@ class Retrying(_Event):
 
 
 @frozen
+class LockWaiting(_Event):
+    """Somebody holds the lock, as `message` says; it is asked for again. `address` is the deployment's name."""
+
+    message: str
+    seconds: float
+
+
+@frozen
 class Released(_OfRequest):
     reason: str
 
@@ -172,6 +180,7 @@ Event: TypeAlias = (
     | Waiting
     | LockHeld
     | Retrying
+    | LockWaiting
     | Released
     | Gone
     | Adopted

@@ -19,19 +19,26 @@ _LINEAGE_FORM = re.compile(r"[0-9a-f]{8}")
 
 @frozen
 class Mark:
-    """Whose something says it is. `lineage` is the first eight hex digits of a state's."""
+    """Whose something says it is. `lineage` is the first eight hex digits of a state's, "" for nobody's."""
 
     deployment: str
     lineage: str
     replica: int
 
 
+UNMARKED = Mark(deployment="", lineage="", replica=0)
+
+
 @frozen
 class Asked:
-    """What a request was for, as far as the cloud still says: None (or nothing) where it does not. Seconds, GiB."""
+    """What a request was for, as far as the cloud still says: None (or nothing) where it does not. Seconds, GiB.
+
+    `nodes` are the names that its machines were to have: one, its own, unless somebody else asked for it.
+    """
 
     accelerator_type: str
     provisioning: Provisioning
+    nodes: tuple[str, ...] = ()
     runtime_version: str | None = None
     boot_disk_gib: int | None = None
     network: str | None = None

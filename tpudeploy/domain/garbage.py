@@ -24,13 +24,14 @@ class Claim(StrEnum):
 
 @frozen
 class Stray:
-    """One thing that no state here needs. `goes`: it is to be removed.
+    """One thing that no state here needs. `goes`: it is to be removed, under the lock of `deployment`.
 
     `age` is in seconds. `usd_per_hour` is what it costs now, at list price; `chips` what it holds of a quota. Both are
     None where the catalogue does not know.
     """
 
     found: Found
+    deployment: str
     claim: Claim
     goes: bool
     age: float | None

@@ -27,7 +27,10 @@ class Patience:
     * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
     * `restart_again`: a reboot that shows no effect for so long was lost.
     * `watch`: from look to look at what serves, while `apply --watch` keeps it alive.
+    * `leaving`: what was given up and loops in PROVISIONING cannot be deleted for up to 90 min (HUNT); a run that waits
+      for nothing else ends after so long, and says what is left.
     * `removal`: how long `gc` looks until what it removes is gone; one delete took 12 min 38 s to take (SPRAY).
+    * `lock`: how long a lock that somebody holds is waited for before a run begins; one step lasts seconds.
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
@@ -54,7 +57,9 @@ class Patience:
     restart: float = 240.0
     restart_again: float = 600.0
     watch: float = 60.0
+    leaving: float = 7200.0
     removal: float = 1800.0
+    lock: float = 0.0
 
     def poll(self, quiet_looks: int, outstanding: int = 1) -> float:
         """Seconds to the next look after `quiet_looks` looks at `outstanding` slices that showed nothing new."""

@@ -116,8 +116,20 @@ class Goal:
 
 
 @frozen
+class Written:
+    """Who wrote a state, and in which operation: `apply`, `state mv`. `at` is in seconds since the epoch."""
+
+    at: float
+    by: str
+    operation: str
+
+
+@frozen
 class State:
-    """One deployment. `lineage` is minted once; `serial` grows by one at every write; attempt numbers never repeat."""
+    """One deployment. `lineage` is minted once; `serial` grows with every write; attempt numbers never repeat.
+
+    `written` is None in states of before.
+    """
 
     deployment: str
     lineage: str
@@ -125,6 +137,7 @@ class State:
     next_attempt: int = 0
     goal: Goal | None = None
     records: tuple[Record, ...] = ()
+    written: Written | None = None
 
     def record(self, index: int) -> Record:
         return next((r for r in self.records if r.index == index), Record(index=index))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tpudeploy.emulator import wire
@@ -39,6 +39,10 @@ class Call:
         """Is this resource in the collection asked for? `-` stands for every zone."""
         _, project, _, zone, *_ = name.split("/")
         return project == self.project and self.zone in ("-", zone)
+
+    def with_query(self, query: Mapping[str, str]) -> Call:
+        """The same, where the body says what other calls say in their query."""
+        return replace(self, query={**self.query, **query})
 
     def flag(self, name: str) -> bool:
         return self.query.get(name, "false").lower() in ("true", "1")

@@ -32,7 +32,7 @@ class Cloud:
         self.orphaned: dict[str, QueuedResource] = {}  # gone, but for their nodes
         self.nodes: dict[str, Node] = {}
         self.operations: dict[str, Operation] = {}
-        self.objects = Objects(now=clock.now, known=scenario.buckets)
+        self.objects = Objects(now=clock.now, known=scenario.buckets, versioned=scenario.versioned_buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
         self.creates: dict[str, list[float]] = {}

@@ -41,6 +41,14 @@ def parameters(version: str, collection: str, method: str) -> frozenset[str]:
     return frozenset((*document["parameters"], *said.get("parameters", {})))
 
 
+def response(version: str, collection: str, method: str) -> str:
+    """The schema of what a method of Cloud TPU answers."""
+    locations = _document(version)["resources"]["projects"]["resources"]["locations"]
+    said = locations if collection == "locations" else locations["resources"][collection]
+    named: str = said["methods"][method]["response"]["$ref"]
+    return named
+
+
 @cache
 def _document(version: str) -> Mapping[str, Any]:
     spec = find_spec("googleapiclient")

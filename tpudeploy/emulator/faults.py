@@ -85,6 +85,9 @@ FAULTS: Mapping[str, Fault] = {
     "orphan": Fault(what="deleted, its node stays: billed, and no queued resource names it any more", kind=_LIFE),
     "never-healthy": Fault(what="the node's health stays TIMEOUT", kind=_LIFE),
     "hidden": Fault(what="taken, but every look says 404 for `seconds`", kind=_LIFE, options={"seconds": 70.0}),
+    "unlisted": Fault(
+        what="every get shows it, lists leave it out for `seconds`", kind=_LIFE, options={"seconds": 70.0}
+    ),
     "slow-operation": Fault(what="the create operation ends `seconds` late", kind=_LIFE, options={"seconds": 300.0}),
     "operation-fails": Fault(
         what="the create operation ends in an error, the slice lives on; `message` and `code` are what it says",

@@ -25,10 +25,9 @@ def list_(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str
     now = cloud.clock.now()
     silent = listings.silent(cloud, call, troubles)
     asked = ((node, cloud.slice_of(node)) for name, node in sorted(cloud.nodes.items()) if call.covers(name))
-    seen = [node for node, slice_ in asked if slice_.zone not in silent and slice_.hidden_until <= now]
-    return page(call, "nodes", seen, lambda node: render(cloud, node, call.version)) | listings.unreachable(
-        call, silent
-    )
+    seen = [node for node, slice_ in asked if slice_.zone not in silent and slice_.is_listed(now)]
+    found = page(call, "nodes", seen, lambda node: render(cloud, node, call.version), most=cloud.scenario.page_most)
+    return found | listings.unreachable(call, silent)
 
 
 def delete(cloud: Cloud, call: Call) -> dict[str, Any]:

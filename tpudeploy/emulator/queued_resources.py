@@ -51,8 +51,10 @@ def list_(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str
     now = cloud.clock.now()
     silent = listings.silent(cloud, call, troubles)
     shown = ((name, s) for name, s in sorted(cloud.slices.items()) if call.covers(name) and s.zone not in silent)
-    seen = [s for _, s in shown if s.hidden_until <= now]
-    found = page(call, "queuedResources", seen, lambda slice_: render(slice_, call.version))
+    seen = [s for _, s in shown if s.is_listed(now)]
+    found = page(
+        call, "queuedResources", seen, lambda slice_: render(slice_, call.version), most=cloud.scenario.page_most
+    )
     return found | listings.unreachable(call, silent)
 
 
@@ -130,6 +132,7 @@ def _slice(
         behaviour=behaviour,
         troubles=lives,
         hidden_until=now + told.get("hidden", {"seconds": 0.0})["seconds"],
+        unlisted_until=now + told.get("unlisted", {"seconds": 0.0})["seconds"],
     )
 
 

@@ -68,6 +68,7 @@ class QueuedResource:
     behaviour: Behaviour
     troubles: Mapping[str, Trouble]
     hidden_until: float
+    unlisted_until: float
     state: str = "CREATING"
     initiator: str = "USER"
     error: wire.Status | None = None
@@ -84,6 +85,9 @@ class QueuedResource:
     @property
     def chips(self) -> int:
         return self.accelerator.chips * len(self.node_ids)
+
+    def is_listed(self, now: float) -> bool:
+        return self.hidden_until <= now and self.unlisted_until <= now
 
     def enter(self, state: str, *, initiator: str = "SERVICE") -> None:
         self.state, self.initiator, self.chapter = state, initiator, self.chapter + 1

@@ -7,10 +7,12 @@
     quota:                          # in chips; what no row names is plenty; the other class is on-demand
       - {class: preemptible, region: us-east5, limit: 16}       # or zone: us-east5-b; "*" is any
     creates_per_minute: 91          # a project's rate limit
+    page_most: 1000                 # what one page of a list holds at most
     offers: {us-west4-a: [v5litepod-4]}     # what a zone has, instead of the catalogue's word
     secrets: {hf-token: made-up}    # only these exist; without the key any secret does
     denied_secrets: [other]
     buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
+    versioned_buckets: [my-states]  # object versioning is on in these
     project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: surroundings.py
     trouble:
       - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
@@ -65,10 +67,12 @@ class Scenario:
     boot: Behaviour = field(default_factory=Behaviour)
     quota: tuple[Limit, ...] = ()
     creates_per_minute: int | None = None
+    page_most: int = 1000
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secrets: Mapping[str, str] | None = None
     denied_secrets: tuple[str, ...] = ()
     buckets: tuple[str, ...] | None = None
+    versioned_buckets: tuple[str, ...] = ()
     project: Surroundings = field(default_factory=Surroundings)
     trouble: tuple[Trouble, ...] = ()
 
@@ -151,10 +155,12 @@ _READERS: Mapping[str, Any] = {
     "boot": dict,
     "quota": lambda rows: tuple(_limit(row) for row in rows),
     "creates_per_minute": int,
+    "page_most": int,
     "offers": lambda zones: {zone: tuple(types) for zone, types in zones.items()},
     "secrets": dict,
     "denied_secrets": tuple,
     "buckets": tuple,
+    "versioned_buckets": tuple,
     "project": Surroundings.parse,
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

@@ -14,6 +14,7 @@ from tpudeploy.emulator import (
     listings,
     nodes,
     operations,
+    partial,
     queued_resources,
     refusals,
     secrets,
@@ -189,8 +190,8 @@ class Service:
 
     def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
         if route in TROUBLED:
-            return TROUBLED[route][1](self._cloud, call, troubles)
-        return ROUTES[route][1](self._cloud, call)
+            return partial.selected(call, TROUBLED[route][1](self._cloud, call, troubles))
+        return partial.selected(call, ROUTES[route][1](self._cloud, call))
 
 
 def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:

@@ -46,7 +46,11 @@ def apply(
     begun = [_begin(world, g) for g in todo]
     runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
     try:
-        side_by_side(world.clock, runs)
+        side_by_side(world.clock, runs, threads=world.threads)
+    except (KeyboardInterrupt, errors.Interrupted):
+        for run in runs:
+            run.interrupted()
+        raise
     finally:
         for run in runs:
             run.settle()
@@ -58,6 +62,7 @@ def apply(
 
 def _begin(world: World, goal: Goal) -> Goal:
     """Hold the plan against the world once more, and write down what was approved."""
+    world.clock.sleep(0.0)  # an interrupted run begins nothing more
     with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
         state = with_adopted(world, goal, held.state)
         current = look_anew(world, goal.name, goal.deployment, state, adopts=goal.adopts)
@@ -103,6 +108,11 @@ class _Run:
             self._is_kept = False
             return None
         return pause
+
+    def interrupted(self) -> None:
+        """Say what is left behind, but for what has come to its end."""
+        if not self.result.outcomes:
+            self._way.interrupted()
 
     def settle(self) -> None:
         """Where it was kept alive to the end and stands: nothing is left to go on with. What was cut short is told."""

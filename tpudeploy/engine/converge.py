@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
@@ -14,8 +15,8 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
+from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
-from tpudeploy.domain.state import State
 from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
@@ -29,7 +30,8 @@ from tpudeploy.ports import World
 # What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
-    Action.CREATE: (Request, Update, Release, Forget, Adopt),
+    # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
+    Action.CREATE: (Request, Update, Restart, Release, Forget, Adopt),
     Action.UPDATE: (Update, Release, Forget, Adopt),
     Action.RESTART: (Update, Restart, Release, Forget, Adopt),
     Action.REPLACE: (Request, Update, Release, Forget, Adopt),
@@ -88,9 +90,11 @@ class Convergence:
         self._deadline = deadline
         self._keep = keep
         self._reached_at: float | None = None
+        self._left_at: float | None = None
         self._progress = Progress(world, goal.name)
         self._chronicle = Chronicle(world, goal.name)
         self._last: Tick | None = None
+        self._held: Session | None = None
 
     @property
     def is_there(self) -> bool:
@@ -112,7 +116,8 @@ class Convergence:
         failed = [s for s in last.steps if isinstance(s, GiveUp)]
         over = next((s for s in failed if not self._may_recover(s) and not last.watches(s.replica)), None)
         if over is not None:
-            self._name_outstanding(last.state)
+            # One replica's failure ends the run; what the others asked for may still be granted.
+            self._name([a for a in last.state.attempts if a.granted_at is None], _GO_ON)
             raise over.error
         if _is_enough(goal, last, self._until) or last.is_last:
             self._reached_at = world.clock.now()
@@ -120,7 +125,18 @@ class Convergence:
             return world.patience.watch if self._keep else None
         if self._deadline is not None and world.clock.now() >= self._deadline:
             raise failed[0].error if failed else _timeout(goal, last)
+        if self._has_left_for_long(last):
+            raise _timeout(goal, last)
         return self._pause(last)
+
+    def _has_left_for_long(self, last: Tick) -> bool:
+        """Whether nothing else than what was given up has been waited for, and for longer than anything takes to go."""
+        deployment, now = self._goal.deployment, self._world.clock.now()
+        if self._keep or len(last.done) < (0 if deployment is None else deployment.replicas):
+            self._left_at = None
+            return False
+        self._left_at = now if self._left_at is None else self._left_at
+        return now - self._left_at >= self._world.patience.leaving
 
     def _may_recover(self, failed: GiveUp) -> bool:
         """Whether what served a while ago may be given as long to come back as it may take to start."""
@@ -129,17 +145,29 @@ class Convergence:
             return False
         return self._world.clock.now() - since < deployment.health.timeout_seconds
 
-    def _name_outstanding(self, state: State) -> None:
-        """One replica's failure ends the run; what the others asked for may still be granted."""
+    def interrupted(self) -> None:
+        """Name what the run leaves behind unfinished, as it was last written down; nobody is asked any more."""
+        state = None if self._held is None else self._held.state
+        left = () if state is None else [a for a in state.attempts if not a.served or a.releasing_at is not None]
+        self._name(left, "")  # what to do is in the error that ends the run
+
+    def _name(self, left: Iterable[Attempt], hint: str) -> None:
         now = self._world.clock.now()
-        left = "; ".join(outstanding(a, now) for a in state.attempts if a.granted_at is None)
-        if left:
-            message = f"Still outstanding: {left}."
-            self._world.emit(events.Warned(at=now, address=self._goal.name, message=message, hint=_GO_ON))
+        named = "; ".join(outstanding(attempt, now) for attempt in left)
+        if named:
+            message = f"Still outstanding: {named}."
+            self._world.emit(events.Warned(at=now, address=self._goal.name, message=message, hint=hint))
 
     def _tick(self) -> Tick:
         world, goal = self._world, self._goal
         with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
+            self._held = held
+            if held.state.lineage != goal.lineage:
+                raise errors.StalePlan(
+                    f"The state of {goal.name} is no longer the one that this run began with: moved, forgotten or put"
+                    " in its place by somebody.",
+                    hint="Nothing was undone. See `tpudeploy state list`, then plan anew.",
+                )
             if self._reached_at is not None:
                 _still_ours(world, goal, held)
             observed = look(world, held.state, goal.deployment, patient=True)
@@ -153,13 +181,18 @@ class Convergence:
             _check(goal, steps, kept=self._reached_at is not None)
             hands = Hands(world, held, goal.deployment, observed, self._chronicle)
             for step in steps:
-                if not hands.was_refused:
-                    hands.act(step)
+                if hands.was_refused:
+                    break
+                world.clock.sleep(0.0)  # an interrupted run begins nothing more
+                hands.act(step)
             self._progress.show(goal.deployment, held.state, observed, steps)
             return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
 
     def _steps(self, state: State, observed: Observed) -> tuple[Step, ...]:
         deployment: Deployment | None = self._goal.deployment
+        if deployment is not None and self._until is wait.Wait.ACCEPTED:
+            # Nobody stays to give a second slice back.
+            deployment = replace(deployment, max_parallel_requests=1)
         replicas = 0 if deployment is None else deployment.replicas
         creates = self._world.creates.left()
         moment = Moment(
@@ -226,11 +259,11 @@ def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
     replicas = (tick.state.record(i).attempts for i in range(deployment.replicas))
     fitting = [[a for a in attempts if matches(deployment, a)] for attempts in replicas]
     kept = [[a for a in attempts if a.releasing_at is None] for attempts in fitting]
-    if until is wait.Wait.ACCEPTED:
-        return all(any(a.seen for a in attempts) for attempts in kept)
-    is_granted = all(any(a.granted_at is not None for a in attempts) for attempts in kept)
     # Whatever else was asked for beside it could still be granted too, with nobody there to give it back.
-    return is_granted and all(len(attempts) == 1 for attempts in fitting)
+    if any(len(attempts) != 1 for attempts in fitting):
+        return False
+    is_granted = until is wait.Wait.GRANTED
+    return all(any(a.granted_at is not None if is_granted else a.seen for a in attempts) for attempts in kept)
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:

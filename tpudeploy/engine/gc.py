@@ -35,17 +35,17 @@ def survey(world: World, deployments: Sequence[Deployment], projects: Iterable[s
     listings = [_listing(world, project, sorted(zones)) for project in where]
     if names:
         listings = [replace(one, found=tuple(f for f in one.found if f.mark.deployment in names)) for one in listings]
-    # Read anew: whatever was asked for before the listing had been written down before that.
-    return garbage(listings, _states(world, names), foreign=foreign, now=world.clock.now())
+    # Read anew: whatever was asked for before the listing had been written down before that. And all of them: a
+    # deployment that was renamed still has slices of its old name.
+    return garbage(listings, _states(world, ()), foreign=foreign, now=world.clock.now())
 
 
 def collect(world: World, of: Garbage) -> Report:
     """Remove what goes, and look until it is gone. What goes wrong with one deployment stops no other."""
     began, quiet = world.clock.now(), 0
-    names = dict.fromkeys(s.found.mark.deployment for s in of.going)
+    names = dict.fromkeys(s.deployment for s in of.going)
     removals = [
-        Removal(world, name, [s for s in of.going if s.found.mark.deployment == name], foreign=of.foreign)
-        for name in names
+        Removal(world, name, [s for s in of.going if s.deployment == name], foreign=of.foreign) for name in names
     ]
     while pending := [r for r in removals if r.is_pending]:
         news = [removal.step() for removal in pending]

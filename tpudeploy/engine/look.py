@@ -2,42 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Slice
+from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Slice, SliceRef
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.together import together
 from tpudeploy.ports import World
 
 
-def look(
-    world: World, state: State, deployment: Deployment | None = None, *, anew: bool = True, patient: bool = False
-) -> Observed:
+@frozen
+class Sight:
+    """What is to be looked at: all that a state remembers; its endpoints too where a deployment is given."""
+
+    state: State
+    deployment: Deployment | None = None
+
+
+def look(world: World, state: State, deployment: Deployment | None = None, *, patient: bool = False) -> Observed:
     """Raise `errors.Fault` or `errors.Denied`. Endpoints are probed where a deployment is given.
 
-    `anew` False: what has served before is not asked again. `patient`: a request in a zone that does not answer is
-    `unseen`, as long as others can be looked at.
+    `patient`: a request in a zone that does not answer is `unseen`, as long as others can be looked at.
     """
-    known = {a.name for a in state.attempts if a.served and not anew}
-    refs = {a.name: a.ref for a in state.attempts}
-    unseen: Mapping[str, str] = {}
-    if patient:
-        slices, unseen = _answered(world, state.attempts)
-    else:
-        slices = {s.name: s for s in world.cloud.slices(refs.values())}
-    reports: dict[str, BootReport] = {}
-    health: dict[str, Health] = {}
-    for name, found in slices.items():
-        if found.phase is not Phase.UP:
-            continue
-        report = world.cloud.report(refs[name])
+    sight = Sight(state=state, deployment=deployment)
+    if not patient:
+        return look_at_all(world, [sight])[0]
+    slices, unseen = _answered(world, state.attempts)
+    return replace(_heard(world, [sight], [slices], anew=True)[0], unseen=unseen)
+
+
+def look_at_all(world: World, sights: Sequence[Sight], *, anew: bool = True) -> tuple[Observed, ...]:
+    """One look at many, of one moment. Raise `errors.Fault` or `errors.Denied`.
+
+    `anew` False: what has served before is not asked again whether it does; nor is its machine, whose own word could
+    only be news where it was booted with other metadata than the state remembers. Whether it still answers is for
+    `status` to say, which looks anew.
+    """
+    by_project: dict[str, list[SliceRef]] = {}
+    for sight in sights:
+        for attempt in sight.state.attempts:
+            by_project.setdefault(attempt.project, []).append(attempt.ref)
+    found = {(project, s.zone, s.name): s for project, refs in by_project.items() for s in world.cloud.slices(refs)}
+    shown = [
+        {a.name: found[key] for a in sight.state.attempts if (key := (a.project, a.zone, a.name)) in found}
+        for sight in sights
+    ]
+    return _heard(world, sights, shown, anew=anew)
+
+
+def _heard(
+    world: World, sights: Sequence[Sight], shown: Sequence[Mapping[str, Slice]], *, anew: bool
+) -> tuple[Observed, ...]:
+    """What the machines of these slices say of themselves, and whether they serve."""
+    standing = [
+        (number, attempt, slices[attempt.name])
+        for number, (sight, slices) in enumerate(zip(sights, shown, strict=True))
+        for attempt in sight.state.attempts
+        if attempt.name in slices and slices[attempt.name].phase is Phase.UP
+    ]
+    asked = [(number, a.ref) for number, a, found in standing if anew or not _is_known(a, found)]
+    said = together(world.threads, lambda each: world.cloud.report(each[1]), asked)
+    reports: dict[int, dict[str, BootReport]] = {}
+    for (number, ref), report in zip(asked, said, strict=True):
         if report is not None:
-            reports[name] = report
-        if deployment is not None and name not in known and _may_serve(report):
-            health[name] = world.probe.health(deployment, found, report)
-    return Observed(at=world.clock.now(), slices=slices, reports=reports, health=health, unseen=unseen)
+            reports.setdefault(number, {})[ref.name] = report
+    health = _probed(world, sights, [s for s in standing if anew or not s[1].served], reports)
+    now = world.clock.now()
+    return tuple(
+        Observed(at=now, slices=slices, reports=reports.get(number, {}), health=health.get(number, {}))
+        for number, slices in enumerate(shown)
+    )
+
+
+def _is_known(attempt: Attempt, found: Slice) -> bool:
+    """Whether it has served, and its machine would boot the same server again."""
+    return attempt.served and found.metadata.get(SPEC_KEY) == attempt.booted
+
+
+def _probed(
+    world: World,
+    sights: Sequence[Sight],
+    standing: Sequence[tuple[int, Attempt, Slice]],
+    reports: Mapping[int, Mapping[str, BootReport]],
+) -> Mapping[int, Mapping[str, Health]]:
+    """Each that may serve by now, by the number of its sight."""
+
+    def probe(each: tuple[int, Deployment, Slice]) -> Health:
+        number, deployment, found = each
+        return world.probe.health(deployment, found, reports.get(number, {}).get(found.name))
+
+    todo: list[tuple[int, Deployment, Slice]] = []
+    for number, attempt, found in standing:
+        deployment = sights[number].deployment
+        if deployment is not None and _may_serve(reports.get(number, {}).get(attempt.name)):
+            todo.append((number, deployment, found))
+    health: dict[int, dict[str, Health]] = {}
+    for (number, _, found), answer in zip(todo, together(world.threads, probe, todo), strict=True):
+        health.setdefault(number, {})[found.name] = answer
+    return health
 
 
 def _answered(world: World, attempts: tuple[Attempt, ...]) -> tuple[dict[str, Slice], dict[str, str]]:

@@ -46,12 +46,25 @@ def search(world: World, deployments: Iterable[Deployment]) -> Lost:
         try:
             listing = _listing(world, project, own)
             found |= {name: _standing(world, listing, name) for name in names}
+            found = _unnamed(world, found)
         except errors.CloudError as error:
             said.append(not_looked(names, error.message))
             continue
         if listing.unreachable:
             said.append(not_looked(names, f"no answer from {', '.join(listing.unreachable)}."))
     return Lost(found=found, diagnostics=tuple(said))
+
+
+def _unnamed(world: World, found: Mapping[str, tuple[Found, ...]]) -> dict[str, tuple[Found, ...]]:
+    """Without what another state remembers: a deployment that was renamed has slices of its old name."""
+    if not any(found.values()):
+        return dict(found)
+    states = (world.state.read(name).state for name in world.state.names())
+    known = {(a.project, a.zone, a.name) for state in states if state is not None for a in state.attempts}
+    return {
+        name: tuple(f for f in each if (f.ref.project, f.ref.zone, f.ref.name) not in known)
+        for name, each in found.items()
+    }
 
 
 def _listing(world: World, project: str, deployments: Iterable[Deployment]) -> Listing:

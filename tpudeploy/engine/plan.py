@@ -17,9 +17,11 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.found import Found
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Plan, Reason
+from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
-from tpudeploy.engine.look import look
+from tpudeploy.engine.look import Sight, look_at_all
 from tpudeploy.engine.lost import remembered, search
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
@@ -33,6 +35,21 @@ def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = Fal
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
+    known = named_once(deployments)
+    states = {d.name: world.state.read(d.name).state for d in known}
+    found = search(world, [d for d in known if states[d.name] is None])
+    parts = [
+        _part(world, d, states[d.name], found.found.get(d.name, ()), destroy=destroy, adopt=adopt and not destroy)
+        for d in known
+    ]
+    goals = tuple(_goals(world, [part for part, _ in parts]))
+    stray = (said for _, diagnostics in parts for said in diagnostics)
+    warnings = () if destroy else check(known)
+    return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *stray, *found.diagnostics, *warnings))
+
+
+def named_once(deployments: Iterable[Deployment]) -> tuple[Deployment, ...]:
+    """Themselves. Raise `errors.ConfigError` where two of them have one name."""
     known = tuple(deployments)
     twice = [name for name, times in Counter(d.name for d in known).items() if times > 1]
     if twice:
@@ -40,28 +57,41 @@ def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = Fal
             f"Several profiles are called {twice[0]}.",
             hint="A deployment is known by its name: give each profile its own, or name this one once.",
         )
-    found = search(world, [d for d in known if world.state.read(d.name).state is None])
-    parts = [_part(world, d, found.found.get(d.name, ()), destroy=destroy, adopt=adopt and not destroy) for d in known]
-    goals = tuple(each for each, _ in parts)
-    stray = (said for _, diagnostics in parts for said in diagnostics)
-    warnings = () if destroy else check(known)
-    return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *stray, *found.diagnostics, *warnings))
+    return known
+
+
+@frozen
+class _Part:
+    """One deployment before the look: what is aimed at, what is remembered. `adopts` are the slices it begins with."""
+
+    name: str
+    aim: Deployment | None
+    known: State
+    adopts: tuple[str, ...] = ()
 
 
 def _part(
-    world: World, deployment: Deployment, found: tuple[Found, ...], *, destroy: bool, adopt: bool
-) -> tuple[Goal, tuple[Diagnostic, ...]]:
-    """Its goal, and what is to be said of slices that its goal leaves alone."""
+    world: World,
+    deployment: Deployment,
+    state: State | None,
+    found: tuple[Found, ...],
+    *,
+    destroy: bool,
+    adopt: bool,
+) -> tuple[_Part, tuple[Diagnostic, ...]]:
+    """Its part, and what is to be said of slices that its goal leaves alone."""
     name, aim = deployment.name, None if destroy else deployment
-    state = world.state.read(name).state
+    nothing = State(deployment=name, lineage="")
+    if state is None and found:
+        state = world.state.read(name).state  # remembered by now, perhaps, whatever was found before
     if state is not None or not found:
-        return goal(world, name, aim, state), ()  # remembered by now, whatever was found before
+        return _Part(name=name, aim=aim, known=state or nothing), ()
     chosen = adoptable(found) if adopt else ()
     left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=destroy))
     if not chosen:
-        return goal(world, name, aim, None), left
-    known = remembered(world, State(deployment=name, lineage=""), deployment, chosen)
-    return goal(world, name, aim, known, adopts=tuple(f.ref.name for f in chosen)), left
+        return _Part(name=name, aim=aim, known=nothing), left
+    known = remembered(world, nothing, deployment, chosen)
+    return _Part(name=name, aim=aim, known=known, adopts=tuple(f.ref.name for f in chosen)), left
 
 
 def goal(
@@ -69,25 +99,38 @@ def goal(
 ) -> Goal:
     """One deployment's part, from one look. `deployment` is None where it is to be removed."""
     known = state if state is not None else State(deployment=name, lineage="")
-    aim = "" if deployment is None else fingerprint(deployment)
+    return next(_goals(world, [_Part(name=name, aim=deployment, known=known, adopts=adopts)]))
+
+
+def _goals(world: World, parts: list[_Part]) -> Iterator[Goal]:
+    """From one look at all of them."""
+    sights = [Sight(state=part.known, deployment=part.aim) for part in parts]
+    if not sights:
+        return
+    name = parts[0].name if len(parts) == 1 else f"{len(parts)} deployments"
     budget = world.patience.faults_at_plan
-    observed = looking_again(world, name, lambda: look(world, known, deployment, anew=False), budget=budget)
-    if adopts:
+    looked = looking_again(world, name, lambda: look_at_all(world, sights, anew=False), budget=budget)
+    yield from (_goal(world, part, observed) for part, observed in zip(parts, looked, strict=True))
+
+
+def _goal(world: World, part: _Part, observed: Observed) -> Goal:
+    known, aim = part.known, "" if part.aim is None else fingerprint(part.aim)
+    if part.adopts:
         known = remember(known, observed)  # else a slice that serves would have yet to come up
     moment = Moment(observed=observed, patience=world.patience)
-    would = removals(name, known, moment) if deployment is None else changes(deployment, known, moment)
-    would = tuple(_adopting(change) if change.slice_name in adopts else change for change in would)
+    would = removals(part.name, known, moment) if part.aim is None else changes(part.aim, known, moment)
+    would = tuple(_adopting(change) if change.slice_name in part.adopts else change for change in would)
     # A plan without changes needs no yes, but it does end what an earlier yes began.
     is_covered = known.goal is not None and (known.goal.fingerprint == aim or not any(map(_is_change, would)))
     return Goal(
-        name=name,
-        deployment=deployment,
+        name=part.name,
+        deployment=part.aim,
         fingerprint=aim,
         lineage=known.lineage,
         serial=known.serial,
         resumes=is_covered,
         changes=would,
-        adopts=adopts,
+        adopts=part.adopts,
     )
 
 

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from tpudeploy.ports import Clock
 
-_THREADS = 8
-
 
 class Run(Protocol):
     def step(self) -> float | None:
@@ -17,20 +15,35 @@ class Run(Protocol):
         ...
 
 
-def side_by_side(clock: Clock, runs: Iterable[Run]) -> None:
-    """Step all to their end. What a step raises ends every sleep, and is raised here once the others have stopped."""
-    due = [(clock.now(), run) for run in runs]
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        while due:
-            now = clock.now()
-            ready = [run for at, run in due if at <= now]
-            if not ready:
-                clock.sleep(min(at for at, _ in due) - now)
-                continue
-            later = [(at, run) for at, run in due if at > now]
-            pauses = _stepped(clock, pool, [run.step for run in ready])
-            now = clock.now()
-            due = later + [(now + pause, run) for run, pause in zip(ready, pauses, strict=True) if pause is not None]
+def side_by_side(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
+    """Step all to their end. What a step raises ends every sleep, and is raised here once the others have stopped.
+
+    KeyboardInterrupt is raised at once: a call that Google does not answer would keep its thread for a minute. What
+    that call asks for stands in the state.
+    """
+    pool = ThreadPoolExecutor(max_workers=threads)
+    try:
+        _step_all(clock, pool, [(clock.now(), run) for run in runs])
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _step_all(clock: Clock, pool: ThreadPoolExecutor, due: list[tuple[float, Run]]) -> None:
+    while due:
+        now = clock.now()
+        ready = [run for at, run in due if at <= now]
+        if not ready:
+            clock.sleep(min(at for at, _ in due) - now)
+            continue
+        later = [(at, run) for at, run in due if at > now]
+        pauses = _stepped(clock, pool, [run.step for run in ready])
+        now = clock.now()
+        due = later + [(now + pause, run) for run, pause in zip(ready, pauses, strict=True) if pause is not None]
 
 
 def _stepped(clock: Clock, pool: ThreadPoolExecutor, steps: list[Callable[[], float | None]]) -> list[float | None]:

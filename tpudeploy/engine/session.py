@@ -6,21 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tpudeploy.domain import errors
+from tpudeploy.domain import errors, events
 from tpudeploy.domain.lock import Lease
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import State, Written
 from tpudeploy.engine.contention import tell_holder
 from tpudeploy.ports import World
 
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
 _SHARE = 1 / 12  # of the grace, that the saving of an intent may take
 
 
 class Session:
     """One deployment's state while its lock is held."""
 
-    def __init__(self, world: World, state: State, version: str) -> None:
+    def __init__(self, world: World, state: State, version: str, operation: str) -> None:
         self._world = world
         self._version = version
+        self._operation = operation
         self.state = state
 
     def save(self, state: State) -> None:
@@ -30,30 +32,60 @@ class Session:
         one that took long to be saved is not acted on: raise `errors.Fault`, and the next look decides.
         """
         known, began = {a.name for a in self.state.attempts}, self._world.clock.now()
-        state = replace(state, serial=self.state.serial + 1)
-        self._version = self._world.state.write(state.deployment, state, over=self._version)
-        self.state = state
+        state = replace(
+            state,
+            serial=max(self.state.serial, state.serial) + 1,
+            written=Written(at=began, by=self._world.who, operation=self._operation),
+        )
+        self.put(state)
         took = self._world.clock.now() - began
         is_intent = any(attempt.name not in known for attempt in state.attempts)
         if is_intent and took > self._world.patience.grace * _SHARE:
             raise errors.Fault(f"The state of {state.deployment} took {took:.0f} s to be saved; nothing was asked for.")
 
+    def put(self, state: State) -> None:
+        """Write `state` as it is, its serial too. Raise `errors.StateConflict` if somebody wrote in between."""
+        self._version = self._world.state.write(state.deployment, state, over=self._version)
+        self.state = state
+
+    def delete(self) -> None:
+        """Leave no state. Raise `errors.StateConflict` if somebody wrote in between."""
+        self._world.state.delete(self.state.deployment, over=self._version)
+        self._version = ""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is no state yet, but the empty one in hand."""
+        return not self._version
+
 
 @contextmanager
 def session(world: World, name: str, operation: str) -> Iterator[Session]:
-    """Lock and read; unlock at the end, whatever happens. Raise `errors.StateLocked` at once if it is held."""
+    """Lock and read; unlock at the end, whatever happens.
+
+    Raise `errors.StateLocked` if it is held, and is so still after `Patience.lock`.
+    """
     lease = _lock(world, name, operation)
     try:
         snapshot = world.state.read(name)
         fresh = State(deployment=name, lineage=world.mint())
-        yield Session(world, snapshot.state or fresh, snapshot.version)
+        yield Session(world, snapshot.state or fresh, snapshot.version, operation)
     finally:
         world.state.unlock(lease)
 
 
 def _lock(world: World, name: str, operation: str) -> Lease:
-    try:
-        return world.state.lock(name, operation)
-    except errors.StateLocked as locked:
-        tell_holder(world, name, locked)
-        raise
+    """A lock that goes away while we look who holds it is free: it is asked for again, sooner than later."""
+    ends, pause = world.clock.now() + world.patience.lock, _FIRST_PAUSE
+    while True:
+        try:
+            return world.state.lock(name, operation)
+        except errors.StateLocked as locked:
+            left = ends - world.clock.now()
+            if left <= 0:
+                tell_holder(world, name, locked)
+                raise
+            seconds = min(pause, left)
+            world.emit(events.LockWaiting(at=world.clock.now(), address=name, message=locked.message, seconds=seconds))
+            world.clock.sleep(seconds)
+            pause = min(pause * 2, _LONGEST_PAUSE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
@@ -11,7 +11,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
-from tpudeploy.engine.look import look
+from tpudeploy.engine.look import Sight, look_at_all
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
@@ -20,12 +20,25 @@ _WAITING = {Fate.HIDDEN, Fate.WAITING}
 _BILLED = {Fate.UP, Fate.LEAVING}  # nothing is billed before the grant
 
 
-def status(world: World, name: str, deployment: Deployment | None) -> DeploymentStatus:
-    """Endpoints are probed where the profile is given: only it knows how. Raise `errors.Fault`."""
-    state = world.state.read(name).state
-    if state is None:
+def statuses(world: World, wanted: Mapping[str, Deployment | None]) -> tuple[DeploymentStatus, ...]:
+    """By name, from one look. Endpoints are probed where the profile is given: only it knows how.
+
+    Raise `errors.Fault` or `errors.StateError`.
+    """
+    states = {name: world.state.read(name).state for name in wanted}
+    known = {name: state for name, state in states.items() if state is not None}
+    sights = [Sight(state=state, deployment=wanted[name]) for name, state in known.items()]
+    told = next(iter(known)) if len(known) == 1 else f"{len(known)} deployments"
+    looked = looking_again(world, told, lambda: look_at_all(world, sights), budget=world.patience.faults_at_plan)
+    observed = dict(zip(known, looked, strict=True))
+    return tuple(_status(world, name, states[name], observed.get(name), wanted[name]) for name in wanted)
+
+
+def _status(
+    world: World, name: str, state: State | None, observed: Observed | None, deployment: Deployment | None
+) -> DeploymentStatus:
+    if state is None or observed is None:
         return DeploymentStatus(name=name, replicas=(ReplicaStatus(address=address(name, 0), state=_NOTHING),))
-    observed = looking_again(world, name, lambda: look(world, state, deployment), budget=world.patience.faults_at_plan)
     underway = "" if state.goal is None else f"begun by {state.goal.who}"
     replicas = tuple(_replicas(world, state, observed, deployment))
     return DeploymentStatus(name=name, replicas=replicas, underway=underway)

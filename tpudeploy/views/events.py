@@ -40,7 +40,9 @@ _PLACES: Mapping[str, str] = {
 
 
 def line(event: events.Event, paint: Paint) -> str:
-    return f"{paint.bold(event.address)}: {_words(event, paint)}"
+    """Behind its address, but for what is said of a whole run."""
+    words = _words(event, paint)
+    return f"{paint.bold(event.address)}: {words}" if event.address else words
 
 
 def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each member of a closed union
@@ -66,6 +68,9 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Retrying():
             again = f"looking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
+        case events.LockWaiting():
+            again = f"asking again in {words.duration(event.seconds)}"
+            return f"{paint.yellow('Waiting for the lock')}, {again}: {words.plain(event.message)}"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
@@ -78,7 +83,8 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             answer = f": {words.value(event.answer)}" if event.answer else ""
             return f"{paint.green('Serving')} at {event.url}{answer}"
         case events.Warned():
-            return f"{paint.yellow('Warning')}: {event.message}\n  {event.hint}" if event.hint else event.message
+            hint = "".join(f"\n  {each}" for each in event.hint.splitlines())
+            return f"{paint.yellow('Warning')}: {event.message}{hint}" if hint else event.message
         case events.ChangeDone():
             return f"{_DONE[event.action]} after {words.duration(event.elapsed)}"
         case events.ChangeLeft():

@@ -6,7 +6,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -44,6 +44,7 @@ def read_back(resource: Mapping[str, Any]) -> Asked:
     return Asked(
         accelerator_type=str(node.get("acceleratorType", "")),
         provisioning=_provisioning(resource),
+        nodes=tuple(_machines(resource)),
         runtime_version=node.get("runtimeVersion"),
         boot_disk_gib=None if disk is None else int(disk),
         network=(network or {}).get("network"),
@@ -56,6 +57,16 @@ def read_back(resource: Mapping[str, Any]) -> Asked:
         labels=dict(node.get("labels", {})),
         metadata=dict(node.get("metadata", {})),
     )
+
+
+def _machines(resource: Mapping[str, Any]) -> Iterator[str]:
+    """Of each spec: one by its name, or several, numbered after a prefix (`MultiNodeParams` of v2alpha1's document)."""
+    for spec in resource.get("tpu", {}).get("nodeSpec", ()):
+        if "multiNodeParams" in spec:
+            many = spec["multiNodeParams"]
+            yield from (f"{many.get('nodeIdPrefix', '')}-{n}" for n in range(int(many.get("nodeCount", 1))))
+        elif spec.get("nodeId"):
+            yield str(spec["nodeId"])
 
 
 def _provisioning(resource: Mapping[str, Any]) -> Provisioning:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from tpudeploy.adapters.google import listing, nodes
+from tpudeploy.adapters.google import listing, nodes, zones
 from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
@@ -29,6 +30,7 @@ from tpudeploy.domain.slices import (
     SliceRef,
     SliceRequest,
 )
+from tpudeploy.domain.together import together
 
 _MODELS = {"FLEX_START": Provisioning.FLEX_START, "SPOT": Provisioning.SPOT}
 # A crashed retry of one create must carry the same id (deduplication on replay is unverified).
@@ -36,17 +38,23 @@ _REQUEST_IDS = uuid.UUID("5f0cb5c4-8c8b-4f6e-9f0e-6f1d1a6b2d10")
 
 
 class CloudTpu:
-    """See `ports.TpuCloud`. Discovery v2alpha1 for queued resources, the typed client for nodes."""
+    """See `ports.TpuCloud`. `threads` is how many calls may be under way for one answer."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, threads: int = 1) -> None:
         self._connection = connection
+        self._threads = threads
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
-        found = (nodes.bare(self._connection, ref) if ref.is_bare else self._slice(ref) for ref in refs)
+        asked = tuple(refs)
+        listed = zones.listed(self._connection, asked, threads=self._threads)
+        found = together(self._threads, partial(self._found, listed), asked)
         return tuple(s for s in found if s is not None)
 
     def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
         return listing.marked(self._connection, project, zones, machines=machines)
+
+    def named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
+        return listing.named(self._connection, project, name, zones, zone=zone)
 
     def request(self, request: SliceRequest) -> str | None:
         call = self._resources().create(
@@ -97,18 +105,33 @@ class CloudTpu:
     def report(self, ref: SliceRef) -> BootReport | None:
         return nodes.report(self._connection, ref)
 
+    def _found(self, listed: zones.Zones, ref: SliceRef) -> Slice | None:
+        """From its zone's lists where they show it; what they do not show is asked for by name before it is gone."""
+        if ref.is_bare:
+            return nodes.bare(self._connection, ref)
+        resource = listed.resource(ref)
+        node = listed.node(ref)
+        if resource is None:
+            return self._slice(ref)
+        if node is None and _phase(resource) is Phase.UP:
+            return self._slice(ref)
+        return self._shown(ref, resource, node)
+
     def _slice(self, ref: SliceRef) -> Slice | None:
         try:
             with looking(f"look at {ref.name}"):
                 resource: dict[str, Any] = self._resources().get(name=_path(ref)).execute(num_retries=0)
         except Absent:
             return self._refused(ref)
+        return self._shown(ref, resource, nodes.look(self._connection, ref) if _phase(resource) is Phase.UP else None)
+
+    def _shown(self, ref: SliceRef, resource: Mapping[str, Any], node: nodes.Node | None) -> Slice:
         state = resource.get("state", {})
-        raw = str(state.get("state", "STATE_UNSPECIFIED"))
+        raw = _raw(resource)
         base = Slice(
             name=ref.name,
             zone=ref.zone,
-            phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
+            phase=_phase(resource),
             raw_state=raw,
             refusal=_refusal(state, ref.provisioning),
             undeleted=None if raw == "DELETING" else self._undeleted(ref),
@@ -117,11 +140,11 @@ class CloudTpu:
         )
         if base.phase is not Phase.UP:
             return base
-        found = nodes.joined(self._connection, ref, base)
+        found = nodes.joined(self._connection, base, node)
         run = resource.get("runDuration", {}).get("maxRunDuration")
         if run is None or found.ends_at is not None or found.created_at is None:
             return found
-        # Only v2alpha1's node names the end; the run is counted from the node's creation, to within seconds.
+        # Counted from the node's creation, to within seconds.
         return replace(found, ends_at=found.created_at + float(run.removesuffix("s")))
 
     def _refused(self, ref: SliceRef) -> Slice | None:
@@ -157,7 +180,15 @@ def _path(ref: SliceRef) -> str:
     return f"projects/{ref.project}/locations/{ref.zone}/queuedResources/{ref.name}"
 
 
-def _refusal(state: dict[str, Any], asked: Provisioning | None) -> Refusal | None:
+def _raw(resource: Mapping[str, Any]) -> str:
+    return str(resource.get("state", {}).get("state", "STATE_UNSPECIFIED"))
+
+
+def _phase(resource: Mapping[str, Any]) -> Phase:
+    return QUEUED_RESOURCE.get(_raw(resource), Phase.QUEUED)
+
+
+def _refusal(state: Mapping[str, Any], asked: Provisioning | None) -> Refusal | None:
     error = state.get("failedData", {}).get("error")
     return None if error is None else _read(error, asked)
 

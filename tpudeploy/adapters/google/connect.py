@@ -19,7 +19,6 @@ from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
 if TYPE_CHECKING:
-    from google.cloud import tpu_v2
     from google.cloud.storage import Client
 
 EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
@@ -110,21 +109,6 @@ class Connection:
             services[name, version] = service
             self._opened.append(service.close)
         return services[name, version]
-
-    def nodes(self) -> tpu_v2.TpuClient:
-        """The typed client, over REST. Its import costs more than all else together: only here, only when called."""
-        if not hasattr(self._local, "nodes"):
-            from google.cloud import tpu_v2
-
-            client = tpu_v2.TpuClient(
-                credentials=self._credentials,
-                transport="rest",
-                client_options=ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None,
-            )
-            self._local.nodes = client
-            self._opened.append(client.transport.close)
-        nodes: tpu_v2.TpuClient = self._local.nodes
-        return nodes
 
     def storage(self) -> Client:
         """Cloud Storage's client. Raise `errors.ConfigError` where its library is not installed."""

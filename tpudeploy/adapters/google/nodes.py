@@ -1,100 +1,88 @@
-"""The machines of a slice, through the typed client: state, addresses, metadata, guest attributes."""
+"""The machines of a slice: state, addresses, metadata, guest attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
+from tpudeploy.adapters.google.body import moment
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import NODE
 from tpudeploy.adapters.google.translate import Absent, Precondition, looking, translated
 from tpudeploy.domain import errors
 from tpudeploy.domain.slices import BootPhase, BootReport, NodeUpdate, Phase, Slice, SliceRef
 
-if TYPE_CHECKING:
-    from google.cloud import tpu_v2
+Node: TypeAlias = Mapping[str, Any]
+"""As Google's JSON has it: what is empty, false or 0 is left out."""
 
 NAMESPACE = "tpudeploy"
 
 
-def joined(connection: Connection, ref: SliceRef, found: Slice) -> Slice:
+def joined(connection: Connection, found: Slice, node: Node | None) -> Slice:
     """An ACTIVE queued resource with what its node shows, and where it can be reached."""
-    node = _look(connection, ref)
-    ends = [] if node is None else node.network_endpoints
-    internal, external, port = next(((e.ip_address, e.access_config.external_ip, e.port) for e in ends), ("", "", 0))
+    first: Mapping[str, Any] = next(iter((node or {}).get("networkEndpoints", ())), {})
     return replace(
         shown(found, node),
-        internal_ip=internal or None,
-        external_ip=external or None,
+        internal_ip=first.get("ipAddress") or None,
+        external_ip=first.get("accessConfig", {}).get("externalIp") or None,
         # Google's port is the TPU runtime's, not ours; only the emulator, which may lack addresses, means it.
-        port=port or None if connection.emulator_host else None,
+        port=first.get("port") or None if connection.emulator_host else None,
     )
 
 
-def shown(found: Slice, node: tpu_v2.Node | None) -> Slice:
+def shown(found: Slice, node: Node | None) -> Slice:
     """An ACTIVE queued resource and its node. No node: lost, whatever the queued resource says."""
     if node is None:
         return replace(found, phase=Phase.LOST, raw_state=f"{found.raw_state}, no node")
-    state = node.state.name
+    state = _state(node)
     return replace(
         found,
         phase=NODE.get(state, Phase.UP),
         raw_state=found.raw_state if state == "READY" else f"{found.raw_state}, node {state}",
-        created_at=created_at(node),
-        accelerator_type=node.accelerator_type,
-        labels=dict(node.labels),
-        metadata=dict(node.metadata),
+        created_at=moment(node.get("createTime")),
+        accelerator_type=str(node.get("acceleratorType", "")),
+        labels=dict(node.get("labels", {})),
+        metadata=dict(node.get("metadata", {})),
     )
 
 
 def bare(connection: Connection, ref: SliceRef) -> Slice | None:
     """A node whose queued resource is gone; None where it is gone too."""
-    node = _look(connection, ref)
+    node = look(connection, ref)
     return None if node is None else alone(ref, node)
 
 
-def alone(ref: SliceRef, node: tpu_v2.Node) -> Slice:
+def alone(ref: SliceRef, node: Node) -> Slice:
     """What a bare node shows. Nothing but its own state says where it is in its life."""
-    state = node.state.name
+    state = _state(node)
     return Slice(
         name=ref.name,
         zone=ref.zone,
         phase=Phase.LEAVING if state == "DELETING" else NODE.get(state, Phase.UP),
         raw_state=f"node {state}",
-        created_at=created_at(node),
-        accelerator_type=node.accelerator_type,
-        labels=dict(node.labels),
-        metadata=dict(node.metadata),
+        created_at=moment(node.get("createTime")),
+        accelerator_type=str(node.get("acceleratorType", "")),
+        labels=dict(node.get("labels", {})),
+        metadata=dict(node.get("metadata", {})),
     )
-
-
-def created_at(node: tpu_v2.Node) -> float | None:
-    """In seconds since the epoch."""
-    created: datetime | None = node.create_time  # type: ignore[assignment]  # proto-plus gives a datetime
-    return created.timestamp() if created else None
 
 
 def remove(connection: Connection, ref: SliceRef) -> None:
     """nodes.delete: for a bare node. Gone is what was wanted; refused in its state shows at the next look."""
     try:
         with looking(f"delete the node {ref.name}"):
-            connection.nodes().delete_node(name=_path(ref), retry=None, timeout=connection.timeout)
+            _nodes(connection).delete(name=_path(ref)).execute(num_retries=0)
     except (Absent, Precondition):
         return
 
 
 def update(connection: Connection, ref: SliceRef, new: NodeUpdate) -> None:
     """nodes.patch: each field is sent whole. A node that is in no state to be changed shows at the next look."""
-    from google.cloud import tpu_v2
-    from google.protobuf.field_mask_pb2 import FieldMask
-
-    node = tpu_v2.Node(name=_path(ref), metadata=new.metadata, labels=new.labels, tags=new.tags)
-    mask = FieldMask(paths=["metadata", "labels", "tags"])
+    body = {"metadata": dict(new.metadata), "labels": dict(new.labels), "tags": list(new.tags)}
     try:
         with looking(f"update the node of {ref.name}"):
-            connection.nodes().update_node(node=node, update_mask=mask, retry=None, timeout=connection.timeout)
+            _nodes(connection).patch(name=_path(ref), updateMask=",".join(body), body=body).execute(num_retries=0)
     except (Absent, Precondition) as cause:
         raise errors.Fault(f"Could not update the node of {ref.name}: {cause}") from cause
 
@@ -103,28 +91,32 @@ def report(connection: Connection, ref: SliceRef) -> BootReport | None:
     """The machine's own word. That TPU VMs let it be written is unverified: no word is an answer."""
     try:
         with translated(f"read the report of {ref.name}"):
-            answer = connection.nodes().get_guest_attributes(
-                {"name": _path(ref), "query_path": f"{NAMESPACE}/"}, retry=None, timeout=connection.timeout
-            )
+            asked = {"queryPath": f"{NAMESPACE}/"}
+            answer = _nodes(connection).getGuestAttributes(name=_path(ref), body=asked).execute(num_retries=0)
     except (Absent, Precondition, errors.Refused, errors.Denied):
         return None
     return _report(_items(answer))
 
 
-def _look(connection: Connection, ref: SliceRef) -> tpu_v2.Node | None:
+def look(connection: Connection, ref: SliceRef) -> Node | None:
     try:
         with looking(f"look at the node of {ref.name}"):
-            return connection.nodes().get_node(name=_path(ref), retry=None, timeout=connection.timeout)
+            node: Node = _nodes(connection).get(name=_path(ref)).execute(num_retries=0)
+            return node
     except Absent:
         return None
 
 
-def _items(answer: tpu_v2.GetGuestAttributesResponse) -> Mapping[str, str]:
+def _state(node: Node) -> str:
+    return str(node.get("state", "STATE_UNSPECIFIED"))
+
+
+def _items(answer: Mapping[str, Any]) -> Mapping[str, str]:
     return {
-        item.key: item.value
-        for worker in answer.guest_attributes
-        for item in worker.query_value.items
-        if item.namespace == NAMESPACE
+        str(item.get("key")): str(item.get("value", ""))
+        for worker in answer.get("guestAttributes", ())
+        for item in worker.get("queryValue", {}).get("items", ())
+        if item.get("namespace") == NAMESPACE
     }
 
 
@@ -141,3 +133,7 @@ def _report(items: Mapping[str, str]) -> BootReport | None:
 
 def _path(ref: SliceRef) -> str:
     return f"projects/{ref.project}/locations/{ref.zone}/nodes/{ref.name}"
+
+
+def _nodes(connection: Connection) -> Any:
+    return connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")

@@ -60,9 +60,11 @@ class Objects:
         """As a person writes it: gs://bucket/key."""
         return f"gs://{self._bucket}/{key}"
 
-    def get(self, key: str) -> Stored | None:
+    def get(self, key: str, *, generation: int | None = None) -> Stored | None:
+        """As it is, or as it was at that generation, where the bucket keeps them."""
+
         def send() -> Stored:
-            blob = self._blob(key)
+            blob = self._blob(key, generation)
             content: bytes = blob.download_as_bytes(**self._once)
             return Stored(content=content, generation=int(blob.generation))
 
@@ -76,6 +78,19 @@ class Objects:
         """0 where there is no object."""
         found = self._look(key)
         return 0 if found is None else int(found.generation)
+
+    def generations(self, key: str) -> tuple[int, ...]:
+        """Every one that the bucket still has of this object, newest first."""
+        fields = "items(name,generation),nextPageToken"
+
+        def send() -> tuple[int, ...]:
+            blobs = self._connection.storage().list_blobs(
+                self._bucket, prefix=key, versions=True, fields=fields, **self._once
+            )
+            return tuple(sorted((int(blob.generation) for blob in blobs if blob.name == key), reverse=True))
+
+        with self._in_bucket():
+            return self._sent(f"list the versions of {self.name(key)}", send)
 
     def put(self, key: str, content: bytes, *, over: int, metadata: Mapping[str, str] | None = None) -> int:
         """Write over generation `over`, 0 for no object; the new generation. Raise `Moved`."""
@@ -149,8 +164,8 @@ class Objects:
                 hint=f"Check the name, or run: gcloud storage buckets create gs://{self._bucket}",
             ) from cause
 
-    def _blob(self, key: str) -> Any:
-        return self._connection.storage().bucket(self._bucket).blob(key)
+    def _blob(self, key: str, generation: int | None = None) -> Any:
+        return self._connection.storage().bucket(self._bucket).blob(key, generation=generation)
 
     @property
     def _once(self) -> dict[str, Any]:

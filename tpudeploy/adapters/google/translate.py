@@ -1,6 +1,6 @@
 """Whatever Google's libraries raise becomes one of ours, here and nowhere else.
 
-Two trees can surface: `google.api_core` (typed client) and `googleapiclient.errors` (discovery), beside what their
+Two trees can surface: `google.api_core` (Cloud Storage) and `googleapiclient.errors` (discovery), beside what their
 transports raise (`requests`, `httplib2`, sockets) and `google.auth`. A test walks them all.
 """
 
@@ -17,7 +17,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Remedy
 
-# "METHOD URL: " that the REST transport of the typed client puts before the text.
+# "METHOD URL: " that Google's typed clients put before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
 # What Cloud Storage's client puts behind it.
 _SUFFIX = re.compile(r": \('Request failed with status code', .*\)$", re.DOTALL)

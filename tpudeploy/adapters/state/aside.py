@@ -10,10 +10,11 @@ from tpudeploy.domain import errors
 
 
 class Aside:
-    """`folder`/NAME.json, one a deployment: a later one takes the place of an earlier one."""
+    """`folder`/NAME.json, one a deployment: a later one takes the place of an earlier one. `backend` is their place."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, backend: str) -> None:
         self._folder = folder
+        self._backend = backend
         self._hints: dict[str, str] = {}
 
     def keep(self, name: str, text: str) -> None:
@@ -25,7 +26,8 @@ class Aside:
             self._hints[name] = f"The state could not be kept on this machine either: {failure.message}"
         else:
             path = shlex.quote(str(self._path(name)))
-            self._hints[name] = f"The state was kept in {path}. To put it in its place: tpudeploy state push {path}"
+            push = f"tpudeploy state push {path} --backend {shlex.quote(self._backend)}"
+            self._hints[name] = f"The state was kept in {path}. To put it in its place: {push}"
 
     def drop(self, name: str) -> None:
         """A later write went through, and knows all that this one did."""

@@ -17,6 +17,7 @@ from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
 
 _SUFFIX = ".json"
+_EARLIER = 20  # states that are read for the asking; the bucket may keep any number
 _RACES = 8  # how often an endpoint may change between our look and our write
 
 
@@ -54,6 +55,21 @@ class BucketState:
             raise
         self._aside.drop(name)
         return str(generation)
+
+    def delete(self, name: str, *, over: str) -> None:
+        try:
+            self._locks.prove(name)
+            self._objects.delete(self._key(name), over=int(over or 0))
+        except Moved as cause:
+            raise stored.conflict(name, self.read(name).version) from cause
+
+    def earlier(self, name: str) -> tuple[State, ...]:
+        """Where the bucket's object versioning is on; else there are none."""
+        key = self._key(name)
+        now = self._objects.generation(key)
+        before = [g for g in self._objects.generations(key) if g != now][:_EARLIER]
+        found = (self._objects.get(key, generation=g) for g in before)
+        return tuple(stored.understood((one.content for one in found if one is not None), name))
 
     def lock(self, name: str, operation: str) -> Lease:
         with self._telling(name):

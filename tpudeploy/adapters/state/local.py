@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from tpudeploy.adapters.state import disk, endpoint, holder, stored
+from tpudeploy.adapters.state import disk, earlier, endpoint, holder, stored
 from tpudeploy.core import statefile, zonelog
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import Tried
@@ -17,7 +18,7 @@ from tpudeploy.ports import Clock, Snapshot
 
 
 class LocalState:
-    """`folder`/state/NAME.json, NAME.lock beside it, `folder`/zones.jsonl, `folder`/../endpoints/NAME.json.
+    """`folder`/state/NAME.json with NAME.lock and earlier/, `folder`/zones.jsonl, `folder`/../endpoints/NAME.json.
 
     See `ports.StateBackend`.
     """
@@ -42,11 +43,19 @@ class LocalState:
         return Snapshot(state=state, version=_version(state))
 
     def write(self, name: str, state: State, *, over: str) -> str:
-        now = self.read(name).version
-        if now != over:
-            raise stored.conflict(name, now)
+        self._set_aside(name, over)
         disk.replace(self._path(name), statefile.dumps(state))
         return _version(state)
+
+    def delete(self, name: str, *, over: str) -> None:
+        self._set_aside(name, over)
+        with disk.writing(self._path(name)):
+            self._path(name).unlink(missing_ok=True)
+
+    def earlier(self, name: str) -> tuple[State, ...]:
+        now = self.read(name).state
+        before = earlier.read(self._earlier(name), name)
+        return tuple(state for state in before if now is None or _version(state) != _version(now))
 
     def lock(self, name: str, operation: str) -> Lease:
         path = self._path(name).with_suffix(".lock")
@@ -72,14 +81,21 @@ class LocalState:
         os.close(handle)  # frees the kernel's lock
 
     def force_unlock(self, lock_id: str) -> str:
-        """Refused: what is held here is held by a process that lives, for the kernel frees it with the process."""
+        """Refused where it is held: the process lives, for the kernel frees a lock with its process.
+
+        One whose process was killed is free already, and only still says whose it was.
+        """
         for path in sorted(self._states.glob("*.lock")):
             found = _holder(path)
-            if found is not None and found.id == lock_id and _is_held(path):
-                raise errors.StateError(
-                    f"The lock of {path.stem} is held by {holder.told(found)}, which still runs.",
-                    hint=f"End that process, and the lock ends with it: kill {found.pid}",
-                )
+            if found is None or found.id != lock_id:
+                continue
+            if not _is_held(path):
+                return path.stem
+            there = "" if found.host in {"", socket.gethostname()} else f", on {found.host}"
+            raise errors.StateError(
+                f"The lock of {path.stem} is held by {holder.told(found)}, which still runs.",
+                hint=f"End that process{there}, and the lock ends with it: kill {found.pid}",
+            )
         raise errors.StateError(
             f"There is no lock with the id {lock_id}.", hint="Who holds one is said by whatever it keeps out."
         )
@@ -127,8 +143,19 @@ class LocalState:
     def close(self) -> None:
         """Nothing to free: the kernel does."""
 
+    def _set_aside(self, name: str, over: str) -> None:
+        """Keep what stands there, if it is what it was when it was read. Raise `errors.StateConflict`."""
+        now = self.read(name)
+        if now.version != over:
+            raise stored.conflict(name, now.version)
+        if now.state is not None:
+            earlier.keep(self._earlier(name), self._path(name), now.state)
+
     def _path(self, name: str) -> Path:
         return self._states / f"{name}.json"
+
+    def _earlier(self, name: str) -> Path:
+        return self._states / "earlier" / name
 
 
 def _version(state: State) -> str:

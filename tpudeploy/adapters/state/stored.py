@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
 from tpudeploy.core import statefile
 from tpudeploy.domain import errors
 from tpudeploy.domain.state import State
@@ -20,6 +23,13 @@ def loads(content: bytes, name: str, *, source: str) -> State:
             hint="Each deployment has a state of its own: move this one back to its name.",
         )
     return state
+
+
+def understood(contents: Iterable[bytes], name: str) -> Iterator[State]:
+    """Earlier states of `name`. One that cannot be read is left out: it is no longer what anything goes by."""
+    for content in contents:
+        with suppress(errors.StateError):
+            yield loads(content, name, source=name)
 
 
 def conflict(name: str, version: str) -> errors.StateConflict:

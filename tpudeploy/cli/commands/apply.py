@@ -24,13 +24,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.option(parser, "timeout", "give up waiting after this long, e.g. 2h (exit 12)", type=options.duration)
     options.flag(parser, "watch", "then keep it alive: ask again for what is preempted, until stopped")
+    options.lock_timeout(parser)
     options.backend(parser)
     options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
-    workspace = context.workspace(given.profiles)
+    workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
     plan = workspace.plan(profiles, adopt=given.adopt, on_event=teller(context.terminal, as_json=given.json))
     question = "Do you want to perform these actions?"
     if given.watch and given.wait != "serving":

@@ -13,13 +13,14 @@ from tpudeploy.cli.progress import teller
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "auto-approve", "do not ask")
+    options.lock_timeout(parser)
     options.backend(parser)
     options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
-    workspace = context.workspace(given.profiles)
+    workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
     plan = workspace.plan(profiles, destroy=True, on_event=teller(context.terminal, as_json=given.json))
     question = "Do you really want to destroy this? There is no undo."
     return carry_out(given, context, workspace, plan, question=question)

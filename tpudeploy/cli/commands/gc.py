@@ -18,6 +18,7 @@ from tpudeploy.workspace import Workspace
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
+    options.lock_timeout(parser)
     options.backend(parser)
     options.flag(parser, "foreign", "remove also what no state here speaks of")
     options.flag(parser, "auto-approve", "do not ask")
@@ -27,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     profiles = context.load(given.profiles, given)
-    workspace = context.workspace(given.profiles)
+    workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
     found = workspace.gc(profiles, foreign=given.foreign, on_event=teller(terminal, as_json=given.json))
     terminal.data(jsonl.result(found) if given.json else view.gc(found, terminal.paint))
     if found.unreachable:

@@ -14,6 +14,7 @@ from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.services import (
     billing,
+    cloud_logging,
     compute,
     iam,
     registry,
@@ -101,6 +102,7 @@ METHODS: tuple[Method, ...] = (
         rf"v1/{_P}/secrets/(?P<secret>[^/:]+):testIamPermissions",
         secret_manager.test_permissions,
     ),
+    Method("logging", "entries.list", "POST", r"v2/entries:list", cloud_logging.list_entries),
     # No service of Google's: any registry, under its own name.
     Method(
         "registry",

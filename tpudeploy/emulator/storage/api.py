@@ -119,22 +119,32 @@ def _list(objects: Objects, ask: Asked) -> Reply:
     """Pages go on after a name, not at a position: what is written meanwhile moves nothing."""
     size = min(ask.number("maxResults") or _MOST, _MOST)
     after = _place(ask.query.get("pageToken", ""))
-    rest = [o for o in objects.under(ask.bucket, ask.query.get("prefix", "")) if o.name > after]
+    versions = ask.query.get("versions", "").lower() == "true"  # Google's own client sends `True`
+    rest = [o for o in objects.under(ask.bucket, ask.query.get("prefix", ""), versions=versions) if _at(o) > after]
     body: dict[str, object] = {"kind": "storage#objects", "items": [o.resource() for o in rest[:size]]}
     if len(rest) > size:
-        body["nextPageToken"] = urlsafe_b64encode(rest[size - 1].name.encode()).decode()
+        name, generation = _at(rest[size - 1])
+        body["nextPageToken"] = urlsafe_b64encode(f"{generation} {name}".encode()).decode()
     return Reply(http=200, body=body)
 
 
-def _place(token: str) -> str:
+def _at(found: Stored) -> tuple[str, int]:
+    return (found.name, found.generation)
+
+
+def _place(token: str) -> tuple[str, int]:
+    """The name and generation that a page ended with."""
+    if not token:
+        return ("", 0)
     try:
-        return urlsafe_b64decode(token).decode()
+        generation, _, name = urlsafe_b64decode(token).decode().partition(" ")
+        return (name, int(generation))
     except ValueError:
         raise Refused(400, "Invalid argument.") from None  # UNVERIFIED
 
 
 def _get(objects: Objects, ask: Asked) -> Reply:
-    found = objects.get(ask.bucket, ask.name, ask.conditions())
+    found = objects.get(ask.bucket, ask.name, ask.conditions(), generation=ask.number("generation"))
     return _media(found) if ask.wants_media else Reply(http=200, body=found.resource())
 
 
@@ -179,8 +189,8 @@ SERVED: Mapping[tuple[str, str, str], str] = {
 _CONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch")
 _DEEDS: Mapping[str, tuple[Callable[[Objects, Asked], Reply], tuple[str, ...]]] = {
     "storage.buckets.get": (_bucket, ()),
-    "storage.objects.list": (_list, ("prefix", "maxResults", "pageToken")),
-    "storage.objects.get": (_get, _CONDITIONS),
+    "storage.objects.list": (_list, ("prefix", "maxResults", "pageToken", "versions")),
+    "storage.objects.get": (_get, ("generation", *_CONDITIONS)),
     "storage.objects.insert": (_insert, ("name", *_CONDITIONS)),
     "storage.objects.delete": (_delete, _CONDITIONS),
 }

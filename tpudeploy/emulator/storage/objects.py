@@ -68,21 +68,28 @@ class Conditions:
 
 @dataclass(slots=True, kw_only=True)
 class Objects:
-    """Live objects by bucket and name. `known` names the buckets there are; None: whichever is asked for."""
+    """Live objects by bucket and name. `known` names the buckets there are; None: whichever is asked for.
+
+    `versioned` are the buckets whose object versioning is on: what is replaced or deleted there can still be had.
+    """
 
     now: Callable[[], float]
     known: tuple[str, ...] | None = None
+    versioned: tuple[str, ...] = ()
     _live: dict[tuple[str, str], Stored] = field(default_factory=dict)
+    _past: dict[tuple[str, str], list[Stored]] = field(default_factory=dict)
     _last: int = 0
 
     def must_know(self, bucket: str) -> None:
         if self.known is not None and bucket not in self.known:
             raise Refused(404, "The specified bucket does not exist.")
 
-    def get(self, bucket: str, name: str, conditions: Conditions) -> Stored:
-        """Raise Refused: 404 for what is not there, whatever the conditions."""
+    def get(self, bucket: str, name: str, conditions: Conditions, *, generation: int | None = None) -> Stored:
+        """The live one, or that `generation`. Raise Refused: 404 for what is not there, whatever the conditions."""
         self.must_know(bucket)
         found = self._live.get((bucket, name))
+        if generation is not None:
+            found = next((o for o in self._of(bucket, name) if o.generation == generation), None)
         if found is None:
             raise Refused(404, f"No such object: {bucket}/{name}")
         conditions.check(found.generation)
@@ -112,15 +119,27 @@ class Objects:
             created_at=now,
             metadata=metadata,
         )
+        self._keep(before)
         self._live[bucket, name] = made
         return made
 
     def delete(self, bucket: str, name: str, conditions: Conditions) -> None:
-        self.get(bucket, name, conditions)
+        """The live one: with versioning on, it is only live no more."""
+        self._keep(self.get(bucket, name, conditions))
         del self._live[bucket, name]
 
-    def under(self, bucket: str, prefix: str) -> Iterator[Stored]:
-        """In the service's order: by the bytes of the name."""
+    def under(self, bucket: str, prefix: str, *, versions: bool = False) -> Iterator[Stored]:
+        """In the service's order: by the bytes of the name, and of one name by generation."""
         self.must_know(bucket)
-        names = (name for held, name in self._live if held == bucket and name.startswith(prefix))
-        return (self._live[bucket, name] for name in sorted(names, key=str.encode))
+        every = {*self._live, *self._past} if versions else set(self._live)
+        names = sorted((name for held, name in every if held == bucket and name.startswith(prefix)), key=str.encode)
+        return (o for name in names for o in (self._of(bucket, name) if versions else [self._live[bucket, name]]))
+
+    def _keep(self, before: Stored | None) -> None:
+        if before is not None and before.bucket in self.versioned:
+            self._past.setdefault((before.bucket, before.name), []).append(before)
+
+    def _of(self, bucket: str, name: str) -> list[Stored]:
+        """Every generation there is, oldest first."""
+        live = self._live.get((bucket, name))
+        return [*self._past.get((bucket, name), ()), *([] if live is None else [live])]

@@ -1,0 +1,142 @@
+"""Boot logs, real and ruined: the cause that is named, the phases that are told, and no log that breaks the reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tpudeploy.core.bootlog import read
+from tpudeploy.core.bootlog.signatures import SIGNATURES
+from tpudeploy.core.bootlog.signatures.row import Signature
+from tpudeploy.domain.bootlog import Cause
+
+HERE = Path(__file__).parent
+GOOD = (HERE.parent / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log").read_text(encoding="utf-8")
+FAILED = (HERE / "data" / "boot_failed_qwix_int8_v5e1.log").read_text(encoding="utf-8")
+WRAPPER = (
+    "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+)
+
+
+def test_a_good_boot_has_its_phases_in_seconds_its_graphs_and_no_cause() -> None:
+    reading = read(GOOD)
+    assert {p.name: p.seconds for p in reading.phases} == {
+        "imports": 76,
+        "engine": 7,
+        "weights": 60,
+        "compile": 447,
+        "warm-up": 62,
+    }
+    assert reading.graphs == 199
+    assert reading.seconds == 652
+    assert reading.is_serving
+    assert reading.cause is None
+
+
+def test_a_failed_boot_has_the_engines_own_words_and_not_the_wrappers() -> None:
+    cause = _cause(FAILED)
+    assert cause.signature == "hbm-temporaries"
+    assert "16.23 GiB, and it has 15.75" in cause.remedy
+    assert cause.line.process == "EngineCore"
+    assert FAILED.splitlines()[cause.line.number - 1].endswith(cause.line.text)
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: str(row.name))
+@pytest.mark.parametrize(
+    "carrier", ["", "(EngineCore_DP0 pid=9) ERROR 08-07 20:40:29 [core.py:1349] ", "  | ", "JOURNAL"]
+)
+def test_every_cause_is_found_behind_whatever_carries_it(row: Signature, carrier: str) -> None:
+    journal = "Aug 07 20:40:29 t1v google_metadata_script_runner[88]: startup-script:   | "
+    line = f"{journal if carrier == 'JOURNAL' else carrier}{row.example}"
+    cause = _cause(f"an ordinary line\n{line}\n{WRAPPER}\n")
+    assert (cause.signature, cause.line.number) == (row.name, 2)
+    assert cause.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "total_hbm_used_gb=29.00GiB exceeds total_hbm_limit_cap_gb=28.74GiB by 0.26GiB",
+            "hbm_utilization to 0.94 or more",
+        ),
+        ("total_hbm_used_gb=48.09GiB exceeds total_hbm_limit_cap_gb=28.74GiB by 19.35GiB", "No utilization helps"),
+        (SIGNATURES[3].example, "lower serving.hbm_utilization to 0.90 (now 0.92)"),
+        (SIGNATURES[3].example, "lower serving.max_num_seqs to 231 (now 256"),
+        (
+            "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Exceeded hbm capacity by 1.86G.",
+            "to 0.85 (now 0.92)",
+        ),
+        (
+            "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Exceeded hbm capacity by 1.86G.",
+            "to 2048 (now 4096)",
+        ),
+    ],
+)
+def test_remedies_count_with_what_the_log_says_of_its_engine(line: str, says: str) -> None:
+    flags = "INFO 08-07 20:37:50 [x.py:1] non-default args: {'max_num_seqs': 256, 'max_num_batched_tokens': 4096}"
+    memory = "INFO 08-07 20:38:50 [x.py:1] Init model | hbm=[(8.97, 31.24)]GiB"
+    assert says in _cause(f"{flags}\n{memory}\n{line}\n").remedy
+
+
+def test_a_server_that_came_up_the_second_time_died_of_nothing() -> None:
+    assert read(FAILED + GOOD).cause is None
+
+
+def test_a_server_that_died_the_second_time_says_of_what() -> None:
+    assert _cause(GOOD + FAILED).signature == "hbm-temporaries"
+
+
+def test_what_a_server_dies_of_after_it_served_is_found() -> None:
+    died = "(EngineCore pid=9) ERROR 08-10 19:00:00 [core.py:1] " + SIGNATURES[5].example
+    assert _cause(f"{GOOD}\n{died}\n").signature == "no-room-while-compiling"
+
+
+def test_requests_that_fail_on_a_server_that_serves_are_no_cause() -> None:
+    failed = "(APIServer pid=1) ERROR 08-10 19:00:00 [serving.py:1] ValueError: max_tokens must be at least 1"
+    assert read(f"{GOOD}\n{failed}\n").is_serving
+
+
+def test_words_that_nobody_knows_are_told_as_they_are() -> None:
+    cause = _cause(f"Traceback (most recent call last):\nZeroDivisionError: division by zero\n{WRAPPER}\n")
+    assert (cause.signature, cause.line.text) == ("unknown", "ZeroDivisionError: division by zero")
+
+
+def test_a_wrapper_alone_is_told_for_want_of_better() -> None:
+    assert _cause(WRAPPER).signature == "unknown"
+
+
+def test_a_boot_over_new_year_takes_no_year() -> None:
+    log = "INFO 12-31 23:59:30 [a.py:1] x\nINFO 01-01 00:00:10 [a.py:1] Starting vLLM server on http://0.0.0.0:8000"
+    assert read(log).seconds == 40
+
+
+@settings(derandomize=True, database=None, deadline=None, max_examples=60)
+@given(st.data())
+def test_no_ruined_log_breaks_the_reader(data: st.DataObject) -> None:
+    log = data.draw(st.sampled_from([FAILED, GOOD[:20_000], "\n".join(row.example for row in SIGNATURES)]))
+    start = data.draw(st.integers(0, len(log)))
+    end = data.draw(st.integers(start, len(log)))
+    lines = log[start:end].split("\n")
+    junk = data.draw(st.lists(st.tuples(st.integers(0, len(lines)), st.text(max_size=40)), max_size=8))
+    for at, text in junk:
+        lines.insert(at, text)
+    reading = read("\n".join(lines))
+    assert reading.seconds >= 0
+    assert all(phase.seconds is None or phase.seconds >= 0 for phase in reading.phases)
+
+
+@pytest.mark.parametrize("digits", ["1.2.3", ".", "9" * 400, "0"])
+def test_numbers_that_are_none_change_the_advice_and_break_nothing(digits: str) -> None:
+    for row in SIGNATURES:
+        for number in ("16.23", "384.11", "346.77", "1.86", "28.74", "48.09"):
+            read(row.example.replace(number, digits))
+
+
+def _cause(log: str) -> Cause:
+    found = read(log).cause
+    assert found is not None
+    return found

@@ -1,0 +1,286 @@
+"""What somebody made by other means is taken into the state: every way to name it, and a profile written from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+from googleapiclient.discovery import build
+
+HAND_MADE = "my-tpu"
+FULL = f"projects/emulated/locations/us-east5-a/queuedResources/{HAND_MADE}"
+
+
+def hand_made(at: Desk, *, zone: str = "us-east5-a", name: str = HAND_MADE, **node: Any) -> None:
+    """A queued resource as gcloud makes one, up and running."""
+    where = f"projects/emulated/locations/{zone}"
+    body = {
+        "tpu": {
+            "nodeSpec": [
+                {
+                    "parent": where,
+                    "nodeId": name,
+                    "node": {
+                        "acceleratorType": "v6e-1",
+                        "runtimeVersion": "v2-alpha-tpuv6e",
+                        "networkConfig": {"network": "default", "enableExternalIps": True},
+                        **node,
+                    },
+                }
+            ]
+        },
+        "provisioningModel": "SPOT",
+    }
+    endpoint = {"api_endpoint": f"http://{at.emulator.host}"}
+    with build("tpu", "v2alpha1", client_options=endpoint, static_discovery=True, developerKey="x") as service:
+        calls = service.projects().locations().queuedResources()
+        calls.create(parent=where, queuedResourceId=name, body=body).execute()
+    at.clock.sleep(600)
+
+
+def remembered(at: Desk) -> list[str]:
+    return [attempt["name"] for record in at.state()["records"] for attempt in record["attempts"]]
+
+
+@pytest.mark.parametrize("name", [FULL, f"emulated/us-east5-a/{HAND_MADE}", f"us-east5-a/{HAND_MADE}", HAND_MADE])
+def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place(desk: Open, name: str) -> None:
+    at = desk()
+    hand_made(at)
+    at.write()
+    told = at.run("import", "gemma[0]", name)
+    assert told.code == 0, told.all
+    assert f"Imported to gemma[0]: {HAND_MADE} (us-east5-a, spot): $1.40/h, ACTIVE." in told.out
+    assert "it is restarted in place" in told.out
+    assert remembered(at) == [HAND_MADE]
+    planned = at.run("plan", "-detailed-exitcode", "gemma.yaml")
+    assert planned.code == 2
+    assert "gemma[0] will be restarted in place" in planned.out
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert at.slices == {HAND_MADE: "ACTIVE"}
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert at.slices == {}
+
+
+def test_an_import_asks_google_for_nothing(desk: Open) -> None:
+    at = desk()
+    hand_made(at)
+    at.write()
+    before = len(at.emulator.requests)
+    assert at.run("import", "gemma", HAND_MADE).code == 0
+    changing = [r for r in at.emulator.requests[before:] if r.method != "GET" and "getGuestAttributes" not in r.path]
+    assert changing == []
+
+
+def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replaced(desk: Open) -> None:
+    at = desk()
+    hand_made(at, acceleratorType="v6e-4")
+    at.write()
+    assert at.run("import", "gemma[0]", HAND_MADE).code == 0
+    planned = at.run("plan", "gemma.yaml")
+    assert "gemma[0] must be replaced" in planned.out
+    assert 'tpu.type = "v6e-4" -> "v6e-1"' in planned.words
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("gemma[0]", "nobody"), "There is no queued resource nobody in any zone of emulated"),
+        (("gemma[0]", "us-east5-b/my-tpu"), "There is no queued resource my-tpu in us-east5-b of emulated"),
+        (("gemma[0]", "a/b/c/d"), "`a/b/c/d` names no queued resource"),
+        (("gemma[0]", "nowhere/my-tpu"), "`nowhere` is not a zone"),
+        (("gemma[0]", "other-project/us-east5-a/my-tpu"), "There is no queued resource my-tpu"),
+        (("Gemma", HAND_MADE), "`Gemma` is no address"),
+        (("chat[0]", HAND_MADE), "There is no profile chat.yaml"),
+        (("chat[0]", HAND_MADE, "gemma.yaml"), "gemma.yaml is the profile of gemma, not of chat"),
+        (("gemma[0]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it"), "gemma.yaml exists"),
+        (("chat[0]", HAND_MADE, "-generate"), "What my-tpu serves is not known: its startup script is none of ours"),
+    ],
+)
+def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
+    desk: Open, words: tuple[str, ...], said: str
+) -> None:
+    at = desk()
+    hand_made(at)
+    at.write()
+    told = at.run("import", *words)
+    assert told.code == 1
+    assert said in told.words
+    assert at.run("state", "list").out == ""
+    assert not (at.folder / "chat.yaml").exists()
+    assert (at.folder / "gemma.yaml").read_text("utf-8") == PROFILE
+
+
+def test_one_name_in_two_zones_must_be_named_with_its_zone(desk: Open) -> None:
+    at = desk()
+    hand_made(at)
+    hand_made(at, zone="us-east5-b")
+    at.write()
+    told = at.run("import", "gemma[0]", HAND_MADE)
+    assert told.code == 1
+    assert f"stands in several zones: emulated/us-east5-a/{HAND_MADE}, emulated/us-east5-b/{HAND_MADE}" in told.words
+    assert at.run("import", "gemma[0]", f"us-east5-b/{HAND_MADE}").code == 0
+    assert at.state()["records"][0]["attempts"][0]["zone"] == "us-east5-b"
+
+
+def test_a_machine_of_another_name_or_several_are_not_taken_in(desk: Open) -> None:
+    at = desk()
+    hand_made(at)
+    at.write()
+    (slice_,) = at.emulator._cloud.slices.values()
+    spec = slice_.body["tpu"]["nodeSpec"][0]
+    for odd in ({"nodeId": "other"}, {"nodeId": None, "multiNodeParams": {"nodeCount": 2, "nodeIdPrefix": "n"}}):
+        slice_.body = {**slice_.body, "tpu": {"nodeSpec": [{**spec, **odd}]}}
+        told = at.run("import", "gemma[0]", HAND_MADE)
+        assert (told.code, "a slice of ours is one machine of its own name" in told.words) == (1, True), told.all
+
+
+def test_what_is_remembered_or_an_index_that_is_taken_is_refused(desk: Open) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    (name,) = at.slices
+    hand_made(at)
+    taken = at.run("import", "gemma[0]", HAND_MADE)
+    assert (taken.code, f"gemma[0] has a slice already: {name}" in taken.words) == (1, True)
+    at.write(PROFILE.replace("name: gemma", "name: chat"), "chat.yaml")
+    told = at.run("import", "chat[0]", name, "-foreign")
+    assert (told.code, f"{name} is remembered as gemma[0] already" in told.words) == (1, True)
+
+
+def test_what_another_lineage_holds_is_left_to_it_unless_the_person_says_so(desk: Open) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    (name,) = at.slices
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    told = at.run("import", "gemma[0]", name)
+    assert told.code == 1
+    assert f"{name} is tied to another lineage ({name.split('-')[1]}, of gemma)" in told.words
+    assert at.run("import", "gemma[0]", name, "-foreign").code == 0
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def test_what_was_forgotten_of_a_state_can_be_imported_back_at_any_index(desk: Open) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n")).code == 0
+    _, second = sorted(at.slices)
+    assert at.run("state", "rm", "-auto-approve", "gemma[1]").code == 0
+    assert at.run("import", "gemma[1]", second).code == 0
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def test_a_request_that_waits_is_taken_in_and_keeps_its_place(desk: Open) -> None:
+    at = desk(timings={"waiting": 3600.0})
+    hand_made(at)
+    at.write()
+    told = at.run("import", "gemma[0]", HAND_MADE)
+    assert told.code == 0, told.all
+    assert "if granted, $1.40/h" in told.out
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert at.slices == {HAND_MADE: "ACTIVE"}
+
+
+def test_what_is_dead_or_going_is_not_taken_in(desk: Open) -> None:
+    at = desk()
+    hand_made(at)
+    at.write()
+    at.emulator.preempt(HAND_MADE)
+    at.clock.sleep(120)
+    told = at.run("import", "gemma[0]", HAND_MADE)
+    assert (told.code, "my-tpu is SUSPENDED: nothing of it will serve" in told.words) == (1, True), told.all
+
+
+SERVED = {
+    "plain": PROFILE,
+    "rich": PROFILE.replace(
+        "  max_model_len: 16384\n",
+        """\
+  max_model_len: 8192
+  hbm_utilization: 0.92
+  kv_cache_dtype: fp8
+  padding_gap: 512
+  port: 9000
+  shm_size: 10gb
+  container_name: mine
+  volumes: {/dev/shm: /dev/shm}
+  env: {GREETING: "it's $5, or ) more", HF_HOME: /dev/shm}
+  setup: ["pip install 'a b'", "echo )"]
+  args:
+    enable_auto_tool_choice: true
+    tool_call_parser: gemma4
+    limit_mm_per_prompt: {image: 4, audio: 1}
+    enable_prefix_caching: false
+""",
+    ).replace("hf-token", "projects/other/secrets/t/versions/3")
+    + "  labels: {team: search}\n  network: {tags: [vllm]}\n  service_account: vllm@emulated.iam.gserviceaccount.com\n",
+}
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_a_profile_written_from_a_slice_of_ours_needs_no_change(desk: Open, tmp_path: Path, kind: str) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write(SERVED[kind])).code == 0
+    slices = dict(at.slices)
+    (name,) = slices
+    (at.folder / "gemma.yaml").unlink()
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    told = at.run("import", "gemma[0]", name, "-generate", "-foreign")
+    assert told.code == 0, told.all
+    assert "Wrote gemma.yaml. Imported to gemma[0]" in told.out
+    planned = at.run("plan", "-detailed-exitcode", "gemma.yaml")
+    assert planned.code == 0, planned.out + (at.folder / "gemma.yaml").read_text("utf-8")
+    assert at.slices == slices
+
+
+def test_a_profile_written_from_a_strangers_slice_says_what_is_known_of_it(desk: Open) -> None:
+    at = desk()
+    hand_made(at, labels={"team": "search"}, tags=["vllm"], bootDiskConfig={"diskSizeGb": "300"})
+    told = at.run("import", "chat[1]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it")
+    assert told.code == 0, told.all
+    text = (at.folder / "chat.yaml").read_text("utf-8")
+    for line in (
+        'name: "chat"\n',
+        'model:\n  id: "google/gemma-4-E2B-it"\n',
+        'tpu:\n  type: "v6e-1"\n  boot_disk_size: "300GiB"\n',
+        '  zones: ["us-east5-a"]\n  provisioning: ["spot"]\n',
+        '  network: {"tags": ["vllm"]}\n',
+        '  labels: {"team": "search"}\n',
+        "replicas: 2\n",
+    ):
+        assert line in text, text
+    planned = at.run("plan", "chat.yaml")
+    assert "chat[0] will be created" in planned.out
+    assert "chat[1] will be restarted in place" in planned.out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("docker_run=(", "docker_run=(podman "),
+        ("  vllm\n  serve\n", "  sleep\n  1\n"),
+        ("docker_run=(", "docker_run=('"),
+    ],
+    ids=["another command", "no server", "a quote that never ends"],
+)
+def test_a_script_that_somebody_changed_is_not_guessed_at(desk: Open, change: tuple[str, str]) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    (name,) = at.slices
+    (at.folder / "gemma.yaml").unlink()
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    for node in at.emulator._cloud.nodes.values():
+        before = node.spec["metadata"]
+        node.spec = {**node.spec, "metadata": {**before, "startup-script": before["startup-script"].replace(*change)}}
+    told = at.run("import", "gemma[0]", name, "-generate", "-foreign")
+    assert (told.code, "What " + name + " serves is not known" in told.words) == (1, True), told.all
+
+
+def test_json_tells_what_was_taken_in(desk: Open) -> None:
+    at = desk()
+    hand_made(at)
+    at.write()
+    *lines, last = map(json.loads, at.run("import", "gemma[0]", HAND_MADE, "-json").out.splitlines())
+    assert [line["type"] for line in lines] == ["adopted"]
+    assert (last["format"], last["address"], last["slice"]["name"]) == ("tpudeploy.import/1", "gemma[0]", HAND_MADE)

@@ -1,0 +1,115 @@
+"""Interrupted in the middle: what a person reads, what is left, and that the same command goes on. Virtual time."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+from desk import PROFILE, Desk, Open, Said
+
+from tpudeploy import Profile, Workspace
+from tpudeploy.domain import events
+from tpudeploy.domain.errors import Interrupted
+
+MANY = PROFILE.replace("requests: 1", "requests: 3")
+
+
+def interrupted(at: Desk, after: float, *words: str) -> Said:
+    """The command, with a Ctrl-C that strikes it after so many seconds, in the middle of whatever it does."""
+    ends = at.clock.now() + after
+
+    def strike() -> None:
+        if at.clock.now() >= ends:
+            at.clock.on_advance.remove(strike)
+            raise KeyboardInterrupt
+
+    at.clock.on_advance.append(strike)
+    return at.run(*words)
+
+
+def test_every_request_that_is_left_is_named_with_its_end_and_its_price(desk: Open) -> None:
+    at = desk(timings={"waiting": 3600.0})
+    at.write(MANY)
+    said = interrupted(at, 600, "apply", "-auto-approve", "gemma.yaml")
+    assert said.code == 130
+    left = sorted(at.slices)
+    assert len(left) == 3
+    (line,) = (line for line in said.err.splitlines() if "Still outstanding" in line)
+    for name in left:
+        assert f"{name} (" in line
+    assert line.startswith("gemma: Still outstanding: ")
+    assert line.count("lapses in 110 min; if granted, $1.40/h") >= 1
+    assert said.err.index("Still outstanding") < said.err.index(
+        "Error: Interrupted. What was begun is saved. [TPU0130]"
+    )
+    assert "Run the same command again to go on, or `tpudeploy destroy` to give everything back." in said.err
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_slice_that_is_paid_for_and_does_not_serve_yet_is_named_too(desk: Open) -> None:
+    at = desk(timings={"boot": 3600.0})
+    said = interrupted(at, 900, "apply", "-auto-approve", at.write())
+    assert said.code == 130
+    (name,) = at.slices
+    assert f"Still outstanding: {name} (us-east5-a, spot): $1.40/h." in said.err
+
+
+def test_what_serves_is_not_outstanding(desk: Open) -> None:
+    at = desk()
+    said = interrupted(at, 7200, "apply", "-auto-approve", "-watch", at.write())
+    assert said.code == 130
+    assert "outstanding" not in said.err
+
+
+def test_before_anything_was_asked_for_nothing_is_outstanding(desk: Open) -> None:
+    at = desk()
+    said = interrupted(at, 0, "apply", "-auto-approve", at.write())
+    assert said.code == 130
+    assert "outstanding" not in said.err
+    assert at.asked() == []
+
+
+def test_json_tells_it_as_an_event(desk: Open) -> None:
+    at = desk(timings={"waiting": 7200.0})
+    said = interrupted(at, 600, "apply", "-auto-approve", "-json", at.write())
+    assert said.code == 130
+    last = json.loads(said.out.splitlines()[-1])
+    (name,) = at.slices
+    assert (last["type"], last["address"]) == ("warned", "gemma")
+    assert name in last["message"]
+
+
+def test_an_interrupted_destroy_names_what_is_not_gone_and_goes_on(desk: Open) -> None:
+    at = desk(timings={"deleting": 600.0})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    (name,) = at.slices
+    said = interrupted(at, 60, "destroy", "-auto-approve", "gemma.yaml")
+    assert said.code == 130
+    assert f"Still outstanding: {name} (us-east5-a, spot): given up, not gone yet; $1.40/h." in said.err
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert at.slices == {}
+
+
+def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own(desk: Open) -> None:
+    """The real clock, for virtual time never waits: the first event ends the run before it sleeps."""
+    at = desk(timings={"waiting": 7200.0})
+    at.write()
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
+    told: list[events.Event] = []
+    with Workspace.open(at.folder) as workspace:
+        plan = workspace.plan([Profile.load(at.folder / "gemma.yaml")])
+
+        def hear(event: events.Event) -> None:
+            told.append(event)
+            if isinstance(event, events.Requested):
+                workspace.stop()
+
+        with pytest.raises(Interrupted) as caught:
+            workspace.apply(plan, on_event=hear)
+    assert caught.value.exit_code == 130
+    assert isinstance(told[-1], events.Warned)
+    assert "Still outstanding: gemma-" in told[-1].message
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)] == handlers
+    assert len(at.asked()) == 1

@@ -1,0 +1,131 @@
+"""A boot's log, read for a person: the cause and what to do, or the seconds of each phase."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from desk import Open
+
+LOGS = Path(__file__).parents[1]
+FAILED = LOGS / "bootlog" / "data" / "boot_failed_qwix_int8_v5e1.log"
+GOOD = LOGS / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
+
+
+def test_a_failed_boot_is_explained_with_the_line_and_what_to_do(desk: Open) -> None:
+    at = desk()
+    said = at.run("logs", "--file", str(FAILED), "--explain")
+    assert said.code == 0
+    assert said.out.startswith("Quantizing the weights in place needs more HBM than the chip has (hbm-temporaries)\n")
+    assert "line 31 EngineCore: jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED" in said.words
+    assert "What to do: " in said.out
+
+
+def test_a_good_boot_is_told_by_its_phases(desk: Open) -> None:
+    said = desk().run("logs", "--file", str(GOOD), "--explain")
+    rows = {line.rsplit("  ", 1)[0].strip(): line for line in said.out.splitlines()}
+    assert said.out.startswith("10m 52s until it serves\n")
+    assert any(row.startswith("199 graphs compiled") and "7m 27s" in row for row in rows)
+
+
+def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
+    at = desk()
+    (at.folder / "boot.log").write_text(
+        "To serve at least one request with the model's max seq len (131072), (4.50 GiB KV cache is needed, which is "
+        "larger than the available KV cache memory (3.20 GiB).\n",
+        encoding="utf-8",
+    )
+    without = at.run("logs", "--file", "boot.log", "--explain")
+    assert "Lower serving.max_model_len" in without.out
+    profile = at.write()
+    with_it = at.run("logs", "--file", "boot.log", "--explain", profile, "--set", "serving.max_model_len=131072")
+    assert "Set serving.max_model_len to 131072 or less" in with_it.out
+
+
+def test_programs_get_one_document(desk: Open) -> None:
+    tree = json.loads(desk().run("logs", "--file", str(FAILED), "--json").out)
+    (log,) = tree["logs"]
+    assert tree["format"] == "tpudeploy.logs/1"
+    assert log["cause"]["signature"] == "hbm-temporaries"
+    assert log["serving"] is False
+
+
+def test_without_explain_the_log_is_shown(desk: Open) -> None:
+    assert desk().run("logs", "--file", str(FAILED)).out.splitlines() == FAILED.read_text().splitlines()
+
+
+@pytest.mark.parametrize("arguments", [("--file", "none.log"), ("--file", "."), ()])
+def test_no_log_is_said_so(desk: Open, arguments: tuple[str, ...]) -> None:
+    said = desk().run("logs", "--explain", *arguments)
+    assert said.code == 1
+    assert said.out == ""
+    assert said.err.startswith("Error: ")
+
+
+def test_a_log_that_is_none_has_nothing_to_explain(desk: Open) -> None:
+    at = desk()
+    (at.folder / "x.log").write_bytes(b"\x00\xff\x1b[2J\n" * 50)
+    said = at.run("logs", "--file", "x.log", "--explain")
+    assert said.out == "Nothing in this log is a boot's: no phase, no cause.\n"
+
+
+def test_explain_takes_what_an_engine_said(desk: Open) -> None:
+    said = desk().run("explain", "OSError: [Errno 98] Address already in use")
+    assert said.out.startswith("port-taken")
+
+
+CRASH = (
+    "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.10G of 31.24G hbm. "
+    "Exceeded hbm capacity by 1.86G."
+)
+
+
+def test_a_machines_log_is_fetched_and_explained(desk: Open) -> None:
+    at = desk(nodes="real", boot={"crash": CRASH})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 1
+    log = at.run("logs", profile)
+    assert log.code == 0, log.all
+    assert "image: " in log.out
+    assert CRASH in log.out
+    explained = at.run("logs", "-explain", profile)
+    assert explained.out.startswith("A program's temporaries do not fit into HBM while it is compiled")
+    assert "lower serving.hbm_utilization to 0.85 (now 0.92)" in explained.out
+
+
+def test_a_machine_that_serves_has_the_seconds_of_its_boot(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 100})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    said = at.run("logs", "-explain", profile)
+    assert "until it serves" in said.out
+    assert "199 graphs compiled" in said.out
+    assert "weights" in said.out
+
+
+def test_following_ends_when_the_server_does_or_serves(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 600})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-wait", "granted", profile).code == 0
+    followed = at.run("logs", "-follow", profile)
+    assert followed.code == 0
+    lines = followed.out.splitlines()
+    assert lines == at.run("logs", profile).out.splitlines()
+    assert any("booted: " in line for line in lines)
+    assert "serving: " in lines[-1]
+
+
+def test_what_was_never_granted_has_no_log(desk: Open) -> None:
+    said = desk().run("logs", desk().write())
+    assert said.code == 1
+    assert "gemma has no machine that could have a log." in said.err
+
+
+def test_a_log_that_may_not_be_read_is_said_with_googles_words(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "iam-denied", "method": "logging.entries.list"}])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    said = at.run("logs", profile)
+    assert said.code == 1
+    assert "Could not read the log of gemma-" in said.err

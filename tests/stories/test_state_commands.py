@@ -1,0 +1,331 @@
+"""The state in a person's hands: looked at, taken out, put back, moved and forgotten; no slice is touched by it."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+TWO = PROFILE + "replicas: 2\n"
+BUCKET = ("--backend", "gs://states/team")
+
+
+@pytest.fixture
+def at(desk: Open, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """Somebody whose gemma serves."""
+    monkeypatch.setenv("USER", "ada")
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+def changing(at: Desk) -> list[str]:
+    """Requests that did anything to anything of Cloud TPU's."""
+    return [r.path for r in at.emulator.requests if r.method != "GET" and "/storage/" not in r.path]
+
+
+def test_list_names_every_address_that_is_remembered_and_show_tells_all_of_one(at: Desk) -> None:
+    other = at.write(TWO.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("apply", "-auto-approve", other).code == 0
+    assert at.run("state", "list").out == "gemma[0]\nother[0]\nother[1]\n"
+    assert at.run("state", "list", "other").out == "other[0]\nother[1]\n"
+    assert at.run("state", "list", "other[1]", "gemma").out == "gemma[0]\nother[1]\n"
+    (name,) = (name for name in at.slices if name.startswith("gemma"))
+    listed = json.loads(at.run("state", "list", "-json", "gemma").out)
+    assert listed == {"format": "tpudeploy.state-list/1", "resources": [{"address": "gemma[0]", "slices": [name]}]}
+    told = at.run("state", "show", "gemma[0]")
+    assert f'# gemma[0] slice "{name}" {{ ' in told.words
+    assert 'zone = "us-east5-a"' in told.words
+    assert 'asked_at = "2026-' in told.words
+    assert "serving.max_model_len = 16384" in told.words
+    assert at.run("state", "show", "other").out.count("slice ") == 2
+    shown = json.loads(at.run("state", "show", "-json", "gemma[0]").out)
+    assert (shown["format"], shown["serial"]) == ("tpudeploy.state-show/1", at.state()["serial"])
+    assert shown["resources"][0]["attempts"] == at.state()["records"][0]["attempts"]
+
+
+def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(desk: Open) -> None:
+    at = desk()
+    told = at.run("state", "list")
+    assert (told.code, told.all) == (0, "")
+    assert json.loads(at.run("state", "list", "-json").out)["resources"] == []
+    for words in (("show", "gemma"), ("pull", "gemma"), ("rm", "gemma", "-auto-approve"), ("history", "gemma")):
+        told = at.run("state", *words)
+        assert (told.code, "gemma has no state here" in told.err) == (1, True), told.all
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("lst",), "knows no `lst`. [TPU0002] Did you mean `list`?"),
+        (("show",), "`state show` takes ADDR, not 0"),
+        (("mv", "gemma"), "`state mv` takes SRC DST, not 1"),
+        (("show", "gemma[x]"), "`gemma[x]` is no address; write NAME, or NAME[INDEX]"),
+        (("show", "gemma[7]"), "No state here remembers gemma[7]. [TPU4000] There are: gemma[0]."),
+        (("list", "nobody"), "No state here remembers nobody"),
+        (("list", "-force"), "`state list` knows no `-force`. [TPU0002] Usage: tpudeploy state list [ADDR...]"),
+        (("pull", "gemma[0]"), "`gemma[0]` is one replica"),
+        (("pull", "gemma", "-serial", "99"), "No state of gemma with the serial 99 is kept"),
+        (("history", "nobody"), "nobody has no state here, and had none that is kept"),
+        (("push", "nowhere.json"), "nowhere.json cannot be read"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_clear_error_and_changes_nothing(at: Desk, words: tuple[str, ...], said: str) -> None:
+    before = at.state()
+    told = at.run("state", *words)
+    assert (told.code, told.out) == (1, "")
+    assert said in told.words
+    assert at.state() == before
+
+
+def test_a_variable_for_one_verb_is_no_error_to_another(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUDEPLOY_AUTO_APPROVE", "1")
+    assert at.run("state", "list").code == 0
+
+
+def test_pull_prints_what_lies_there_and_history_who_wrote_it(at: Desk) -> None:
+    assert json.loads(at.run("state", "pull").out) == at.state()
+    assert at.run("state", "pull", "gemma").out == (at.folder / ".tpudeploy/state/gemma.json").read_text("utf-8")
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    told = json.loads(at.run("state", "history", "-json").out)
+    assert told["format"] == "tpudeploy.state-history/1"
+    serials = [row["serial"] for row in told["states"]]
+    assert serials == list(range(at.state()["serial"], at.state()["serial"] - 11, -1))
+    assert [row["is_current"] for row in told["states"]] == [True, *[False] * 10]
+    operations = [row["written"]["operation"] for row in told["states"]]
+    assert operations[0] == "finish"
+    assert {"apply", "destroy"} <= set(operations)
+    assert all(row["written"]["by"].startswith("ada@") for row in told["states"])
+    text = at.run("state", "history", "gemma").out.splitlines()
+    assert text[0].split() == ["SERIAL", "WRITTEN", "BY", "IN", "SLICES"]
+    assert text[1].split()[:2] == [str(serials[0]), "now"]
+    assert text[1].split()[-1] == "none"
+    earlier = json.loads(at.run("state", "pull", "-serial", str(serials[-1])).out)
+    assert (earlier["serial"], earlier["records"][0]["attempts"] != []) == (serials[-1], True)
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_in_a_bucket_history_is_what_its_versioning_keeps(desk: Open, *, versioned: bool) -> None:
+    at = desk(versioned_buckets=["states"] if versioned else [])
+    assert at.run("apply", "-auto-approve", at.write(), *BUCKET).code == 0
+    now = json.loads(at.run("state", "pull", *BUCKET).out)
+    told = at.run("state", "history", *BUCKET)
+    serials = [int(line.split()[0]) for line in told.out.splitlines()[1:]]
+    assert serials == (list(range(now["serial"], 0, -1)) if versioned else [now["serial"]])
+    assert ("object versioning" in told.err) != versioned
+    if versioned:
+        assert json.loads(at.run("state", "pull", "-serial", "1", *BUCKET).out)["serial"] == 1
+
+
+def test_looking_sends_nothing_to_google(at: Desk) -> None:
+    before = len(at.emulator.requests)
+    for words in (("list",), ("show", "gemma"), ("pull",), ("history",)):
+        assert at.run("state", *words).code == 0
+    assert len(at.emulator.requests) == before
+
+
+def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: Desk) -> None:
+    (name,) = at.slices
+    sent = changing(at)
+    refused = at.run("state", "rm", "gemma[0]")
+    assert refused.code == 1
+    assert "There is no terminal to ask for approval" in refused.err
+    assert f"gemma[0]: {name} (us-east5-a, spot): $1.40/h" in refused.out
+    dry = at.run("state", "rm", "-dry-run", "gemma")
+    assert (dry.code, dry.out) == (0, refused.out)
+    assert at.run("state", "list").out == "gemma[0]\n"
+    told = at.run("state", "rm", "-auto-approve", "gemma[0]")
+    assert told.code == 0
+    assert "1 slice of gemma forgotten. gemma has no state any more" in told.words
+    assert at.run("state", "list").out == ""
+    assert changing(at) == sent
+    assert at.slices == {name: "ACTIVE"}
+    assert at.run("gc", "-auto-approve").code == 0
+    assert at.slices == {name: "ACTIVE"}
+    stopped = at.run("plan", "gemma.yaml")
+    assert (stopped.code, "that no state here remembers" in stopped.err) == (13, True)
+
+
+def test_what_was_forgotten_can_be_remembered_again(at: Desk) -> None:
+    before = at.run("state", "pull").out
+    serial = at.state()["serial"]
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    kept = at.run("state", "pull", "-serial", str(serial), "gemma").out
+    assert kept == before
+    at.write(kept, "kept.json")
+    assert at.run("state", "push", "kept.json").code == 0
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def test_one_of_two_replicas_is_forgotten_and_the_other_is_not(at: Desk) -> None:
+    at.write(TWO)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    first, second = sorted(at.slices)
+    told = at.run("state", "rm", "-auto-approve", "gemma[1]", "gemma[1]")
+    assert told.code == 0
+    assert "1 slice of gemma forgotten. `tpudeploy gc` would remove what was" in told.words
+    assert at.run("state", "list").out == "gemma[0]\n"
+    assert f"- {second}" in at.run("gc").out
+    assert sorted(at.slices) == [first, second]
+
+
+@pytest.mark.parametrize("words", [("rm", "-auto-approve", "gemma"), ("mv", "gemma", "chat")])
+def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(desk: Open, words: tuple[str, ...]) -> None:
+    at = desk(timings={"waiting": 7200.0})
+    assert at.run("apply", "-auto-approve", "-timeout", "5m", at.write()).code == 12
+    told = at.run("state", *words)
+    assert told.code == 1
+    assert "gemma is in the middle of what " in told.err
+    assert at.run("state", "list").out == "gemma[0]\n"
+    assert at.run("state", *words, "-force").code == 0
+    assert at.run("state", "list", "gemma").code == 1
+
+
+@pytest.mark.parametrize("where", [(), BUCKET], ids=["folder", "bucket"])
+def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(desk: Open, where: tuple[str, ...]) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write(), *where).code == 0
+    slices, output = dict(at.slices), at.run("output", "gemma", *where).out
+    before = json.loads(at.run("state", "pull", "gemma", *where).out)
+    told = at.run("state", "mv", "gemma", "chat", *where)
+    assert (told.code, told.out) == (0, "Moved gemma to chat.\n"), told.err
+    assert "write `name: chat` into the profile" in told.words
+    after = json.loads(at.run("state", "pull", "chat", *where).out)
+    assert (after["lineage"], after["records"]) == (before["lineage"], before["records"])
+    assert after["serial"] == before["serial"] + 1
+    assert at.run("state", "list", *where).out == "chat[0]\n"
+    assert at.run("output", "chat", *where).out == output
+    assert at.run("output", "gemma", *where).code == 1
+    at.write(
+        PROFILE.replace("name: gemma", "name: chat").replace("  max_model", "  container_name: gemma\n  max_model")
+    )
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml", *where).code == 0
+    assert at.slices == slices
+
+
+def test_a_new_profile_under_the_old_name_buys_its_own_and_neither_is_garbage(at: Desk) -> None:
+    (moved,) = at.slices
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert len(at.slices) == 2
+    for words in (("gemma.yaml",), ()):
+        found = at.run("gc", "-foreign", "-auto-approve", *words)
+        assert (found.code, "Nothing to remove" in found.out) == (0, True), found.all
+    assert moved in at.slices
+
+
+def test_what_a_renamed_deployment_left_over_is_still_found_as_its_own(at: Desk) -> None:
+    at.write(TWO)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    first, second = sorted(at.slices)
+    assert at.run("state", "rm", "-auto-approve", "gemma[1]").code == 0
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+    removed = at.run("gc", "-auto-approve")
+    assert removed.code == 0, removed.all
+    assert "Left over" in removed.out
+    assert list(at.slices) == [first]
+    assert second not in at.slices
+
+
+def test_a_renamed_profile_is_restarted_in_place_for_its_container_is_called_after_it(at: Desk) -> None:
+    slices = dict(at.slices)
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+    at.write(PROFILE.replace("name: gemma", "name: chat"))
+    planned = at.run("plan", "gemma.yaml")
+    assert "chat[0] will be restarted in place" in planned.out
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert at.slices == slices
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Desk) -> None:
+    at.write(TWO)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    first, second = sorted(at.slices)
+    taken = at.run("state", "mv", "gemma[1]", "gemma[0]")
+    assert (taken.code, f"gemma[0] has a slice already: {first}" in taken.err) == (1, True)
+    assert at.run("state", "rm", "-auto-approve", "gemma[0]").code == 0
+    assert at.run("state", "mv", "gemma[1]", "gemma[0]").out == "Moved gemma[1] to gemma[0].\n"
+    at.write()
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    assert f'slice "{second}"' in at.run("state", "show", "gemma[0]").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("gemma", "gemma"), "gemma is gemma already"),
+        (("gemma", "chat[0]"), "gemma and chat[0] are not of one kind"),
+        (("gemma[0]", "chat[0]"), "A slice cannot leave its deployment"),
+        (("gemma", "other"), "other has slices of its own: other-"),
+        (("nobody", "chat"), "nobody has no state here"),
+        (("gemma[5]", "gemma[1]"), "No state here remembers gemma[5]"),
+    ],
+)
+def test_a_move_that_cannot_be_changes_nothing(at: Desk, words: tuple[str, ...], said: str) -> None:
+    other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("apply", "-auto-approve", other).code == 0
+    before = (at.state(), at.state("other"))
+    told = at.run("state", "mv", *words)
+    assert told.code == 1
+    assert said in told.words
+    assert (at.state(), at.state("other")) == before
+    assert at.run("state", "list").out == "gemma[0]\nother[0]\n"
+
+
+def test_a_name_whose_slices_are_gone_can_be_moved_to(at: Desk) -> None:
+    other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("apply", "-auto-approve", other).code == 0
+    assert at.run("destroy", "-auto-approve", other).code == 0
+    assert at.run("state", "mv", "gemma", "other").code == 0
+    assert at.run("state", "list").out == "other[0]\n"
+
+
+def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: Desk) -> None:
+    now = at.state()
+    older = {**now, "serial": now["serial"] - 1}
+    alike = {**now, "next_attempt": 7}
+    foreign = {**now, "lineage": "f" * 32, "serial": now["serial"] + 5}
+    for tree, said in ((older, "which is older than"), (alike, "which is no newer than"), (foreign, "another lineage")):
+        at.write(json.dumps(tree), "given.json")
+        told = at.run("state", "push", "given.json")
+        assert (told.code, said in told.words, "With -force" in told.words) == (1, True, True), told.all
+        assert at.state() == now
+    at.write(json.dumps(now), "given.json")
+    assert "is that already" in at.run("state", "push", "given.json").out
+    at.write(json.dumps({**now, "serial": now["serial"] + 1}), "given.json")
+    assert at.run("state", "push", "given.json").code == 0
+    assert at.state()["serial"] == now["serial"] + 1
+
+
+def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: Desk) -> None:
+    (name,) = at.slices
+    now = at.state()
+    empty = {**now, "serial": 1, "next_attempt": 0, "records": []}
+    at.write(json.dumps(empty), "given.json")
+    told = at.run("state", "push", "-force", "given.json")
+    assert told.code == 0
+    assert f"now runs unobserved: {name} (us-east5-a, spot): $1.40/h" in told.words
+    assert (at.state()["serial"], at.state()["next_attempt"]) == (now["serial"] + 1, now["next_attempt"])
+    assert f"- {name}" in at.run("gc").out
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "tpudeploy.state/9"}', '{"format": "tpudeploy.state/1"}'])
+def test_what_is_no_state_is_never_pushed(at: Desk, text: str) -> None:
+    before = at.state()
+    at.write(text, "given.json")
+    for words in (("push", "given.json"), ("push", "-force", "given.json")):
+        told = at.run("state", *words)
+        assert (told.code, told.out) == (1, "")
+        assert "given.json" in told.err
+    assert at.state() == before
+
+
+def test_a_state_can_come_through_a_pipe(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = at.run("state", "pull").out
+    assert at.run("state", "rm", "-auto-approve", "gemma").code == 0
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert at.run("state", "push", "-").code == 0
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0

@@ -1,0 +1,102 @@
+"""A boot's log; --explain names the first real cause in it, with what to do, or the phases of the start."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.budget import HbmBudget
+    from tpudeploy.loading import Profile
+
+_PAUSE = 5.0  # seconds between two looks while following
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE", nargs="?", help="the profile of the server: remedies are for it")
+    options.overlays(parser, "-f", "--overlay")
+    options.option(parser, "file", "read this log instead, `-` for stdin", metavar="LOG")
+    options.flag(parser, "explain", "the cause and what to do, or how long each phase took")
+    options.flag(parser, "follow", "show what comes until it serves or fails")
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    if given.profile is None and given.file is None:
+        raise UsageError(
+            "No log to read.", hint="Name a profile, or a log: `tpudeploy logs --file boot.log --explain`."
+        )
+    profile = None if given.profile is None else context.load([given.profile], given)[0]
+    if given.follow and profile is not None and given.file is None:
+        _follow(profile, given, context)
+        return exits.SUCCESS
+    logs = _logs(profile, given, context)
+    if given.explain or given.json:
+        _explain(logs, profile, given, context)
+    else:
+        context.terminal.data("\n\n".join(_headed(logs)))
+    return exits.SUCCESS
+
+
+def _logs(profile: Profile | None, given: argparse.Namespace, context: Context) -> dict[str, str]:
+    """Each log by its slice's, or its file's, name."""
+    if given.file is not None or profile is None:
+        from tpudeploy.adapters.logfile import read_log
+
+        return {given.file: read_log(given.file if given.file == "-" else str(context.folder / given.file))}
+    found = context.workspace([given.profile]).logs(profile.spec.name)
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
+def _headed(logs: dict[str, str]) -> Iterator[str]:
+    for name, text in logs.items():
+        yield text.rstrip("\n") if len(logs) == 1 else f"{name}:\n{text}".rstrip("\n")
+
+
+def _explain(logs: dict[str, str], profile: Profile | None, given: argparse.Namespace, context: Context) -> None:
+    from tpudeploy.core.bootlog import read
+    from tpudeploy.views.logs import explained
+
+    budget, terminal = _budget(profile), context.terminal
+    readings: dict[str, Reading] = {name: read(text, budget=budget) for name, text in logs.items()}
+    if given.json:
+        trees = [{"log": name, **reading.to_dict()} for name, reading in readings.items()]
+        terminal.data(json.dumps({"format": "tpudeploy.logs/1", "logs": trees}, indent=2, ensure_ascii=False))
+        return
+    told = {name: explained(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
+    terminal.data("\n\n".join(_headed(told)))
+
+
+def _follow(profile: Profile, given: argparse.Namespace, context: Context) -> None:
+    """Line by line as they come; of several machines, until all have come to an end."""
+    from tpudeploy.core.bootlog import has_ended
+
+    workspace, shown = context.workspace([given.profile]), dict[str, int]()
+    while True:
+        found = workspace.logs(profile.spec.name)
+        for name, lines in found.items():
+            for line in lines[shown.get(name, 0) :]:
+                context.terminal.data(line if len(found) == 1 else f"{name}: {line}")
+            shown[name] = len(lines)
+        if all(has_ended("\n".join(lines)) for lines in found.values()):
+            return
+        context.clock.sleep(_PAUSE)
+
+
+def _budget(profile: Profile | None) -> HbmBudget | None:
+    """What the profile predicts, where there is a profile that can be sized."""
+    if profile is None:
+        return None
+    from tpudeploy.domain.budget import HbmBudget
+    from tpudeploy.loading import size
+
+    found = size(profile)
+    return found if isinstance(found, HbmBudget) else None

@@ -1,0 +1,28 @@
+"""What the profile declares against what the engine does; exit code 13 where a declared setting is not in effect."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profile(parser)
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.views.verify import verify
+
+    (profile,) = context.load([given.profile], given)
+    found = context.workspace([given.profile]).verify(profile)
+    terminal = context.terminal
+    if given.json:
+        terminal.data(json.dumps({"format": "tpudeploy.verify/1", **found.to_dict()}, indent=2, ensure_ascii=False))
+    else:
+        terminal.data(verify(found, terminal.paint))
+    return exits.REFUSED if found.broken else exits.SUCCESS

@@ -1,0 +1,26 @@
+"""`state history`: who wrote which state and when, as far back as the place keeps them."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import exits
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.states.words import deployment
+from tpudeploy.domain.errors import StateError
+from tpudeploy.views import memory
+from tpudeploy.workspace import Workspace
+
+
+def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    name = deployment(workspace.states, given.words)
+    now, before = workspace.states.read(name).state, workspace.states.earlier(name)
+    if now is None and not before:
+        raise StateError(f"{name} has no state here, and had none that is kept.")
+    if given.json:
+        context.terminal.data(memory.history_as_json(name, now, before))
+        return exits.SUCCESS
+    context.terminal.data(memory.history(now, before))
+    if now is not None and now.serial > 1 and not before:
+        context.terminal.talk("Earlier states are not kept here: turn on the bucket's object versioning to keep them.")
+    return exits.SUCCESS

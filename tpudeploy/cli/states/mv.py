@@ -1,0 +1,24 @@
+"""`state mv`: rename a deployment, or move a slice to another index. What stands keeps its name and its lineage."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import exits
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.progress import teller
+from tpudeploy.cli.states.words import address
+from tpudeploy.workspace import Workspace
+
+
+def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    source, target = map(address, given.words)
+    emit = teller(context.terminal, as_json=False)
+    workspace.move_state(str(source), str(target), force=given.force, on_event=emit)
+    context.terminal.data(f"Moved {source} to {target}.")
+    if source.replica is None:
+        context.terminal.talk(
+            f"Now write `name: {target}` into the profile. Its container is called after it, and restarts in place;\n"
+            f"`serving.container_name: {source}` leaves it as it is."
+        )
+    return exits.SUCCESS

@@ -1,0 +1,52 @@
+"""A whole log → Reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpudeploy.core.bootlog import cause, timeline
+from tpudeploy.core.bootlog.lines import lines
+from tpudeploy.core.bootlog.said import said
+from tpudeploy.domain.bootlog import Cause, Line, Reading
+from tpudeploy.domain.budget import HbmBudget
+
+
+def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
+    """Of several starts in one log, the last. `budget` is the profile's: remedies are then for its settings.
+
+    Takes any text: what is cut, garbled or no log at all has no phases, and at worst an unknown cause.
+    """
+    start = last_start(list(lines(text)))
+    ready = next((n for n, line in enumerate(start) if timeline.READY.search(line.text)), None)
+    told = said(start, budget)
+    found = cause.first(start if ready is None else start[ready:], told, is_serving=ready is not None)
+    dated = [line.at for line in (start if ready is None else start[: ready + 1]) if line.at is not None]
+    return Reading(
+        phases=timeline.phases(start),
+        graphs=timeline.graphs(start),
+        seconds=max(dated) - dated[0] if dated else 0.0,
+        is_serving=ready is not None and found is None,
+        cause=found,
+        notes=tuple(cause.notes(start)),
+    )
+
+
+def cause_of(words: str, *, budget: HbmBudget | None = None) -> Cause | None:
+    """What a line or two are a sign of, where they are known."""
+    every = list(lines(words))
+    return cause.first(every, said(every, budget), is_serving=True)
+
+
+def has_ended(text: str) -> bool:
+    """Whether the last boot in it serves, or said that it failed."""
+    start = last_start(list(lines(text)))
+    return any(timeline.READY.search(line.text) or line.text.startswith("failed: ") for line in start)
+
+
+def last_start(every: Sequence[Line]) -> Sequence[Line]:
+    """From where the last server began: one that came up anew says nothing by how the one before it died."""
+    boots = [n for n, line in enumerate(every) if line.text.startswith("booted: ")]
+    servers = [n for n, line in enumerate(every) if "non-default args:" in line.text]
+    # The first server has imports before its flags.
+    begins = boots[-1] if boots else servers[-1] if len(servers) > 1 else 0
+    return every[begins:]

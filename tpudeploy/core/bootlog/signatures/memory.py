@@ -1,0 +1,197 @@
+"""HBM that does not suffice: for weights, for the cache, for programs, while they are compiled."""
+
+from __future__ import annotations
+
+import re
+from math import ceil, floor
+
+from tpudeploy.core.bootlog.said import Said, number, size
+from tpudeploy.core.bootlog.signatures.row import Signature, always
+from tpudeploy.core.sizing import advice
+from tpudeploy.domain.budget import HbmBudget
+
+_GIB = 2**30
+# Above this share nothing is left for programs: no boot with more is published (tpu_inference issue 2333).
+_MOST_UTILIZATION = 0.98
+# jit_structured_decode_fn's arrays: logits in bfloat16 and float32 (core/sizing/programs.py).
+_LOGIT_BYTES = 6
+
+
+def _weights(found: re.Match[str], said: Said) -> str:
+    """Used > utilization x limit; the limit follows from the two that the line names."""
+    used, cap = number(found["used"]), number(found["cap"])
+    if not used or not cap:
+        return _larger_slice(said)
+    needed = ceil(100 * used / (cap / said.utilization) + 1) / 100
+    if needed <= _MOST_UTILIZATION:
+        return (
+            f"Set serving.hbm_utilization to {needed:.2f} or more (now {said.utilization:.2f}): the weights take "
+            f"{used:.2f} GiB, and the cache comes on top. {_larger_slice(said)}"
+        )
+    return f"No utilization helps: the weights alone take {used:.2f} GiB. {_larger_slice(said)}"
+
+
+def _no_room(_: re.Match[str], said: Said) -> str:
+    if said.utilization < _MOST_UTILIZATION - 0.02:
+        raised = f"Raise serving.hbm_utilization (now {said.utilization:.2f})"
+        return f"{raised}, or take a smaller or quantized checkpoint. {_larger_slice(said)}"
+    return f"Take a smaller or quantized checkpoint. {_larger_slice(said)}"
+
+
+def _too_long(found: re.Match[str], said: Said) -> str:
+    """VLLM's own estimate; the profile's size, where it is known, says more exactly."""
+    estimate = number(found["longest"]) if found["longest"] else None
+    longest = _longest(said.budget) or (None if estimate is None else int(estimate))
+    if longest:
+        return f"Set serving.max_model_len to {longest} or less (now {found['asked']}), or raise hbm_utilization."
+    return "Lower serving.max_model_len, or raise serving.hbm_utilization."
+
+
+def _program(found: re.Match[str], said: Said) -> str:
+    """What is wanted beyond what is free must come from the cache: by a lower utilization, or fewer sequences."""
+    wanted, free, chip = size(found["wanted"]), size(found["free"]), said.chip_bytes
+    ways = []
+    if wanted and free is not None and chip and wanted > free:
+        # A hundredth more than is missing: what is loaded after this program is not known.
+        lower = floor(100 * (said.utilization - (wanted - free) / chip) - 1) / 100
+        if lower > 0:
+            ways.append(f"lower serving.hbm_utilization to {lower:.2f} (now {said.utilization:.2f})")
+    seqs = said.flag("max_num_seqs")
+    if "structured_decode" in (found["program"] or "") and seqs and wanted and free:
+        fitting = max(1, int(seqs * free / wanted))
+        ways.append(f"lower serving.max_num_seqs to {fitting} (now {seqs}: {_LOGIT_BYTES} B x vocabulary for each)")
+    else:
+        ways.append("lower serving.max_num_seqs")
+    ways.append("drop speculative decoding, if there is any")
+    return f"Compiled programs need room beside weights and cache: {'; or '.join(ways)}."
+
+
+def _compiling(found: re.Match[str], said: Said) -> str:
+    over, chip = size(found["over"]), said.chip_bytes
+    tokens = said.flag("max_num_batched_tokens")
+    halved = f"to {tokens // 2} (now {tokens})" if tokens and tokens > 1 else ""
+    ways = [f"lower serving.max_num_batched_tokens {halved}".strip()]
+    if over and chip:
+        lower = floor(100 * (said.utilization - over / chip) - 1) / 100
+        if lower > 0:
+            ways.append(f"lower serving.hbm_utilization to {lower:.2f} (now {said.utilization:.2f})")
+    return f"A program's temporaries do not fit: {'; or '.join(ways)}."
+
+
+def _in_place(found: re.Match[str], said: Said) -> str:
+    wanted, has = size(found["wanted"]), size(found["has"])
+    needs = f" ({wanted / _GIB:.2f} GiB, and it has {has / _GIB:.2f})" if wanted and has else ""
+    return (
+        f"Weights are quantized in place, which needs more than the chip has{needs}. Do not quantize while loading: "
+        "remove serving.args.additional_config.quantization, or serve a checkpoint that is quantized already. "
+        f"{_larger_slice(said, wanted)}"
+    )
+
+
+def _longest(budget: HbmBudget | None) -> int:
+    return 0 if budget is None else advice.longest(budget)
+
+
+def _larger_slice(said: Said, wanted: float | None = None) -> str:
+    """The smallest slice that would do, where a profile lets us know; tensor parallelism shares the weights."""
+    budget = said.budget
+    found = None if budget is None else advice.smallest_slice(budget)
+    is_larger = found is not None and budget is not None and found.chips > budget.accelerator.chips
+    if is_larger and found is not None:
+        return f"Or take tpu.type {found.name}."
+    chip = "a chip with more HBM" if wanted else "a slice with more chips (tensor_parallel_size shares the weights)"
+    return f"Or take {chip}."
+
+
+ROWS: tuple[Signature, ...] = (
+    Signature(
+        name="weights-exceed-hbm",
+        what="The weights do not fit into the share of HBM that the engine may use",
+        pattern=r"total_hbm_used_gb=(?P<used>[\d.]+)GiB exceeds total_hbm_limit_cap_gb=(?P<cap>[\d.]+)GiB",
+        remedy=_weights,
+        example=(
+            "ValueError: total_hbm_used_gb=48.09GiB exceeds total_hbm_limit_cap_gb=28.74GiB by "
+            "19.35GiB. Please consider "
+            "increasing --gpu-memory-utilization from 0.92 to a larger value."
+        ),
+    ),
+    Signature(
+        name="no-room-for-kv",
+        what="Beside the weights nothing is left for the KV cache",
+        pattern=r"No available memory for the cache blocks|Cannot auto-fit max_model_len: not enough",
+        remedy=_no_room,
+        example=(
+            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
+            "initializing the engine."
+        ),
+    ),
+    Signature(
+        name="length-exceeds-kv",
+        what="Not one request of max_model_len fits into the KV cache",
+        pattern=(
+            r"To serve at least one request with the model's max seq len \((?P<asked>\d+)\)"
+            r"(?:.*estimated maximum model length is (?P<longest>\d+))?"
+        ),
+        remedy=_too_long,
+        example=(
+            "ValueError: To serve at least one request with the model's max seq len (131072), (4.50 GiB KV cache is "
+            "needed, which is larger than the available KV cache memory (3.20 GiB). Based on the available memory, the "
+            "estimated maximum model length is 93184."
+        ),
+    ),
+    Signature(
+        name="no-room-for-program",
+        what="A compiled program does not fit beside weights and cache",
+        pattern=(
+            r"RuntimeProgramAllocationFailure(?:.*?program '(?P<program>[^']*)')?"
+            r"(?:.*?Attempting to (?:reserve|allocate) (?P<wanted>[\d.]+ ?[KMGT]?))?"
+            r"(?:.*?There are (?P<free>[\d.]+ ?[KMGT]?))?"
+        ),
+        remedy=_program,
+        example=(
+            "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: E0101: RuntimeProgramAllocationFailure: "
+            "Error loading program "
+            "'jit_structured_decode_fn': Attempting to reserve 384.11M at the bottom of memory. That was not possible. "
+            "There are 346.77M free, 0B reserved, and 346.77M reservable."
+        ),
+    ),
+    Signature(
+        name="hbm-temporaries",
+        what="Quantizing the weights in place needs more HBM than the chip has",
+        pattern=r"HLO temporaries \((?P<wanted>[\d.]+ ?[KMGT]?i?B?)\).*?exceeds.*?HBM \((?P<has>[\d.]+ ?[KMGT]?i?B?)\)",
+        remedy=_in_place,
+        example=(
+            "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total "
+            "memory required for HLO "
+            "temporaries (16.23G) exceeds available HBM (15.75G)."
+        ),
+    ),
+    Signature(
+        name="no-room-while-compiling",
+        what="A program's temporaries do not fit into HBM while it is compiled",
+        pattern=r"Ran out of memory in memory space hbm(?:.*?Exceeded hbm capacity by (?P<over>[\d.]+ ?[KMGT]?))?",
+        remedy=_compiling,
+        example=(
+            "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space "
+            "hbm. Used 33.10G of "
+            "31.24G hbm. Exceeded hbm capacity by 1.86G."
+        ),
+    ),
+    Signature(
+        name="no-room-in-kernel",
+        what="An attention kernel's tables do not fit into the chip's small memories",
+        pattern=r"Ran out of memory in memory space (?P<space>vmem|smem)",
+        remedy=always(
+            "Remove serving.block_size, so that the platform chooses one that fits; or set a larger one, or lower "
+            "serving.max_num_seqs: block tables must fit into 1 MB."
+        ),
+        example="RESOURCE_EXHAUSTED: Ran out of memory in memory space smem. Used 1.31M of 1.00M smem.",
+    ),
+    Signature(
+        name="compiling-side-by-side",
+        what="Compiling several programs at once failed",
+        pattern=r"Compilation failed: .*NUM_PRECOMPILE_WORKERS",
+        remedy=always("Set serving.env.NUM_PRECOMPILE_WORKERS to 1: slower, and one at a time."),
+        example="RuntimeError: Compilation failed: out of memory. Try setting NUM_PRECOMPILE_WORKERS=1",
+    ),
+)

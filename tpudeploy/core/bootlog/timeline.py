@@ -1,0 +1,60 @@
+"""The phases of a start, from the lines that begin and end them, and the graphs that were compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tpudeploy.domain.bootlog import Line, Phase
+
+# What begins each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the same
+# but for the cache's size). A phase ends where the next begins.
+_BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("docker", re.compile(r"^docker: ")),
+    ("image", re.compile(r"^image: ")),
+    ("secrets", re.compile(r"^secrets: ")),
+    ("container", re.compile(r"^starting: ")),
+    ("imports", re.compile(r"^TPU info: node_name|^non-default args:")),
+    ("engine", re.compile(r"^Initializing a V1 LLM engine")),
+    (
+        "weights",
+        re.compile(r"^Loading model with MODEL_IMPL_TYPE|^Starting to load model|^Time spent downloading weights"),
+    ),
+    ("compile", re.compile(r"^Memory statistics \||^[GT]PU KV cache size:|^Precompile .+ -->")),
+    ("warm-up", re.compile(r"^init engine \(profile, create kv cache, warmup model\) took")),
+)
+_FIRST = "boot"
+READY = re.compile(r"Application startup complete|Uvicorn running on|^serving: ")
+_SERVER = re.compile(r"Starting vLLM server on|Starting vLLM API server")
+_GRAPH = re.compile(r"^Precompile .+ -->")
+
+
+def phases(lines: Sequence[Line]) -> tuple[Phase, ...]:
+    """Of a log without a date: none."""
+    marks = list(_marks(lines))
+    begun = [Phase(name=name, began=at, seconds=end - at) for (name, at), (_, end) in pairwise(marks)]
+    last = [Phase(name=name, began=at, seconds=None) for name, at in marks[-1:] if name]
+    return (*begun, *last)
+
+
+def graphs(lines: Sequence[Line]) -> int:
+    return sum(_GRAPH.search(line.text) is not None for line in lines)
+
+
+def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
+    """What began when; "" at the end: it serves."""
+    dated = [(line, line.at) for line in lines if line.at is not None]
+    if not dated:
+        return
+    left = list(_BEGINS)
+    if not any(begins.search(dated[0][0].text) for _, begins in left):
+        yield _FIRST, dated[0][1]
+    for line, at in dated:
+        if _SERVER.search(line.text) or READY.search(line.text):
+            yield "", at
+            return
+        found = next((n for n, (_, begins) in enumerate(left) if begins.search(line.text)), None)
+        if found is not None:
+            yield left[found][0], at
+            del left[: found + 1]
