@@ -154,6 +154,20 @@ def test_a_lock_that_another_run_holds_is_told_in_fields(desk: Open) -> None:
     strict(at, "events").validate(held)
 
 
+def test_a_lock_that_is_waited_for_is_told_once_with_its_holder(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
+        said = at.run(*APPLY, "-lock-timeout", "1m")
+    assert said.code == 10
+    kinds = Counter(line["type"] for line in lines(said))
+    assert kinds["lock_held"] == 1
+    assert kinds["lock_waiting"] > 1
+    event = strict(at, "events")
+    for line in lines(said):
+        event.validate(line)
+
+
 def test_what_stops_a_run_is_the_last_line_with_every_problem(desk: Open) -> None:
     at = desk()
     said = at.run("plan", "-json", at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7")))

@@ -196,6 +196,19 @@ def test_a_plan_that_moved_since_is_shown_and_not_applied(pipeline: Both) -> Non
     assert accepted.code == 0, accepted.all
 
 
+def test_a_state_that_somebody_holds_is_not_touched(pipeline: Both) -> None:
+    at, here = pipeline
+    _merged(pipeline)
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
+        began = at.clock.now()
+        stopped = at.run(*APPLY, "-lock-timeout", "2m")
+        assert at.clock.now() - began >= 120
+    assert stopped.code == 10
+    assert here.outputs["exit-code"] == "10"
+    assert not at.asked()
+    assert at.run(*APPLY).code == 0
+
+
 def test_a_fingerprint_that_is_accepted_is_of_this_very_plan(pipeline: Both) -> None:
     at, here = pipeline
     _merged(pipeline)

@@ -72,7 +72,11 @@ def named(connection: Connection, project: str, name: str, zones: Iterable[Zone]
         items = [r for r in swept.items if place(r["name"])[1] == name]
         silent, looked_in = swept.unreachable, swept.looked_in
     else:
-        items, silent, looked_in = _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}"), set(), (zone,)
+        items, silent, looked_in = (
+            _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}"),
+            set(),
+            (zone,),
+        )
     found = (_shown(project, resource, mark_of(name, read_back(resource).labels) or UNMARKED) for resource in items)
     return Listing(project=project, found=tuple(found), unreachable=tuple(sorted(silent)), looked_in=looked_in)
 
