@@ -187,7 +187,7 @@ def test_a_plan_that_moved_since_is_shown_and_not_applied(pipeline: Both) -> Non
     at.write(PROFILE.replace("16384", "8192"))
     stopped = at.run(*APPLY)
     assert stopped.code == 11
-    assert "is not the one that was approved with pull request #7" in stopped.err
+    assert "The plan for gemma is not the one that was approved by merging." in stopped.err
     assert not at.asked()
     assert here.statuses(MERGED) == [("tpudeploy/apply", "failure")]
     assert "8192" in next(b for b in here.api.by(BOT, PULL) if "tpudeploy apply · stopped" in b)
@@ -278,6 +278,30 @@ def test_a_commit_that_no_pull_request_brought_is_not_applied(pipeline: Both) ->
     stopped = at.run(*APPLY)
     assert stopped.code == 11
     assert "No one merged pull request brought" in stopped.err
+
+
+def test_a_run_that_was_left_out_is_made_up_for_by_the_next(pipeline: Both) -> None:
+    """Of runs that wait for one another GitHub keeps the latest; that one applies what all of them were to."""
+    at, here = pipeline
+    _merged(pipeline)
+    at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    here.api.comments[8] = []
+    here.on_pull_request(number=8)
+    assert at.run("ci", "plan", "other.yaml").code == 0
+    here.api.history = ["0" * 40, MERGED, "e" * 40]
+    here.on_push("e" * 40, number=8)
+    applied = at.run("ci", "apply", "gemma.yaml", "other.yaml")
+    assert applied.code == 0, applied.all
+    assert len(at.slices) == 2
+
+
+def test_what_no_merged_pull_request_showed_is_not_made_up_for(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN).code == 0  # still open
+    here.api.history = ["0" * 40, MERGED, "e" * 40]
+    here.on_push("e" * 40, number=8)
+    assert at.run(*APPLY).code == 11
+    assert not at.asked()
 
 
 def test_a_hunt_that_takes_longer_than_the_credentials_goes_on_by_schedule(pipeline: Both) -> None:
@@ -391,6 +415,16 @@ def test_a_limit_of_requests_is_waited_for_until_it_is_lifted(pipeline: Both) ->
     began = at.clock.now()
     assert at.run(*PLAN).code == 0
     assert at.clock.now() - began >= 119
+
+
+def test_a_limit_without_a_time_is_waited_for_a_minute(pipeline: Both) -> None:
+    at, here = pipeline
+    words = "You have exceeded a secondary rate limit."
+    here.api.troubles.append(Trouble(method="POST", path="comments", status=403, message=words))
+    began = at.clock.now()
+    assert at.run(*PLAN).code == 0
+    assert at.clock.now() - began >= 60
+    assert here.comment()
 
 
 def test_a_forge_that_stays_silent_costs_the_comment_and_not_the_plan(pipeline: Both) -> None:
