@@ -86,6 +86,14 @@ def test_no_workflow_runs_for_strangers_with_our_credentials() -> None:
     assert plan["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
 
 
+def test_no_run_drops_one_that_would_do_more() -> None:
+    apply = _tree(FOLDER / "merge.yml")["concurrency"]
+    resume = _tree(FOLDER / "schedule.yml")["jobs"]["resume"]["concurrency"]
+    assert apply["group"] != resume["group"]
+    assert not apply["cancel-in-progress"]
+    assert not resume["cancel-in-progress"]
+
+
 def _scripts() -> list[Any]:
     scripts = [step["run"] for step in _tree(ACTION)["runs"]["steps"] if "run" in step]
     gitlab = (job.get("script", []) for job in _tree(GITLAB).values() if isinstance(job, dict))
