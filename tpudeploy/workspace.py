@@ -140,7 +140,8 @@ class Workspace:
         With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
 
-        Raise `errors.CheckFailed` where a check forbids the plan, `errors.StalePlan` where it no longer holds.
+        Raise `errors.CheckFailed` where a check forbids the plan. Where it no longer holds, that is the outcome of the
+        deployment; of a single one, `errors.StalePlan` is raised.
         """
         from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed

@@ -75,10 +75,11 @@ def test_json_tells_it_as_an_event(desk: Open) -> None:
     at = desk(timings={"waiting": 7200.0})
     said = interrupted(at, 600, "apply", "-auto-approve", "-json", at.write())
     assert said.code == 130
-    last = json.loads(said.out.splitlines()[-1])
+    told, last = map(json.loads, said.out.splitlines()[-2:])
     (name,) = at.slices
-    assert (last["type"], last["address"]) == ("warned", "gemma")
-    assert name in last["message"]
+    assert (told["type"], told["address"]) == ("warned", "gemma")
+    assert name in told["message"]
+    assert (last["type"], last["address"]) == ("change_left", "gemma[0]")
 
 
 def test_an_interrupted_destroy_names_what_is_not_gone_and_goes_on(desk: Open) -> None:
@@ -109,7 +110,9 @@ def test_a_library_is_stopped_from_its_own_callback_and_its_signals_stay_its_own
         with pytest.raises(Interrupted) as caught:
             workspace.apply(plan, on_event=hear)
     assert caught.value.exit_code == 130
-    assert isinstance(told[-1], events.Warned)
-    assert "Still outstanding: gemma-" in told[-1].message
+    *_, warned, left = told
+    assert isinstance(warned, events.Warned)
+    assert "Still outstanding: gemma-" in warned.message
+    assert isinstance(left, events.ChangeLeft)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)] == handlers
     assert len(at.asked()) == 1

@@ -17,6 +17,7 @@ from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.views import excerpt, jsonl
 from tpudeploy.views import plan as view
+from tpudeploy.views.summary import summary
 from tpudeploy.workspace import Workspace
 
 
@@ -51,6 +52,7 @@ def carry_out(
         terminal.talk("")
         for error in distinct(report):
             tell_error(terminal, error)
+        _list(context, report, as_json=given.json)
         return report.error.exit_code
     return exits.SUCCESS if given.json else _sum_up(context, plan, report)
 
@@ -79,6 +81,7 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
     underway = [o.address for o in report.outcomes if o.underway]
     if underway:
         terminal.data(f"Under way: {', '.join(underway)}. The next `tpudeploy apply` goes on.")
+    _list(context, report)
     if report.endpoints:
         terminal.data("\nOutputs:\n")
         for endpoint in report.endpoints:
@@ -92,6 +95,12 @@ def done(report: Report) -> str:
     restarted = report.count(Action.RESTART)
     also = f", {restarted} restarted" if restarted else ""
     return f"Done! Resources: {added} added, {report.count(Action.UPDATE)} changed{also}, {gone} destroyed."
+
+
+def _list(context: Context, report: Report, *, as_json: bool = False) -> None:
+    """Of several deployments, what came of each; a document has it already."""
+    if len(report.deployments) > 1 and not as_json:
+        context.terminal.data(summary(report, context.terminal.paint))
 
 
 def distinct(report: Report) -> Iterable[TpudeployError]:

@@ -13,6 +13,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.together import PARALLELISM
 from tpudeploy.version import VERSION
 from tpudeploy.views.words import plain
 
@@ -32,10 +33,13 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
                 patience=patience,
                 folder=options.chdir,
                 backend=getattr(options, "backend", None),
+                parallelism=getattr(options, "parallelism", PARALLELISM),
                 at_exit=at_exit,
             )
             if streams:
                 terminal.data(_first_line())
+            if hasattr(options, "profiles"):
+                options.profiles = context.written_out(options.profiles)
             code: int = options.command.run(options, context)
     except errors.TpudeployError as error:
         return _stopped(terminal, error, streams=streams)

@@ -28,6 +28,7 @@ class Context:
     patience: Patience | None
     folder: Path
     backend: str | None
+    parallelism: int
     at_exit: ExitStack
 
     def workspace(self, profiles: Sequence[str] = (), *, lock_timeout: float | None = None) -> Workspace:
@@ -44,10 +45,19 @@ class Context:
             folder,
             backend=known.backend,
             project=known.project,
+            parallelism=self.parallelism,
             clock=self.clock,
             patience=patience if lock_timeout is None else replace(patience, lock=lock_timeout),
         )
         return self.at_exit.enter_context(opened)
+
+    def written_out(self, paths: Sequence[str]) -> list[str]:
+        """These paths, each folder among them as the profiles in it. Raise `errors.UsageError` where it has none."""
+        if not any((self.folder / path).is_dir() for path in paths):
+            return list(paths)
+        from tpudeploy.cli.folders import written_out
+
+        return written_out(self.folder, paths, self.terminal)
 
     def read(self, path: str, options: argparse.Namespace) -> Profile:
         """One profile, overlays and settings laid over it. Raise `errors.ConfigError` with every problem."""

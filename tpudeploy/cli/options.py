@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tpudeploy.domain.together import PARALLELISM
+
 TRUE = {"1", "true", "yes", "on"}
 
 
@@ -39,7 +41,7 @@ def everywhere(parser: argparse.ArgumentParser) -> None:
 
 
 def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:
-    parser.add_argument("profiles", metavar="PROFILE", nargs=nargs, help="a profile, or several")
+    parser.add_argument("profiles", metavar="PROFILE", nargs=nargs, help="a profile, or a folder of them; or several")
     overlays(parser)
 
 
@@ -64,6 +66,17 @@ def lock_timeout(parser: argparse.ArgumentParser) -> None:
     option(parser, "lock-timeout", "wait so long for a lock that somebody holds, e.g. 5m", type=duration)
 
 
+def parallelism(parser: argparse.ArgumentParser) -> None:
+    option(
+        parser,
+        "parallelism",
+        f"how many calls, or deployments, may be under way at once (default: {PARALLELISM})",
+        metavar="N",
+        type=_count,
+        default=PARALLELISM,
+    )
+
+
 def json(parser: argparse.ArgumentParser) -> None:
     flag(parser, "json", "machine-readable output on stdout")
 
@@ -82,6 +95,12 @@ def duration(text: str) -> float:
         return float(text) if text.isdecimal() else float(Duration.parse(text))
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"`{text}` is no duration; write 90s, 15m, 2h or 7d") from cause
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
+    return int(text)
 
 
 def written(name: str) -> str:

@@ -58,6 +58,15 @@ class TpudeployError(Exception):
         return {"code": self.code, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
 
 
+# Of several that failed, the exit code is the worst: what a person must mend comes before what another run mends.
+WORST_FIRST = (70, 130, 1, 13, 11, 10, 12)
+
+
+def worst(of: Iterable[TpudeployError]) -> TpudeployError | None:
+    """By exit code; of equals the first. None where there are none."""
+    return min(of, key=lambda error: WORST_FIRST.index(error.exit_code), default=None)
+
+
 class ConfigError(TpudeployError):
     """What a person wrote cannot be used. `diagnostics` are all the problems found, each with its place."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.errors import TpudeployError
+from enum import StrEnum
+
+from tpudeploy.domain.errors import TpudeployError, worst
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.tree import tree
@@ -33,15 +35,51 @@ class Outcome:
         return {"address": self.address, "action": self.action, "error": error, "underway": self.underway}
 
 
+class Result(StrEnum):
+    """What a run came to for one deployment."""
+
+    SERVED = "served"
+    GONE = "gone"
+    UNDER_WAY = "under way"
+    FAILED = "failed"
+    UNCHANGED = "unchanged"
+
+
+@frozen
+class Summary:
+    """One deployment of a run. `error` is its worst."""
+
+    name: str
+    result: Result
+    error: TpudeployError | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        error = None if self.error is None else self.error.to_dict()
+        return {"name": self.name, "result": self.result, "error": error}
+
+
 @frozen
 class Report:
+    """`unchanged` are the deployments of which nothing was asked."""
+
     outcomes: tuple[Outcome, ...]
     endpoints: tuple[Endpoint, ...] = ()
+    unchanged: tuple[str, ...] = ()
 
     @property
     def error(self) -> TpudeployError | None:
-        """The first thing that went wrong, or None."""
-        return next((o.error for o in self.outcomes if o.error is not None), None)
+        """The worst thing that went wrong, or None."""
+        return worst(o.error for o in self.outcomes if o.error is not None)
+
+    @property
+    def deployments(self) -> tuple[Summary, ...]:
+        """Each deployment once, by name."""
+        of: dict[str, list[Outcome]] = {}
+        for outcome in self.outcomes:
+            of.setdefault(outcome.address.partition("[")[0], []).append(outcome)
+        told = {name: _summary(name, outcomes) for name, outcomes in of.items()}
+        left = {name: Summary(name=name, result=Result.UNCHANGED) for name in self.unchanged}
+        return tuple(summary for _, summary in sorted((left | told).items()))
 
     def count(self, *actions: Action) -> int:
         """How many of these came to their end."""
@@ -54,4 +92,15 @@ class Report:
             "type": "report",
             "outcomes": [outcome.to_dict() for outcome in self.outcomes],
             "endpoints": tree(self.endpoints),
+            "deployments": [summary.to_dict() for summary in self.deployments],
         }
+
+
+def _summary(name: str, outcomes: list[Outcome]) -> Summary:
+    error = worst(o.error for o in outcomes if o.error is not None)
+    if error is not None:
+        return Summary(name=name, result=Result.FAILED, error=error)
+    if any(o.underway for o in outcomes):
+        return Summary(name=name, result=Result.UNDER_WAY)
+    is_gone = all(o.action is Action.DESTROY for o in outcomes)
+    return Summary(name=name, result=Result.GONE if is_gone else Result.SERVED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 # Unless a person says otherwise: how many calls, or deployments, are under way at once.
@@ -22,6 +21,8 @@ def together(threads: int, function: Callable[[T], R], things: Iterable[T]) -> l
     todo = list(things)
     if threads <= 1 or len(todo) <= 1:
         return [function(each) for each in todo]
+    from concurrent.futures import ThreadPoolExecutor  # most commands do without
+
     done: dict[int, R] = {}
     left = deque(enumerate(todo))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +15,7 @@ from tpudeploy.domain.plan import Action, Change, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.state import Goal as Aim
 from tpudeploy.domain.state import State
+from tpudeploy.domain.together import together
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.converge import Convergence, finished
@@ -39,11 +40,12 @@ def apply(
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
-    way there. Raise `errors.StalePlan` before anything is done, if the world no longer asks for these very changes.
+    way there. A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no longer asks
+    for these very changes; of several, each is held against its own part, and the others go on.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
-    begun = [_begin(world, g) for g in todo]
+    begun, failed = _begun(world, todo)
     runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
     try:
         side_by_side(world.clock, runs, threads=world.threads)
@@ -54,10 +56,35 @@ def apply(
     finally:
         for run in runs:
             run.settle()
+    asked = {g.name for g in todo}
     return Report(
-        outcomes=tuple(o for r in runs for o in r.result.outcomes),
+        outcomes=(*failed, *(o for r in runs for o in r.result.outcomes)),
         endpoints=tuple(e for r in runs for e in r.result.endpoints),
+        unchanged=tuple(g.name for g in plan.goals if g.name not in asked),
     )
+
+
+def _begun(world: World, goals: Sequence[Goal]) -> tuple[list[Goal], list[Outcome]]:
+    """Those whose plan holds and is written down, and of each other one why not. Of one alone, that is raised."""
+    if len(goals) == 1:
+        return [_begin(world, goals[0])], []
+
+    def begin(goal: Goal) -> Goal | errors.TpudeployError:
+        try:
+            return _begin(world, goal)
+        except errors.Interrupted:
+            raise
+        except errors.TpudeployError as error:
+            return error
+
+    came = list(zip(goals, together(world.threads, begin, goals), strict=True))
+    failed = [(goal, error) for goal, error in came if isinstance(error, errors.TpudeployError)]
+    for goal, error in failed:
+        for change in (c for c in goal.changes if c.action is not Action.NO_OP):
+            world.emit(_started(world, change))
+            world.emit(_failed(world, change, error))
+    outcomes = [o for goal, error in failed for o in _outcomes(goal, error)]
+    return [begun for _, begun in came if isinstance(begun, Goal)], outcomes
 
 
 def _begin(world: World, goal: Goal) -> Goal:
@@ -89,7 +116,7 @@ class _Run:
         self._began = world.clock.now()
         self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
         for change in self._todo:
-            world.emit(events.ChangeStarted(at=self._began, address=change.address, action=change.action))
+            world.emit(_started(world, change))
         self._announcer = Announcer(world, goal.name)
         self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline, keep=keep)
         self._is_ended = False
@@ -147,9 +174,17 @@ class _Run:
             told = _stopped if self._is_ended else _failed
             self._world.emit(told(self._world, change, error))
         self._is_ended = True
-        # A resumed run that had nothing left to change can still fail to reach its end.
-        failed = {c.address: c.action for c in self._todo} or {self._goal.name: Action.NO_OP}
-        return Result(outcomes=tuple(Outcome(address=a, action=action, error=error) for a, action in failed.items()))
+        return Result(outcomes=_outcomes(self._goal, error))
+
+
+def _outcomes(goal: Goal, error: errors.TpudeployError) -> tuple[Outcome, ...]:
+    """Of what failed. A resumed run that had nothing left to change can still fail to reach its end."""
+    todo = [(c.address, c.action) for c in goal.changes if c.action is not Action.NO_OP]
+    return tuple(Outcome(address=a, action=action, error=error) for a, action in todo or [(goal.name, Action.NO_OP)])
+
+
+def _started(world: World, change: Change) -> events.ChangeStarted:
+    return events.ChangeStarted(at=world.clock.now(), address=change.address, action=change.action)
 
 
 def _failed(world: World, change: Change, error: errors.TpudeployError) -> events.ChangeFailed:

@@ -14,6 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "auto-approve", "do not ask")
     options.lock_timeout(parser)
+    options.parallelism(parser)
     options.backend(parser)
     options.events(parser)
 

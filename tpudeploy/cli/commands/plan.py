@@ -18,6 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
     options.flag(parser, "destroy", "plan the removal")
     options.flag(parser, "adopt", "take over slices that no state remembers")
+    options.parallelism(parser)
     options.backend(parser)
     options.events(parser)
 

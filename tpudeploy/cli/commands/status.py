@@ -12,6 +12,7 @@ from tpudeploy.views.status import status
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
+    options.parallelism(parser)
     options.backend(parser)
     options.json(parser)
 

@@ -1,0 +1,224 @@
+"""Many deployments in one run: folders of profiles, one that fails among others, and what a plan of them asks for."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.client import HTTPConnection
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+from tpudeploy.loading import Profile
+from tpudeploy.workspace import Workspace
+
+QUICK = {"nodes": "simulated", "creates_per_minute": 1000, "boot": {"boot_seconds": 5}}
+
+
+def fleet(person: Desk, *names: str, folder: str = "fleet", **changed: str) -> None:
+    """A profile for each name; `changed` has other text in place of what all have."""
+    (person.folder / folder).mkdir(exist_ok=True)
+    for name in names:
+        text = PROFILE.replace("name: gemma", f"name: {name}")
+        for before, after in changed.items():
+            text = text.replace(before, after)
+        (person.folder / folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+
+def test_a_folder_means_the_profiles_in_it(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, "one", "two", "three")
+    checked = person.run("validate", "fleet")
+    assert checked.code == 0
+    assert [line.split("/")[-1] for line in checked.out.splitlines()] == [
+        f"{name}.yaml: valid" for name in ("one", "three", "two")
+    ]
+    applied = person.run("apply", "fleet", "-auto-approve")
+    assert applied.code == 0
+    assert "Deployments: 3 served." in applied.out
+    assert len(person.slices) == 3
+    assert "No changes." in person.run("plan", "fleet/").out
+    status = json.loads(person.run("status", "fleet", "--json").out)
+    assert [d["name"] for d in status["deployments"]] == ["one", "three", "two"]
+    removed = person.run("destroy", "fleet", "-auto-approve")
+    assert "Deployments: 3 gone." in removed.out
+    assert person.slices == {}
+
+
+def test_a_folder_and_single_profiles_go_together_and_each_file_counts_once(desk: Open) -> None:
+    person = desk()
+    fleet(person, "one", "two")
+    person.write()
+    told = person.run("validate", "fleet/two.yaml", "fleet", "gemma.yaml", ".")
+    assert told.code == 0
+    files = [line.partition(":")[0].removeprefix(f"{person.folder}/") for line in told.out.splitlines()]
+    assert files == ["fleet/two.yaml", "fleet/one.yaml", "gemma.yaml"]
+
+
+def test_what_is_no_profile_in_a_folder_is_passed_over_and_said_so(desk: Open) -> None:
+    person = desk()
+    fleet(person, "one")
+    place = person.folder / "fleet"
+    (place / "base.yaml").write_text("version: 1\nmodel: {id: google/gemma-4-E2B-it}\n")
+    (place / "canary.yaml").write_text("tpu: {type: v6e-8}\n")
+    (place / "workflow.yml").write_text("name: CI\non: push\n")
+    (place / "list.yaml").write_text("- a\n- b\n")
+    (place / "empty.yaml").write_text("# nothing yet\n")
+    (place / ".hidden.yaml").write_text("version: 1\nname: hidden\n")
+    (place / "notes.txt").write_text("version: 1\nname: notes\n")
+    (place / "older.yaml").mkdir()
+    told = person.run("validate", "fleet")
+    assert told.code == 0
+    assert told.out.splitlines() == ["fleet/one.yaml: valid"]
+    assert "fleet: passing over 5 files that are no profiles." in told.err
+    assert "fleet/base.yaml: it has no `name`" in told.err
+    assert "fleet/canary.yaml: it has no `version`" in told.err
+    assert "fleet/workflow.yml: it has no `version`" in told.err
+
+
+def test_a_profile_that_takes_its_version_from_what_it_extends_is_one(desk: Open) -> None:
+    person = desk()
+    fleet(person, "one")
+    place = person.folder / "fleet"
+    (place / "zwei.yaml").write_text("extends: one.yaml\nname: zwei\n")
+    (place / "flow.yaml").write_text(json.dumps({"version": 1, "name": "flow", "extends": "one.yaml"}))
+    assert person.run("validate", "fleet").out.count(": valid") == 3
+
+
+def test_a_file_that_is_no_yaml_is_not_passed_over(desk: Open) -> None:
+    person = desk()
+    fleet(person, "one")
+    (person.folder / "fleet" / "broken.yaml").write_text("version: 1\nname: [\n")
+    (person.folder / "fleet" / "worse.yaml").write_text("{")
+    told = person.run("validate", "fleet")
+    assert told.code == 1
+    assert "fleet/broken.yaml:" in told.err
+    assert "fleet/worse.yaml:" in told.err
+    assert "fleet/one.yaml: valid" in told.out
+
+
+def test_a_folder_without_a_profile_is_an_error_that_says_what_lies_there(desk: Open) -> None:
+    person = desk()
+    (person.folder / "fleet").mkdir()
+    (person.folder / "fleet" / "canary.yaml").write_text("tpu: {type: v6e-8}\n")
+    told = person.run("plan", "fleet")
+    assert told.code == 1
+    assert "There is no profile in `fleet`." in told.err
+    assert "fleet/canary.yaml: it has no `version`" in told.err
+
+
+def test_one_that_fails_stops_no_other_and_each_has_its_line(desk: Open) -> None:
+    person = desk(trouble=[{"fault": "iam-denied", "method": "queuedResources.create", "name": "two-*"}], **QUICK)
+    fleet(person, "one", "two", "three")
+    told = person.run("apply", "fleet", "-auto-approve")
+    assert told.code == 1
+    assert "Deployments: 2 served, 1 failed." in told.out
+    lines = {line.split()[0]: line for line in told.out.splitlines() if line.startswith("  ") and line.split()}
+    assert lines["one"].split() == ["one", "served"]
+    assert lines["two"].split()[:2] == ["two", "failed:"]
+    assert "PERMISSION" in lines["two"].upper()
+    again = person.run("apply", "fleet/one.yaml", "fleet/three.yaml", "-auto-approve")
+    assert "No changes." in again.out
+
+
+def test_the_exit_code_is_that_of_the_worst(desk: Open) -> None:
+    """What a person must mend, 1, before what another run goes on with, 12."""
+    person = desk(
+        trouble=[
+            {"fault": "wait-for-ever", "name": "one-*"},
+            {"fault": "iam-denied", "method": "queuedResources.create", "name": "two-*"},
+        ],
+        **QUICK,
+    )
+    fleet(person, "one", "two", "three")
+    told = person.run("apply", "fleet", "-auto-approve", "-timeout", "10m", "--json")
+    assert told.code == 1
+    report = json.loads(told.out.splitlines()[-1])
+    results = {d["name"]: (d["result"], d["error"] and d["error"]["exit_code"]) for d in report["deployments"]}
+    assert results == {"one": ("failed", 12), "two": ("failed", 1), "three": ("served", None)}
+    (person.folder / "fleet" / "two.yaml").unlink()
+    assert person.run("apply", "fleet", "-auto-approve", "-timeout", "10m").code == 12
+
+
+def test_what_needs_nothing_is_told_as_unchanged(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, "one")
+    person.run("apply", "fleet", "-auto-approve")
+    fleet(person, "two")
+    told = person.run("apply", "fleet", "-auto-approve")
+    assert "Deployments: 1 served, 1 unchanged." in told.out
+
+
+def test_one_whose_plan_no_longer_holds_stops_no_other(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, "one", "two")
+    profiles = [Profile.load(person.folder / "fleet" / f"{name}.yaml") for name in ("one", "two")]
+    with Workspace.open(person.folder, clock=person.clock) as workspace:
+        plan = workspace.plan(profiles)
+        person.run("apply", "fleet/two.yaml", "-auto-approve")
+        report = workspace.apply(plan)
+    assert [(d.name, d.result) for d in report.deployments] == [("one", "served"), ("two", "failed")]
+    assert report.error is not None
+    assert report.error.exit_code == 11
+
+
+def test_a_plan_of_a_fleet_that_stands_takes_a_few_lists(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, *(f"d{number:02}" for number in range(24)))
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    before = len(person.emulator.requests)
+    assert "No changes." in person.run("plan", "fleet").out
+    asked = [f"{r.method} {r.path.partition('?')[0].rpartition('/')[2]}" for r in person.emulator.requests[before:]]
+    assert sorted(set(asked)) == ["GET nodes", "GET queuedResources"]
+    assert len(asked) <= 6  # two lists in each of three zones
+
+
+def test_a_plan_of_a_fleet_sees_the_one_that_is_gone(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, *(f"d{number:02}" for number in range(12)))
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    gone = next(name for name in person.slices if name.startswith("d07-"))
+    zone = next(zone for zone, found in person.emulator.live().items() if gone in found)
+    _delete_behind_our_back(person, zone, gone)
+    told = person.run("plan", "fleet", "-detailed-exitcode")
+    assert told.code == 2
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in told.out
+
+
+@pytest.mark.parametrize("many", ["0", "-3", "some", "1.5"])
+def test_a_parallelism_that_does_nothing_is_refused(desk: Open, many: str) -> None:
+    person = desk()
+    person.write()
+    told = person.run("plan", "gemma.yaml", f"-parallelism={many}")
+    assert told.code == 1
+    assert "is no whole number from 1 on" in told.err
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_parallelism_is_how_many_deployments_are_under_way_at_once(desk: Open, parallelism: int) -> None:
+    person = desk(**QUICK)
+    fleet(person, *(f"d{number}" for number in range(6)))
+    profiles = [Profile.load(path) for path in (person.folder / "fleet").iterdir()]
+    busy: set[int] = set()
+    with Workspace.open(person.folder, clock=person.clock, parallelism=parallelism) as workspace:
+        workspace.apply(workspace.plan(profiles), on_event=lambda _: busy.add(threading.get_ident()))
+    busy.discard(threading.get_ident())
+    assert 0 < len(busy) <= 2 * parallelism  # those that begin, and those that go on
+
+
+def test_parallelism_has_its_twin_in_the_environment(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = desk()
+    person.write()
+    monkeypatch.setenv("TPUDEPLOY_PARALLELISM", "none")
+    assert "is no whole number from 1 on" in person.run("plan", "gemma.yaml").err
+
+
+def _delete_behind_our_back(person: Desk, zone: str, name: str) -> None:
+    connection = HTTPConnection(person.emulator.host, timeout=10)
+    try:
+        path = f"/v2alpha1/projects/emulated/locations/{zone}/queuedResources/{name}?force=true"
+        connection.request("DELETE", path)
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+    person.clock.sleep(600)
