@@ -179,7 +179,7 @@ class _Run:
 
 def _outcomes(goal: Goal, error: errors.TpudeployError) -> tuple[Outcome, ...]:
     """Of what failed. A resumed run that had nothing left to change can still fail to reach its end."""
-    todo = [(c.address, c.action) for c in goal.changes if c.action is not Action.NO_OP]
+    todo: list[tuple[str, Action]] = [(c.address, c.action) for c in goal.changes if c.action is not Action.NO_OP]
     return tuple(Outcome(address=a, action=action, error=error) for a, action in todo or [(goal.name, Action.NO_OP)])
 
 

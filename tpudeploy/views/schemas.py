@@ -20,7 +20,7 @@ from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.garbage import Garbage, Stray
 from tpudeploy.domain.plan import Change, Goal, Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.state import State
 from tpudeploy.views import jsonl
 
@@ -35,21 +35,22 @@ _SIZE = {"description": "What `size --json` prints of it; null where it is to be
 
 @frozen
 class _Written:
-    """How a class's own `to_dict` differs from its fields."""
+    """How a class's own `to_dict` differs from its fields: `adds` are schemas, or types that have one."""
 
-    adds: Mapping[str, Schema]
+    adds: Mapping[str, Any]
     drops: frozenset[str] = frozenset()
 
 
-def _result(kind: str, **adds: Schema) -> _Written:
-    return _Written(adds={"format": {"const": f"tpudeploy.{kind}/1"}, "type": {"const": kind}, **adds})
+def _result(kind: str, *drops: str, **adds: Any) -> _Written:
+    head = {"format": {"const": f"tpudeploy.{kind}/1"}, "type": {"const": kind}}
+    return _Written(adds={**head, **adds}, drops=frozenset(drops))
 
 
 _WRITTEN: Mapping[type, _Written] = {
     Change: _Written(adds={"address": _TEXT}),
     Goal: _Written(adds={"size": _SIZE}, drops=frozenset({"deployment"})),
     Plan: _result("plan", is_empty=_TRUTH),
-    Report: _result("report"),
+    Report: _result("report", "unchanged", deployments=tuple[Summary, ...]),
     Garbage: _result("gc"),
     Stray: _Written(
         adds={
@@ -134,7 +135,8 @@ class _Definitions:
         hints = get_type_hints(of) if shown else {}
         own = {f.name: self._of(hints[f.name]) for f in shown}
         optional = () if self._is_output else [f.name for f in shown if _has_default(f)]
-        return _object({**adds, **written.adds, **own}, _paragraph(of), optional)
+        more = {name: of if isinstance(of, dict) else self._of(of) for name, of in written.adds.items()}
+        return _object({**adds, **more, **own}, _paragraph(of), optional)
 
     def _of(self, hint: Any) -> Schema:
         origin, arguments = get_origin(hint), get_args(hint)

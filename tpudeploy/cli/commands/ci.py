@@ -33,6 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes, or drift")
     options.lock_timeout(parser)
+    options.parallelism(parser)
     options.backend(parser)
 
 
