@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpudeploy.domain import errors, events
-    from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.wait import Wait
     from tpudeploy.loading import Profile, size
+    from tpudeploy.plans import Plan
     from tpudeploy.workspace import Workspace
 
 __all__ = ["Plan", "Profile", "Report", "Wait", "Workspace", "errors", "events", "size"]
 
 # Where each is kept: a module, and a name in it; None is the module itself.
 _HOMES = {
-    "Plan": ("tpudeploy.domain.plan", "Plan"),
+    "Plan": ("tpudeploy.plans", "Plan"),
     "Profile": ("tpudeploy.loading", "Profile"),
     "Report": ("tpudeploy.domain.report", "Report"),
     "Wait": ("tpudeploy.domain.wait", "Wait"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile
@@ -22,6 +23,7 @@ from tpudeploy.views import issue, markdown
 from tpudeploy.views.fitted import Fitted
 from tpudeploy.workspace import Workspace
 
+P = TypeVar("P", bound=Plan)
 LABEL = "tpudeploy-drift"
 _MARKER_BYTES = 20_000  # more deployments than that change at once only by somebody's saying so
 
@@ -111,7 +113,7 @@ def _approved_with(forge: Forge, commit: str, label: str) -> tuple[Marker | None
     return mark, ""
 
 
-def only_begun(plan: Plan) -> Plan:
+def only_begun(plan: P) -> P:
     """What earlier runs began and did not end."""
     return replace(plan, goals=tuple(g for g in plan.goals if g.resumes))
 

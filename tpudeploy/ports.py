@@ -185,6 +185,10 @@ class Survey(Protocol):
         """What the gates are judged by. `refresh`: what is kept for a while is read anew."""
         ...
 
+    def quota(self, project: str | None) -> Facts:
+        """Limits and what is held alone: sooner than all the facts."""
+        ...
+
     def surroundings(self, deployment: Deployment) -> Surroundings:
         """What a deployment needs around it in its project."""
         ...

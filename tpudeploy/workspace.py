@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from tpudeploy.domain.attestation import Attestation
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnosis import Diagnosis
-    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
-    from tpudeploy.domain.plan import Plan
+    from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
+    from tpudeploy.plans import Plan
     from tpudeploy.ports import Clock, StateBackend, Survey, World
 
 T = TypeVar("T")
@@ -66,6 +67,7 @@ class Workspace:
         self.folder = folder
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.patience = patience if patience is not None else Patience()
+        self.backend = backend or ""
         self._bucket = None if backend is None else address.parse(backend)
         # What lies on this machine: the states, or with them in a bucket what is kept beside.
         self._kept = folder / (backend if backend and self._bucket is None else STATES)
@@ -115,20 +117,42 @@ class Workspace:
         *,
         destroy: bool = False,
         adopt: bool = False,
+        refresh: bool = True,
+        refresh_only: bool = False,
+        replace: Iterable[str] = (),
+        target: Iterable[str] = (),
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
         """What would change. With `adopt`, slices that no state remembers are taken over.
 
-        Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at.
-        """
-        from tpudeploy.engine.plan import plan
+        `target` names what the plan is about, `replace` what another slice is to take the place of: addresses such as
+        `gemma[0]`, or `gemma` for all replicas. Without `refresh` the cloud is taken to be as the states remember it.
+        With `refresh_only` the plan is to write down what changed outside, and to touch nothing.
 
+        Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
+        that none of the profiles has.
+        """
+        from tpudeploy.core.targets import parsed
+        from tpudeploy.domain.plan import Mode
+        from tpudeploy.engine.plan import plan
+        from tpudeploy.engine.scope import Scope
+        from tpudeploy.plans import Plan
+
+        scope = Scope(
+            mode=Mode.REFRESH_ONLY if refresh_only else Mode.DESTROY if destroy else Mode.NORMAL,
+            adopt=adopt,
+            refresh=refresh,
+            replace=parsed(replace),
+            target=parsed(target),
+        )
         deployments = [self.deployment(p) for p in profiles]
-        return plan(self._world(on_event), deployments, destroy=destroy, adopt=adopt)
+        world = self._world(on_event)
+        made = plan(world, deployments, scope, facts=self._quota)
+        return Plan.of(made, backend=self.backend)
 
     def apply(
         self,
-        plan: Plan,
+        plan: Planned,
         *,
         on_event: Callable[[events.Event], None] | None = None,
         wait: Wait | str = Wait.SERVING,
@@ -141,16 +165,22 @@ class Workspace:
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
 
         Raise `errors.CheckFailed` where a check forbids the plan. Where it no longer holds, that is the outcome of the
-        deployment; of a single one, `errors.StalePlan` is raised.
+        deployment; of a single one, and of one that was loaded from a file, `errors.StalePlan` is raised. From a file
+        it holds only for the state and the slices that it was made for.
         """
         from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed
+        from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.apply import apply
+        from tpudeploy.engine.refresh import record
 
         forbidden = errors_in(plan.diagnostics)
         if forbidden:
             raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
-        return apply(self._world(on_event), plan, until=Wait(wait), timeout=timeout, keep=watch)
+        world = self._world(on_event)
+        if plan.mode is Mode.REFRESH_ONLY:
+            return record(world, plan)
+        return apply(world, plan, until=Wait(wait), timeout=timeout, keep=watch)
 
     def stop(self) -> None:
         """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""
@@ -288,6 +318,11 @@ class Workspace:
 
         return statuses(self._world(None), dict.fromkeys(self.states.names()))
 
+    def remembered(self) -> tuple[State, ...]:
+        """What the states here hold, without a look at the cloud. Raise `errors.StateUnreadable`."""
+        found = (self.states.read(name).state for name in self.states.names())
+        return tuple(state for state in found if state is not None)
+
     def zones(
         self,
         profiles: Iterable[config.Profile] = (),
@@ -370,6 +405,10 @@ class Workspace:
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
+
+    def _quota(self, project: str | None) -> Facts:
+        """Its reader is imported where it is asked, which is seldom."""
+        return self.survey.quota(project)
 
     def _known_project(self) -> str | None:
         return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")

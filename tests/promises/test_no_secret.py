@@ -19,7 +19,8 @@ KEYED = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_
 )
 COMMANDS = (
     ("validate", "gemma.yaml"),
-    ("plan", "gemma.yaml"),
+    ("plan", "-out", "gemma.plan", "gemma.yaml"),
+    ("show", "gemma.plan", "--json"),
     ("apply", "-auto-approve", "gemma.yaml"),
     ("apply", "-auto-approve", "--json", "gemma.yaml"),
     ("status", "gemma.yaml"),

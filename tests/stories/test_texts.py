@@ -120,3 +120,23 @@ def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
     )
     many = many.replace("europe-west4-a]", "europe-west4-a, us-central1-b, us-east1-d, us-west1-c]")
     _holds(at, "apply-hunt", "apply", "-auto-approve", at.write(many))
+
+
+def test_what_changed_outside_reads_well(desk: Open) -> None:
+    at = desk()
+    labelled = PROFILE + "  labels: {team: search}\n"
+    profile = at.write(labelled)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(3600)
+    _holds(at, "drift-none", "drift", profile)
+    (node,) = at.emulator._cloud.nodes.values()
+    node.spec = {**node.spec, "labels": {**node.spec["labels"], "team": "ads"}}
+    _holds(at, "drift", "drift", profile)
+    at.write(labelled.replace("16384", "8192"))
+    _holds(at, "plan-drift", "plan", profile)
+    _holds(at, "plan-replace-requested", "plan", "-replace", "gemma[0]", "-target", "gemma[0]", profile)
+    _holds(at, "apply-refresh-only", "apply", "-refresh-only", "-auto-approve", profile)
+    _holds(at, "show", "show")
+    _holds(at, "plan-out", "plan", "-out", "it.plan", profile)
+    _holds(at, "apply-saved", "apply", "it.plan")
+    _holds(at, "apply-stale", "apply", "it.plan")

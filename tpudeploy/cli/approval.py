@@ -12,9 +12,8 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import ending_well
 from tpudeploy.cli.progress import telling
 from tpudeploy.domain import events
-from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
-from tpudeploy.domain.plan import Action, Plan
+from tpudeploy.domain.plan import Action, Mode, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.views import excerpt, jsonl
 from tpudeploy.views import plan as view
@@ -35,12 +34,14 @@ def carry_out(
 ) -> int:
     """Raise `errors.NotApproved`, `errors.CheckFailed` or `errors.StalePlan`; else the exit code."""
     terminal = context.terminal
-    terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
-    if plan.diagnostics:
+    is_new = not plan.source  # a saved plan was shown when it was made, and approved by whoever hands it in
+    if is_new or given.json:
+        terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
+    if plan.diagnostics and is_new:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
-    if errors_in(plan.diagnostics):
+    if plan.is_forbidden:
         raise CheckFailed("A check forbids this plan.")
-    if plan.needs_approval and not given.auto_approve:
+    if plan.needs_approval and is_new and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
     with under_way(context, workspace, as_json=given.json) as emit:
         report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
@@ -52,7 +53,12 @@ def carry_out(
             tell_error(terminal, error)
         _list(context, report, as_json=given.json)
         return report.error.exit_code
-    return exits.SUCCESS if given.json else _sum_up(context, plan, report)
+    if given.json:
+        return exits.SUCCESS
+    if plan.mode is Mode.REFRESH_ONLY and not plan.is_empty:
+        terminal.data(terminal.paint.green("\nDone! What was found is written down. Nothing was touched."))
+        return exits.SUCCESS
+    return _sum_up(context, plan, report)
 
 
 @contextmanager

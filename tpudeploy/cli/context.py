@@ -31,15 +31,20 @@ class Context:
     parallelism: int
     at_exit: ExitStack
 
-    def workspace(self, profiles: Sequence[str] = (), *, lock_timeout: float | None = None) -> Workspace:
-        """The project that these profiles belong to; closed when the command ends. `lock_timeout` is in seconds."""
+    def workspace(
+        self, profiles: Sequence[str] = (), *, backend: str = "", lock_timeout: float | None = None
+    ) -> Workspace:
+        """The project that these profiles belong to; closed when the command ends. `lock_timeout` is in seconds.
+
+        `backend` is where the states lie unless an option says otherwise.
+        """
         from dataclasses import replace
 
         from tpudeploy.adapters.project import folder_of
         from tpudeploy.workspace import Workspace
 
         folder = folder_of(self.folder, [self.folder / p for p in profiles])
-        known = _settings(folder, self.backend)
+        known = _settings(folder, self.backend or backend or None)
         patience = self.patience if self.patience is not None else known.patience
         opened = Workspace.open(
             folder,

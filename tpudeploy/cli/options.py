@@ -10,11 +10,19 @@ from typing import Any
 from tpudeploy.domain.together import PARALLELISM
 
 TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off"}
 
 
 def flag(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
     """A switch: `--auto-approve`, or TPUDEPLOY_AUTO_APPROVE=1."""
     parser.add_argument(f"--{name}", action="store_true", default=written(name).lower() in TRUE, help=help_)
+
+
+def switch(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
+    """What is so unless it is switched off: `-refresh=false`, or TPUDEPLOY_REFRESH=0."""
+    twin = written(name)
+    default: str | bool = twin or True  # a text is read as the option's own is
+    parser.add_argument(f"--{name}", type=_truth, nargs="?", const=True, default=default, metavar="false", help=help_)
 
 
 def option(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
@@ -34,6 +42,14 @@ def several(parser: argparse.ArgumentParser, *names_and_help: str, **more: Any) 
     parser.add_argument(*names, action="append", default=twin, help=help_, **more)
 
 
+def is_written(name: str, value: bool | list[str]) -> bool:
+    """Whether an option stands on the command line itself, and not only its twin in the environment."""
+    twin = written(name)
+    if isinstance(value, bool):
+        return value and twin.lower() not in TRUE
+    return len(value) > len(twin.splitlines())
+
+
 def everywhere(parser: argparse.ArgumentParser) -> None:
     """What every command takes."""
     option(parser, "chdir", "work in this folder", metavar="DIR", type=Path, default=Path())
@@ -42,6 +58,14 @@ def everywhere(parser: argparse.ArgumentParser) -> None:
 
 def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:
     parser.add_argument("profiles", metavar="PROFILE", nargs=nargs, help="a profile, or a folder of them; or several")
+    overlays(parser)
+
+
+def plan_file(parser: argparse.ArgumentParser) -> None:
+    """Profiles, or one saved plan."""
+    parser.add_argument(
+        "profiles", metavar="PROFILE | PLANFILE", nargs="+", help="a profile, or several; or one saved plan"
+    )
     overlays(parser)
 
 
@@ -101,6 +125,12 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
     return int(text)
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in TRUE | FALSE:
+        raise argparse.ArgumentTypeError(f"`{text}` is neither true nor false")
+    return text.lower() in TRUE
 
 
 def written(name: str) -> str:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from tpudeploy.core.collect import as_attempt
 from tpudeploy.core.fingerprint import effect, server_print
+from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.core.placement import allows
-from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.found import Asked, Found, is_label_of_ours
 from tpudeploy.domain.names import SliceName

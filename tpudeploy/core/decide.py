@@ -42,6 +42,8 @@ def remove(record: Record, moment: Moment) -> tuple[Step, ...]:
 
 def matches(deployment: Deployment, attempt: Attempt) -> bool:
     """Whether this attempt's slice can be what `deployment` wants without being replaced."""
+    if attempt.is_to_go:
+        return False
     want = wanted(deployment, attempt)
     same = attempt.spec == want or slice_print(attempt.spec) == slice_print(want)
     return same and allows(deployment, attempt)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpudeploy.core import prices
 from tpudeploy.core.decide import matches
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.core.fingerprint import effect
+from tpudeploy.core.fingerprint import effect, server_print
 from tpudeploy.core.placement import allows
 from tpudeploy.core.serve import Standing
 from tpudeploy.core.wanted import wanted
@@ -75,6 +75,8 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
         usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
         usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
         max_run_seconds=deployment.max_run_seconds if action is Action.REPLACE else None,
+        before=current.attempt.spec,
+        after=wanted(deployment, current.attempt),
     )
 
 
@@ -83,17 +85,21 @@ def _action(
 ) -> tuple[Action, Reason]:
     effects = {f.effect for f in fields}
     if Effect.REPLACE in effects or not matches(deployment, current.attempt):
-        return Action.REPLACE, Reason.NONE
+        return Action.REPLACE, Reason.REQUESTED if current.attempt.is_to_go else Reason.NONE
     if current.fate is not Fate.UP:
         return Action.CREATE, Reason.RESUMES
     if Effect.RESTART in effects:
         return Action.RESTART, Reason.NONE
     standing = Standing(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
     if standing.must_restart:
-        return Action.RESTART, Reason.RESUMES
+        is_other = current.attempt.booted not in {standing.wanted, server_print(current.attempt.spec)}
+        return Action.RESTART, Reason.DRIFTED if is_other else Reason.RESUMES
     if not current.attempt.served:
         return (Action.RESTART, Reason.FAILED) if standing.failure else (Action.CREATE, Reason.RESUMES)
-    return (Action.UPDATE if fields else Action.NO_OP), Reason.NONE
+    if fields:
+        return Action.UPDATE, Reason.NONE
+    is_told = standing.has_current_metadata or standing.is_updating
+    return (Action.NO_OP, Reason.NONE) if is_told else (Action.UPDATE, Reason.DRIFTED)
 
 
 def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Change:
@@ -115,6 +121,7 @@ def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Cha
         usd_per_hour_after=_first_price(deployment),
         usd_per_hour_most=_most(deployment),
         max_run_seconds=deployment.max_run_seconds,
+        after=after,
     )
 
 
@@ -132,6 +139,7 @@ def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Chan
         slice_name=current.attempt.name,
         zone=current.attempt.zone,
         usd_per_hour_before=prices.of_attempt(current.attempt) if current.attempt.granted_at is not None else None,
+        before=current.attempt.spec,
     )
 
 

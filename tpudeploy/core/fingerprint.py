@@ -59,6 +59,17 @@ def fingerprint(deployment: Deployment) -> str:
     return _hash({**deployment.attributes, "replicas": deployment.replicas})
 
 
+def aim_print(deployment: Deployment | None, targets: tuple[int, ...] | None) -> str:
+    """The same for two plans that one yes covers: "" to remove all of a deployment."""
+    whole = "" if deployment is None else fingerprint(deployment)
+    return whole if targets is None else _hash({"whole": whole, "targets": list(targets)})
+
+
+def text_print(text: str) -> str:
+    """The same for two equal texts, and short."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _hash(value: Mapping[str, Json]) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy import catalog
 from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.core.readback import Served, served
-from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.found import Found, is_label_of_ours

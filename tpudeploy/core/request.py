@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.core.fingerprint import server_print
-from tpudeploy.core.serve import SPEC_KEY
+from tpudeploy.core.node import SCRIPT_KEY, SPEC_KEY
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.found import labels_of
@@ -45,7 +45,7 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
 def boot_metadata(deployment: Deployment, spec: str) -> dict[str, str]:
     """What the machine reads at boot. Guest attributes need the switch on Compute Engine (unverified on TPU VMs)."""
     return {
-        "startup-script": deployment.startup_script,
+        SCRIPT_KEY: deployment.startup_script,
         SPEC_KEY: spec,
         "enable-guest-attributes": "TRUE",
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Moment
-from tpudeploy.core.fingerprint import live_attributes, server_print
+from tpudeploy.core.fingerprint import live_attributes, server_print, text_print
+from tpudeploy.core.node import SCRIPT_KEY, SPEC_KEY, differing
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
@@ -14,8 +15,6 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Update, Wait
-
-SPEC_KEY = "tpudeploy-spec"
 
 
 @frozen
@@ -47,14 +46,30 @@ class Standing:
 
     @property
     def has_current_metadata(self) -> bool:
-        found = self.moment.observed.slices[self.attempt.name]
-        return found.metadata.get(SPEC_KEY) == self.wanted
+        return self.knows_server and not self.has_other_script
+
+    @property
+    def knows_server(self) -> bool:
+        """Whether the node's metadata name the server that must run."""
+        return self.moment.observed.slices[self.attempt.name].metadata.get(SPEC_KEY) == self.wanted
+
+    @property
+    def has_other_script(self) -> bool:
+        """Whether somebody else gave the node another startup script than it was given here."""
+        shown = self.moment.observed.slices[self.attempt.name].metadata.get(SCRIPT_KEY)
+        return bool(self.attempt.script) and shown is not None and text_print(shown) != self.attempt.script
 
     @property
     def is_updating(self) -> bool:
         """Whether the node was told a moment ago: a patch takes seconds to show."""
         told, at = self.attempt.update_asked, self.attempt.update_asked_at
         return told == self.wanted and self.moment.now - at < self.moment.patience.update_again
+
+    @property
+    def shows_update(self) -> bool:
+        """Whether the node shows what it was told a moment ago. One that never does is told of as drift."""
+        found = self.moment.observed.slices[self.attempt.name]
+        return not self.is_updating or not any(differing(self.attempt, found))
 
     @property
     def is_current(self) -> bool:
@@ -116,6 +131,8 @@ def serve(standing: Standing) -> Step:
         if standing.is_updating:
             return Wait(replica=replica, why="the node takes its metadata")
         return Update(replica=replica, name=name, boot=standing.wanted)
+    if not standing.shows_update:
+        return Wait(replica=replica, why="the node takes its labels and tags")
     if standing.must_restart:
         return Restart(replica=replica, name=name, boot=standing.wanted)
     if standing.is_serving:

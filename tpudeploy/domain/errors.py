@@ -8,7 +8,9 @@ TpudeployError                        message · hint · code · exit_code
 ├── PlanError               11        a plan cannot be made or used
 │   ├── Unapproved                    nobody has said yes to this plan
 │   ├── StalePlan
-│   └── CheckFailed         13        a check, a policy or an attestation said no
+│   ├── CheckFailed         13        a check, a policy or an attestation said no
+│   ├── PlanUnreadable       1        the file is no saved plan, or a damaged one
+│   └── PlanTooNew           1
 ├── NotApproved              1        a person said no, or nobody could be asked
 ├── StateError               1        what we remember
 │   ├── StateLocked         10        names the holder
@@ -115,6 +117,20 @@ class CheckFailed(PlanError):
 
     code = "TPU3002"
     exit_code = 13
+
+
+class PlanUnreadable(PlanError):
+    """The file is not a saved plan that we can read. Nothing was done."""
+
+    code = "TPU3004"
+    exit_code = 1
+
+
+class PlanTooNew(PlanError):
+    """Another version of tpudeploy saved the plan. Nothing was done."""
+
+    code = "TPU3005"
+    exit_code = 1
 
 
 class NotApproved(TpudeployError):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.tree import tree
@@ -30,36 +32,54 @@ class Action(StrEnum):
     DESTROY = "destroy"
 
 
+class Mode(StrEnum):
+    """What a plan is for: to reach the profiles, to remove everything, or only to write down what the world is."""
+
+    NORMAL = "normal"
+    DESTROY = "destroy"
+    REFRESH_ONLY = "refresh-only"
+
+
 class Reason(StrEnum):
     """Why, beyond the changed attributes. For display only: never decide on it."""
 
     NONE = ""
     RESUMES = "an earlier run began this; it goes on where it stopped"
+    REQUESTED = "as requested"
     FAILED = "its server did not come up; it is booted once more"
     GONE = "its slice is gone: deleted outside tpudeploy"
     LOST = "its slice was taken away: preempted, failed or run out"
     SURPLUS = "the profile asks for fewer replicas"
     LEFTOVER = "requests of an earlier run are still there"
+    DRIFTED = "its machine is not what was last applied to it"
     ADOPTED = "found in the cloud: no state remembered it"
 
 
 @frozen
 class FieldChange:
-    """One attribute. `origin` is where the new value was written; None for a default."""
+    """One attribute. `origin` is where the new value was written; None for a default.
+
+    `is_drift`: `before` is what is live, and came from outside; `applied` is what was last applied.
+    """
 
     path: str
     before: Json
     after: Json
     effect: Effect
-    origin: Location | None = None
+    origin: Location | None = field(default=None, compare=False)
+    is_drift: bool = False
+    applied: Json = None
 
 
 @frozen
 class Change:
     """What happens to one replica. `slice_name` is the slice it has now, "" for none.
 
-    `usd_per_hour_before` and `_after` are list prices of the whole slice, None where unknown; `_most` is that of the
-    dearest place that may be asked. `max_run_seconds` after the grant Google deletes the machine.
+    `before` and `after` are all its attributes, of which `fields` are those that differ. `usd_per_hour_before` and
+    `_after` are list prices of the whole slice, None where unknown; `_most` is that of the dearest place that may be
+    asked. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the cache of the whole
+    slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take, at least (the
+    compile cache still fits) and at most. None where that is not known.
     """
 
     deployment: str
@@ -75,13 +95,71 @@ class Change:
     usd_per_hour_after: float | None = None
     usd_per_hour_most: float | None = None
     max_run_seconds: float | None = None
+    kv_tokens_before: int | None = None
+    kv_tokens_after: int | None = None
+    start_seconds_before: float | None = None
+    start_seconds_after: float | None = None
+    downtime_seconds_least: float | None = None
+    downtime_seconds_most: float | None = None
+    before: Mapping[str, Json] = field(default_factory=dict, repr=False)
+    after: Mapping[str, Json] = field(default_factory=dict, repr=False)
 
     @property
     def address(self) -> str:
         return address(self.deployment, self.replica)
 
     def to_dict(self) -> dict[str, object]:
-        return {"address": self.address, **tree(self)}
+        """What differs; all attributes stand in the plan's `resource_changes`."""
+        told = {name: value for name, value in tree(self).items() if name not in {"before", "after"}}
+        return {"address": self.address, **told}
+
+
+class DriftKind(StrEnum):
+    """What became of a slice outside tpudeploy."""
+
+    CHANGED = "changed"
+    DELETED = "deleted"
+    LOST = "lost"
+    UNHEALTHY = "unhealthy"
+
+
+@frozen
+class Drifted:
+    """One attribute that is not as it was last applied."""
+
+    path: str
+    applied: Json
+    live: Json
+
+
+@frozen
+class Drift:
+    """What is otherwise with one slice than it was left. `detail` is the cloud's word, or what a probe met."""
+
+    deployment: str
+    replica: int
+    kind: DriftKind
+    slice_name: str
+    zone: str
+    fields: tuple[Drifted, ...] = ()
+    detail: str = field(default="", compare=False)
+    before: Mapping[str, Json] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def address(self) -> str:
+        return address(self.deployment, self.replica)
+
+    def to_dict(self) -> dict[str, object]:
+        told = {name: value for name, value in tree(self).items() if name != "before"}
+        return {"address": self.address, **told}
+
+
+@frozen
+class Seen:
+    """One live slice as the plan found it: `print` is the same as long as nothing of it has changed that matters."""
+
+    name: str
+    print: str
 
 
 @frozen
@@ -89,7 +167,9 @@ class Goal:
     """One deployment's part of a plan. `deployment` is None where it is to be removed.
 
     `lineage` and `serial` name the state it was planned against; "" and 0 where there was none. `adopts` names the
-    slices that a new state is to begin with.
+    slices that a new state is to begin with, `replaces` those that another is to take the place of, as requested.
+    `targets` are the replicas that the plan is about; None for all. `seen` is what was found of each slice it touches,
+    `drift` what of it came from outside.
     """
 
     name: str
@@ -100,6 +180,20 @@ class Goal:
     resumes: bool
     changes: tuple[Change, ...]
     adopts: tuple[str, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    drift: tuple[Drift, ...] = ()
+    replaces: tuple[str, ...] = ()
+    targets: tuple[int, ...] | None = None
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The indexes of the replicas that are to stand at the end."""
+        wanted = () if self.deployment is None else range(self.deployment.replicas)
+        return tuple(index for index in wanted if self.covers(index))
+
+    def covers(self, replica: int) -> bool:
+        """Whether the plan is about this replica. What it is not about is left as it is."""
+        return self.targets is None or replica in self.targets
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -109,35 +203,75 @@ class Goal:
             "serial": self.serial,
             "resumes": self.resumes,
             "adopts": list(self.adopts),
+            "replaces": list(self.replaces),
+            "targets": None if self.targets is None else list(self.targets),
             "changes": [change.to_dict() for change in self.changes],
+            "drift": [drift.to_dict() for drift in self.drift],
             "size": None if self.deployment is None else self.deployment.budget.to_dict(),
         }
 
 
 @frozen
 class Plan:
+    """`made_at` is in seconds since the epoch. `backend` is where its states lie, "" for the project's own folder.
+
+    `source` names the file that it was read from: then it holds only while state and slices are as it found them.
+    """
+
     goals: tuple[Goal, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+    mode: Mode = Mode.NORMAL
+    made_at: float = 0.0
+    backend: str = ""
+    source: str = field(default="", compare=False)
 
     @property
     def changes(self) -> tuple[Change, ...]:
         return tuple(c for g in self.goals for c in g.changes)
 
     @property
+    def drift(self) -> tuple[Drift, ...]:
+        return tuple(d for g in self.goals for d in g.drift)
+
+    @property
     def is_empty(self) -> bool:
+        """Whether applying it would do nothing."""
+        if self.mode is Mode.REFRESH_ONLY:
+            return not self.drift
         return all(c.action is Action.NO_OP for c in self.changes)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is about all replicas of its deployments."""
+        return all(goal.targets is None for goal in self.goals)
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether a check says no to it."""
+        return bool(errors_in(self.diagnostics))
 
     @property
     def needs_approval(self) -> bool:
         """Whether anything would happen that nobody has approved yet."""
+        if self.mode is Mode.REFRESH_ONLY:
+            return bool(self.drift)
         return any(c.action is not Action.NO_OP for g in self.goals if not g.resumes for c in g.changes)
 
     def to_dict(self) -> dict[str, object]:
-        """The line that `--json` prints of a plan."""
+        """The document that `plan --json` and `show --json` print: what policy tools read of Terraform's, and ours."""
+        from tpudeploy.domain import policy
+
         return {
             "format": "tpudeploy.plan/1",
             "type": "plan",
+            "mode": self.mode,
             "is_empty": self.is_empty,
+            "applyable": not self.is_forbidden and not self.is_empty,
+            "complete": self.is_complete,
+            "errored": self.is_forbidden,
+            "resource_changes": [policy.resource_change(change) for change in self.changes],
+            "resource_drift": [policy.resource_drift(drift) for drift in self.drift],
+            "checks": policy.checks(self.diagnostics),
             "goals": [goal.to_dict() for goal in self.goals],
             "diagnostics": tree(self.diagnostics),
         }

@@ -90,7 +90,7 @@ class Slice:
     """One slice as the cloud lists it now. `raw_state` is Google's word, for display only.
 
     `created_at` is its machine's, `ends_at` where its run is limited; seconds since the epoch. `undeleted` is why its
-    last deletion failed, where that is known.
+    last deletion failed, where that is known. `tags` None: nobody looked.
     """
 
     name: str
@@ -108,6 +108,7 @@ class Slice:
     port: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tags: tuple[str, ...] | None = None
 
 
 class BootPhase(StrEnum):

@@ -20,7 +20,9 @@ class Attempt:
     then on a 404 means gone, before that it may only be late. `booted` is the fingerprint of the server that its
     last boot was told to run, `booted_before` the one that a restart ended; `boot_asked` is False between writing
     that down and asking for the reboot. A request that still waits at `expires_at` lapses; None in states of before.
-    `deletion` is the operation of the last release. Times are seconds since the epoch.
+    `deletion` is the operation of the last release. `is_to_go`: a person asked for another in its place. `is_lost`: it
+    has been written down that it is dead, so that is no news. `script` is the hash of the startup script that its node
+    was last given; "" in states of before. Times are seconds since the epoch.
     """
 
     name: str
@@ -44,6 +46,9 @@ class Attempt:
     update_asked: str = ""
     update_asked_at: float = 0.0
     served: bool = False
+    is_to_go: bool = False
+    is_lost: bool = False
+    script: str = ""
 
     @property
     def ref(self) -> SliceRef:

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpudeploy.core.fate import REFUSED
-from tpudeploy.core.fingerprint import live_attributes, server_print
+from tpudeploy.core.fingerprint import live_attributes, server_print, text_print
+from tpudeploy.core.node import SCRIPT_KEY, SPEC_KEY, node_update
 from tpudeploy.core.refusals import remembered
-from tpudeploy.core.request import boot_metadata, labels, slice_request
+from tpudeploy.core.request import boot_metadata, slice_request
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
-from tpudeploy.domain.slices import NodeUpdate, Observed, Refusal, Remedy
+from tpudeploy.domain.slices import Observed, Refusal, Remedy
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.engine.about import About, about
 from tpudeploy.engine.chronicle import Chronicle
@@ -74,6 +75,7 @@ class Hands:
             asked_at=now,
             expires_at=now + request.valid_until_seconds,
             booted=server_print(deployment.attributes),
+            script=text_print(request.metadata[SCRIPT_KEY]),
         )
         record = state.record(what.replica).with_attempt(attempt)
         self._session.save(replace(state.with_record(record), next_attempt=state.next_attempt + 1))
@@ -122,16 +124,15 @@ class Hands:
         new = boot_metadata(deployment, what.boot)
         # Where the server stays, its script stays: a newer tpudeploy renders another text for the same server.
         same: Mapping[str, str] = found.metadata
-        metadata = dict(same if same.get("tpudeploy-spec") == what.boot else {**same, **new})
+        is_same = same.get(SPEC_KEY) == what.boot and attempt.script in {"", text_print(same.get(SCRIPT_KEY, ""))}
+        metadata = dict(same if is_same else {**same, **new})
         name = self._session.state.slice_name(what.replica)
-        self._world.cloud.update(
-            attempt.ref,
-            NodeUpdate(metadata=metadata, labels=labels(deployment, name), tags=deployment.network.tags),
-        )
         live = live_attributes(wanted(deployment, attempt))
+        self._world.cloud.update(attempt.ref, node_update(metadata, live, name))
         spec = {p: v for p, v in attempt.spec.items() if p not in live_attributes(attempt.spec)} | live
         now = self._world.clock.now()
-        self._put(what.replica, replace(attempt, spec=spec, update_asked=what.boot, update_asked_at=now))
+        script = text_print(metadata.get(SCRIPT_KEY, ""))
+        self._put(what.replica, replace(attempt, spec=spec, update_asked=what.boot, update_asked_at=now, script=script))
         self._world.emit(events.Updated(**self._about(what.replica, attempt), what="node"))
 
     def _restart(self, what: step.Restart) -> None:

@@ -15,9 +15,10 @@ from tpudeploy.ports import World
 class Announcer:
     """Remembers what was said of one deployment. The lowest replica's endpoint is the one that clients are given."""
 
-    def __init__(self, world: World, deployment: str) -> None:
+    def __init__(self, world: World, deployment: str, *, publishes: bool = True) -> None:
         self._world = world
         self._deployment = deployment
+        self._publishes = publishes
         self._endpoints: dict[int, Endpoint] = {}
 
     @property
@@ -32,7 +33,8 @@ class Announcer:
             if attempt is None or each.health is None or (known is not None and known.slice_name == each.name):
                 continue
             self._endpoints[each.replica] = self._said(each.replica, attempt, each.health)
-            self._publish(state)
+            if self._publishes:
+                self._publish(state)
 
     def _said(self, replica: int, attempt: Attempt, health: Health) -> Endpoint:
         now = self._world.clock.now()

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tpudeploy.core.fingerprint import server_print
+from tpudeploy.core.drift import refreshed
+from tpudeploy.core.fingerprint import aim_print, server_print
 from tpudeploy.core.placement import is_closed
+from tpudeploy.core.seen import changed
+from tpudeploy.core.targets import marked
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.frozen import frozen
@@ -35,17 +38,25 @@ class Result:
 
 
 def apply(
-    world: World, plan: Plan, *, until: Wait = Wait.SERVING, timeout: float | None = None, keep: bool = False
+    world: World,
+    plan: Plan,
+    *,
+    until: Wait = Wait.SERVING,
+    timeout: float | None = None,
+    keep: bool = False,
 ) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
     way there. A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no longer asks
-    for these very changes; of several, each is held against its own part, and the others go on.
+    for these very changes; of several, each is held against its own part, and the others go on. One from a file holds
+    as a whole, or `errors.StalePlan` is raised.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
-    begun, failed = _begun(world, todo)
+    if plan.source and len(todo) > 1:
+        _all_hold(world, todo, plan.source)
+    begun, failed = _begun(world, todo, plan.source)
     runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
     try:
         side_by_side(world.clock, runs, threads=world.threads)
@@ -64,14 +75,14 @@ def apply(
     )
 
 
-def _begun(world: World, goals: Sequence[Goal]) -> tuple[list[Goal], list[Outcome]]:
+def _begun(world: World, goals: Sequence[Goal], source: str) -> tuple[list[Goal], list[Outcome]]:
     """Those whose plan holds and is written down, and of each other one why not. Of one alone, that is raised."""
     if len(goals) == 1:
-        return [_begin(world, goals[0])], []
+        return [_begin(world, goals[0], source)], []
 
     def begin(goal: Goal) -> Goal | errors.TpudeployError:
         try:
-            return _begin(world, goal)
+            return _begin(world, goal, source)
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
@@ -87,23 +98,79 @@ def _begun(world: World, goals: Sequence[Goal]) -> tuple[list[Goal], list[Outcom
     return [begun for _, begun in came if isinstance(begun, Goal)], outcomes
 
 
-def _begin(world: World, goal: Goal) -> Goal:
-    """Hold the plan against the world once more, and write down what was approved."""
+def _begin(world: World, goal: Goal, source: str) -> Goal:
+    """Hold the plan against the world once more, and write down what was approved.
+
+    One from the file `source` holds only for the very state and slices that it was made for, unless it began already.
+    """
     world.clock.sleep(0.0)  # an interrupted run begins nothing more
     with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
-        state = with_adopted(world, goal, held.state)
-        current = look_anew(world, goal.name, goal.deployment, state, adopts=goal.adopts)
+        whole = aim_print(goal.deployment, None)
+        state = marked(with_adopted(world, goal, held.state), goal.replaces, {goal.fingerprint, whole})
+        current = _anew(world, goal, state)
+        if source and _is_begun(goal, current):
+            goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
+        elif source:
+            _must_be_true(goal, held.state, current, source)
+        state = refreshed(state, current.drift)
         if _shape(current.changes) != _shape(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
                 hint="Run the command again to see and approve a new plan.",
             )
         aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
-        if held.state.goal is not None and held.state.goal.fingerprint == aim.fingerprint:
+        if held.state.goal is not None and held.state.goal.fingerprint in {aim.fingerprint, whole}:
             aim = held.state.goal
         held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim))))
         tell_adopted(world, goal, held.state)
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
+
+
+def _anew(world: World, goal: Goal, state: State) -> Goal:
+    """The same goal, from another look."""
+    return look_anew(
+        world,
+        goal.name,
+        goal.deployment,
+        state,
+        adopts=goal.adopts,
+        targets=goal.targets,
+        replaces=goal.replaces,
+    )
+
+
+def _all_hold(world: World, goals: Iterable[Goal], source: str) -> None:
+    """Before the first of several is begun: a plan is for all of them. Raise `errors.StalePlan`."""
+    for goal in goals:
+        state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
+        current = _anew(world, goal, with_adopted(world, goal, state))
+        if not _is_begun(goal, current):
+            _must_be_true(goal, state, current, source)
+
+
+def _is_begun(goal: Goal, current: Goal) -> bool:
+    """Whether the state says that this very aim was approved, and is not reached yet."""
+    return current.resumes and goal.lineage in {"", current.lineage}
+
+
+def _must_be_true(goal: Goal, state: State, current: Goal, source: str) -> None:
+    """Raise `errors.StalePlan` where a saved plan was made for another state, or for slices that were other then."""
+    hint = "Nothing was done. Make a new plan: `tpudeploy plan -out FILE`."
+    lineage = state.lineage if state.serial else ""
+    if lineage != goal.lineage:
+        here = f"the state here has another lineage ({lineage[:8]})" if lineage else "there is no state of it here"
+        raise errors.StalePlan(
+            f"{source} does not match: it was made for another state of {goal.name}; {here}.", hint=hint
+        )
+    if state.serial != goal.serial:
+        raise errors.StalePlan(
+            f"{source} is stale: the state of {goal.name} was changed after the plan was made "
+            f"(serial {goal.serial} then, {state.serial} now).",
+            hint=hint,
+        )
+    other = changed(goal.seen, current.seen)
+    if other:
+        raise errors.StalePlan(f"{source} is stale: {', '.join(other)} changed after the plan was made.", hint=hint)
 
 
 class _Run:
@@ -117,7 +184,7 @@ class _Run:
         self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
         for change in self._todo:
             world.emit(_started(world, change))
-        self._announcer = Announcer(world, goal.name)
+        self._announcer = Announcer(world, goal.name, publishes=goal.covers(0))
         self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline, keep=keep)
         self._is_ended = False
         self.result = Result(outcomes=())
@@ -158,9 +225,9 @@ class _Run:
     def _finish(self) -> None:
         """Only now stop remembering the approval; what serves no more is not published."""
         with session(self._world, self._goal.name, "finish") as held:
-            if not self._announcer.endpoints:
+            if not self._announcer.endpoints and self._goal.covers(0):
                 self._world.state.publish(self._goal.name, None)
-            held.save(finished(held.state))
+            held.save(finished(held.state, self._goal.fingerprint))
 
     def _end(self, kind: type[events.ChangeDone | events.ChangeLeft]) -> None:
         """Every start has one end: what was told to have one is not told another."""
@@ -179,8 +246,9 @@ class _Run:
 
 def _outcomes(goal: Goal, error: errors.TpudeployError) -> tuple[Outcome, ...]:
     """Of what failed. A resumed run that had nothing left to change can still fail to reach its end."""
-    todo: list[tuple[str, Action]] = [(c.address, c.action) for c in goal.changes if c.action is not Action.NO_OP]
-    return tuple(Outcome(address=a, action=action, error=error) for a, action in todo or [(goal.name, Action.NO_OP)])
+    nothing: Action = Action.NO_OP
+    todo = {c.address: c.action for c in goal.changes if c.action is not nothing} or {goal.name: nothing}
+    return tuple(Outcome(address=address, action=action, error=error) for address, action in todo.items())
 
 
 def _started(world: World, change: Change) -> events.ChangeStarted:

@@ -204,10 +204,10 @@ class Convergence:
         )
         steps: list[Step] = []
         if deployment is not None:
-            for index in range(replicas):
+            for index in self._goal.replicas:
                 asked = sum(isinstance(s, Request) for s in steps)
                 steps += decide(deployment, state.record(index), replace(moment, creates=max(0, creates - asked)))
-        surplus = [r for r in state.records if r.index >= replicas]
+        surplus = [r for r in state.records if r.index >= replicas and self._goal.covers(r.index)]
         return (*steps, *(step for r in surplus for step in remove(r, moment)))
 
     def _pause(self, tick: Tick) -> float:
@@ -229,7 +229,7 @@ def _still_ours(world: World, goal: Goal, held: Session) -> None:
     state, deployment = held.state, goal.deployment
     if deployment is None or (state.goal is not None and state.goal.fingerprint == goal.fingerprint):
         return
-    stands = all(any(matches(deployment, a) for a in state.record(i).attempts) for i in range(deployment.replicas))
+    stands = all(any(matches(deployment, a) for a in state.record(i).attempts) for i in goal.replicas)
     if state.goal is None and stands:
         held.save(replace(state, goal=Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)))
         return
@@ -256,7 +256,7 @@ def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
     deployment = goal.deployment
     if deployment is None or until is wait.Wait.SERVING:
         return False
-    replicas = (tick.state.record(i).attempts for i in range(deployment.replicas))
+    replicas = (tick.state.record(i).attempts for i in goal.replicas)
     fitting = [[a for a in attempts if matches(deployment, a)] for attempts in replicas]
     kept = [[a for a in attempts if a.releasing_at is None] for attempts in fitting]
     # Whatever else was asked for beside it could still be granted too, with nobody there to give it back.
@@ -273,16 +273,21 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
     left = "".join(f"\n  {outstanding(a, tick.observed.at)}" for a in tick.state.attempts) or " nothing."
     hint = f"Still outstanding:{left}\n{_GO_ON}"
-    if len(tick.done) == goal.deployment.replicas:
+    if len(tick.done) == len(goal.replicas):
         return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
-    records = map(tick.state.record, range(goal.deployment.replicas))
-    if all(any(a.granted_at is not None and a.releasing_at is None for a in r.attempts) for r in records):
+    fitting = [[a for a in tick.state.record(i).attempts if matches(goal.deployment, a)] for i in goal.replicas]
+    if all(any(a.granted_at is not None and a.releasing_at is None for a in attempts) for attempts in fitting):
         return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
     return errors.CapacityTimeout(
         f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
     )
 
 
-def finished(state: State) -> State:
-    """The state once its goal is reached. Records of replicas that are gone are dropped."""
-    return replace(state, goal=None, records=tuple(r for r in state.records if r.attempts or r.refusals))
+def finished(state: State, fingerprint: str) -> State:
+    """The state once the goal with this fingerprint is reached. Records of replicas that are gone are dropped.
+
+    Another goal stands there where this one was a part of it, or somebody has begun something else.
+    """
+    is_other = state.goal is not None and state.goal.fingerprint != fingerprint
+    records = tuple(r for r in state.records if r.attempts or r.refusals)
+    return replace(state, goal=state.goal if is_other else None, records=records)

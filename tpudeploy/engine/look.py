@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tpudeploy.core.serve import SPEC_KEY
+from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen

@@ -3,49 +3,85 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tpudeploy.core.adopt import adoptable
 from tpudeploy.core.checks import check
+from tpudeploy.core.deltas import weighed
 from tpudeploy.core.diff import changes, removals
+from tpudeploy.core.drift import drift, refreshed, told
 from tpudeploy.core.fate import Moment
-from tpudeploy.core.fingerprint import fingerprint
+from tpudeploy.core.fingerprint import aim_print
+from tpudeploy.core.lifecycle import prevented
 from tpudeploy.core.lost import unremembered
+from tpudeploy.core.presume import presumed
+from tpudeploy.core.quota import Book
 from tpudeploy.core.remember import remember
+from tpudeploy.core.renamed import renamed
+from tpudeploy.core.room import asks_for_both, no_room
+from tpudeploy.core.seen import seen
+from tpudeploy.core.targets import Targets, marked, partial
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.found import Found
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Change, Goal, Plan, Reason
+from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
+from tpudeploy.domain.together import together
 from tpudeploy.engine.look import Sight, look_at_all
-from tpudeploy.engine.lost import remembered, search
+from tpudeploy.engine.lost import Lost, remembered, search
+from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.scope import Extent, Scope, extents_of
 from tpudeploy.ports import World
 
+_MOST_OTHERS = 20  # states that are read on the chance that one of them was renamed
 
-def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = False, adopt: bool = False) -> Plan:
+
+def plan(
+    world: World,
+    deployments: Iterable[Deployment],
+    scope: Scope | None = None,
+    *,
+    facts: Callable[[str | None], Facts] | None = None,
+) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
 
-    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read, and
-    `errors.ConfigError` where two deployments have one name.
+    `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
+
+    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read,
+    `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none has.
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
-    known = named_once(deployments)
-    states = {d.name: world.state.read(d.name).state for d in known}
-    found = search(world, [d for d in known if states[d.name] is None])
-    parts = [
-        _part(world, d, states[d.name], found.found.get(d.name, ()), destroy=destroy, adopt=adopt and not destroy)
-        for d in known
-    ]
-    goals = tuple(_goals(world, [part for part, _ in parts]))
+    known, asked = named_once(deployments), scope if scope is not None else Scope()
+    states = _states(world, known)
+    extents = extents_of(asked, known, states)
+    named, known = known, tuple(d for d in known if d.name in extents)
+    found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
+    parts = [_part(world, d, states.get(d.name), extents[d.name], found.found.get(d.name, ()), asked) for d in known]
+    if asked.mode is Mode.REFRESH_ONLY:
+        goals = tuple(together(world.threads, lambda part: _observed(world, part[0]), parts))
+    else:
+        goals = tuple(_goals(world, [part for part, _ in parts], refresh=asked.refresh))
     stray = (said for _, diagnostics in parts for said in diagnostics)
-    warnings = () if destroy else check(known)
-    return Plan(goals=goals, diagnostics=(*_prevented(known, goals), *stray, *found.diagnostics, *warnings))
+    warnings = check(known) if asked.mode is Mode.NORMAL else ()
+    now = world.clock.now()
+    made = [partial()] if asked.target else []
+    if asked.refresh and facts is not None:
+        made += _crowded(known, goals, states, facts, now)
+    if asked.mode is Mode.NORMAL:
+        made += _renamed(world, [d for d in known if d.name not in states], {d.name for d in named})
+    return Plan(
+        goals=goals,
+        diagnostics=(*prevented(known, goals), *stray, *found.diagnostics, *made, *warnings),
+        mode=asked.mode,
+        made_at=now,
+    )
 
 
 def named_once(deployments: Iterable[Deployment]) -> tuple[Deployment, ...]:
@@ -60,68 +96,142 @@ def named_once(deployments: Iterable[Deployment]) -> tuple[Deployment, ...]:
     return known
 
 
+def _crowded(
+    known: tuple[Deployment, ...],
+    goals: tuple[Goal, ...],
+    states: Mapping[str, State],
+    facts: Callable[[str | None], Facts],
+    now: float,
+) -> Iterator[Diagnostic]:
+    """Replacements for which there is known to be no room beside what they replace."""
+    asking = [(d, g) for d, g in zip(known, goals, strict=True) if d.name in states and asks_for_both(g)]
+    told = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in asking)}
+    for each, its_goal in asking:
+        book = Book.of(told[each.project], each.accelerator.generation)
+        yield from no_room(each, its_goal, states[each.name], book, now)
+
+
+def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) -> Iterator[Diagnostic]:
+    """For deployments without a state: are their slices another's, of which no profile was named?"""
+    asking = tuple(fresh)
+    others = [name for name in world.state.names() if name not in named] if asking else []
+    if 0 < len(others) <= _MOST_OTHERS:
+        read = [world.state.read(name).state for name in others]
+        for each in asking:
+            yield from renamed(each, [state for state in read if state is not None])
+
+
+def _states(world: World, deployments: Iterable[Deployment]) -> dict[str, State]:
+    read = ((d.name, world.state.read(d.name).state) for d in deployments)
+    return {name: state for name, state in read if state is not None}
+
+
 @frozen
 class _Part:
-    """One deployment before the look: what is aimed at, what is remembered. `adopts` are the slices it begins with."""
+    """One deployment before the look: what is aimed at, what is remembered. `adopts` are the slices it begins with.
+
+    `targets` and `replaces` as in `Goal`.
+    """
 
     name: str
     aim: Deployment | None
     known: State
     adopts: tuple[str, ...] = ()
+    targets: Targets = None
+    replaces: tuple[str, ...] = ()
 
 
-def _part(
+def _part(  # noqa: PLR0917 - what is known of one deployment, each of another kind
     world: World,
     deployment: Deployment,
     state: State | None,
+    extent: Extent,
     found: tuple[Found, ...],
-    *,
-    destroy: bool,
-    adopt: bool,
+    scope: Scope,
 ) -> tuple[_Part, tuple[Diagnostic, ...]]:
     """Its part, and what is to be said of slices that its goal leaves alone."""
-    name, aim = deployment.name, None if destroy else deployment
-    nothing = State(deployment=name, lineage="")
+    is_removal = scope.mode is Mode.DESTROY
+    name, aim = deployment.name, None if is_removal else deployment
+    fresh = _Part(name=name, aim=aim, known=State(deployment=name, lineage=""), targets=extent.targets)
     if state is None and found:
         state = world.state.read(name).state  # remembered by now, perhaps, whatever was found before
-    if state is not None or not found:
-        return _Part(name=name, aim=aim, known=state or nothing), ()
-    chosen = adoptable(found) if adopt else ()
-    left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=destroy))
+    if state is not None:
+        return replace(fresh, known=state, replaces=extent.to_go(state)), ()
+    if not found or scope.mode is Mode.REFRESH_ONLY:
+        return fresh, ()
+    chosen = adoptable(found) if scope.adopt and not is_removal else ()
+    left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=is_removal))
     if not chosen:
-        return _Part(name=name, aim=aim, known=nothing), left
-    known = remembered(world, nothing, deployment, chosen)
-    return _Part(name=name, aim=aim, known=known, adopts=tuple(f.ref.name for f in chosen)), left
+        return fresh, left
+    known = remembered(world, fresh.known, deployment, chosen)
+    return replace(fresh, known=known, adopts=tuple(f.ref.name for f in chosen)), left
+
+
+def _observed(world: World, part: _Part) -> Goal:
+    """What is found of it, and nothing that would be done."""
+    if part.aim is None or not part.known.lineage:
+        return Goal(
+            name=part.name,
+            deployment=part.aim,
+            fingerprint=aim_print(part.aim, part.targets),
+            lineage="",
+            serial=0,
+            resumes=False,
+            changes=(),
+            targets=part.targets,
+        )
+    return observation(world, part.aim, part.known, part.targets)
 
 
 def goal(
-    world: World, name: str, deployment: Deployment | None, state: State | None, *, adopts: tuple[str, ...] = ()
+    world: World,
+    name: str,
+    deployment: Deployment | None,
+    state: State | None,
+    *,
+    adopts: tuple[str, ...] = (),
+    targets: Targets = None,
+    replaces: tuple[str, ...] = (),
+    refresh: bool = True,
 ) -> Goal:
     """One deployment's part, from one look. `deployment` is None where it is to be removed."""
     known = state if state is not None else State(deployment=name, lineage="")
-    return next(_goals(world, [_Part(name=name, aim=deployment, known=known, adopts=adopts)]))
+    part = _Part(name=name, aim=deployment, known=known, adopts=adopts, targets=targets, replaces=replaces)
+    return next(_goals(world, [part], refresh=refresh))
 
 
-def _goals(world: World, parts: list[_Part]) -> Iterator[Goal]:
+def _goals(world: World, parts: list[_Part], *, refresh: bool) -> Iterator[Goal]:
     """From one look at all of them."""
-    sights = [Sight(state=part.known, deployment=part.aim) for part in parts]
-    if not sights:
+    if not parts:
         return
+    if not refresh:
+        now = world.clock.now()
+        yield from (_goal(world, part, presumed(part.known, now), refresh=False) for part in parts)
+        return
+    sights = [Sight(state=part.known, deployment=part.aim) for part in parts]
     name = parts[0].name if len(parts) == 1 else f"{len(parts)} deployments"
     budget = world.patience.faults_at_plan
     looked = looking_again(world, name, lambda: look_at_all(world, sights, anew=False), budget=budget)
-    yield from (_goal(world, part, observed) for part, observed in zip(parts, looked, strict=True))
+    yield from (_goal(world, part, observed, refresh=True) for part, observed in zip(parts, looked, strict=True))
 
 
-def _goal(world: World, part: _Part, observed: Observed) -> Goal:
-    known, aim = part.known, "" if part.aim is None else fingerprint(part.aim)
+def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
+    deployment, targets = part.aim, part.targets
+    aim, whole = aim_print(deployment, targets), aim_print(deployment, None)
+    known = marked(part.known, part.replaces, {aim, whole})
     if part.adopts:
         known = remember(known, observed)  # else a slice that serves would have yet to come up
     moment = Moment(observed=observed, patience=world.patience)
-    would = removals(part.name, known, moment) if part.aim is None else changes(part.aim, known, moment)
+    outside = tuple(d for d in drift(known, moment) if targets is None or d.replica in targets) if refresh else ()
+    known = refreshed(known, outside)
+    would = removals(part.name, known, moment) if deployment is None else changes(deployment, known, moment)
+    would = tuple(c for c in would if targets is None or c.replica in targets)
     would = tuple(_adopting(change) if change.slice_name in part.adopts else change for change in would)
+    would = tuple(told(change, outside) for change in would)
+    if deployment is not None:
+        would = tuple(weighed(change, deployment, world.patience) for change in would)
     # A plan without changes needs no yes, but it does end what an earlier yes began.
-    is_covered = known.goal is not None and (known.goal.fingerprint == aim or not any(map(_is_change, would)))
+    is_covered = known.goal is not None and (known.goal.fingerprint in {aim, whole} or not any(map(_is_change, would)))
     return Goal(
         name=part.name,
         deployment=part.aim,
@@ -131,6 +241,10 @@ def _goal(world: World, part: _Part, observed: Observed) -> Goal:
         resumes=is_covered,
         changes=would,
         adopts=part.adopts,
+        seen=seen(known, moment, would) if refresh else (),
+        drift=outside,
+        replaces=part.replaces,
+        targets=targets,
     )
 
 
@@ -142,17 +256,3 @@ def _adopting(change: Change) -> Change:
 
 def _is_change(change: Change) -> bool:
     return change.action is not Action.NO_OP
-
-
-def _prevented(deployments: Iterable[Deployment], goals: Iterable[Goal]) -> Iterator[Diagnostic]:
-    names = {d.name: d for d in deployments if d.lifecycle.prevent_destroy}
-    for each in goals:
-        for change in each.changes:
-            if each.name in names and change.action in {Action.DESTROY, Action.REPLACE}:
-                yield Diagnostic(
-                    code="TPU3002",
-                    message=f"{change.address} may not be destroyed, but this plan would {change.action} it.",
-                    path="lifecycle.prevent_destroy",
-                    location=names[each.name].origins.get("lifecycle.prevent_destroy"),
-                    hint="Set lifecycle.prevent_destroy to false first, or undo the change that forces it.",
-                )

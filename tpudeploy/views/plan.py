@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason
-from tpudeploy.views import words
+from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Mode, Plan, Reason
+from tpudeploy.views import drift, words
 from tpudeploy.views.paint import Paint
 
 _SYMBOLS = {Action.CREATE: "+", Action.UPDATE: "~", Action.RESTART: "↻", Action.DESTROY: "-"}
@@ -29,6 +29,8 @@ _WILL = {
 
 def plan(of: Plan, paint: Paint) -> str:
     """The whole plan, ending with Terraform's summary line."""
+    if of.mode is Mode.REFRESH_ONLY:
+        return drift.alone(of.drift, paint)
     shown = [c for c in of.changes if c.action is not Action.NO_OP]
     if not shown:
         return "\n".join([_nothing(of), *_pending(of.goals)])
@@ -36,7 +38,10 @@ def plan(of: Plan, paint: Paint) -> str:
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
     blocks = ["\n".join(_change(c, paint)) for c in shown]
     head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
-    return "\n".join([*head, "", "\n\n".join(blocks), "", paint.bold(summary(shown))])
+    touched = {c.address for c in shown}
+    outside = [d for d in of.drift if d.address in touched]
+    note = [drift.section(outside, paint), ""] if outside else []
+    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(shown))])
 
 
 def _nothing(of: Plan) -> str:
@@ -72,7 +77,7 @@ def _pending(goals: Iterable[Goal]) -> Iterator[str]:
 def _change(change: Change, paint: Paint) -> Iterator[str]:
     mark = symbol(change)
     yield f"  # {paint.bold(change.address)} {_will(change)}"
-    if change.reason is not Reason.NONE:
+    if change.reason not in {Reason.NONE, Reason.REQUESTED}:
         yield f"  # ({change.reason})"
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
     written = [f for f in change.fields if change.action is not Action.CREATE or f.origin is not None]
@@ -88,6 +93,8 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
 
 
 def _will(change: Change) -> str:
+    if change.reason is Reason.REQUESTED:
+        return f"will be replaced, {change.reason}"
     if change.reason is Reason.ADOPTED and change.action is Action.UPDATE and not change.fields:
         return "will be adopted as it stands"
     return "will be completed" if _goes_on(change) else _WILL[change.action]
@@ -123,8 +130,13 @@ def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
         mark, values = paint.green("+"), after
     else:
         mark = paint.yellow("~") if field.after is not None else paint.red("-")
-        values = f"{words.value(field.before)} -> {after}"
+        values = f"{words.value(field.before)}{_outside(field)} -> {after}"
     return f"      {mark} {name} = {values}{_why(field, change, paint)}{place}"
+
+
+def _outside(field: FieldChange) -> str:
+    """Where the value before is none that was applied here."""
+    return f" (live; applied: {words.value(field.applied)})" if field.is_drift else ""
 
 
 def _why(field: FieldChange, change: Change, paint: Paint) -> str:
@@ -148,10 +160,35 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
         yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
+    yield from (paint.dim(f"        # {line}") for line in _deltas(change))
     if change.max_run_seconds is not None:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
+
+
+def _deltas(change: Change) -> Iterator[str]:
+    """How long nothing serves, and what memory and start become."""
+    least, most = change.downtime_seconds_least, change.downtime_seconds_most
+    if least is not None and most is not None:
+        yield f"nothing serves for about {words.span(least, most)}: a reboot, and a start"
+    elif change.action is Action.REPLACE and not change.create_before_destroy:
+        after = change.start_seconds_after
+        start = "its start" if after is None else f"a start of about {words.minutes(after)}"
+        yield f"nothing serves from the end of the old slice on: for the wait for chips, and {start}"
+    tokens, start_before, start_after = _tokens(change), change.start_seconds_before, change.start_seconds_after
+    starts = ""
+    if start_before is not None and start_after is not None and round(start_before / 60) != round(start_after / 60):
+        starts = f"cold start about {words.minutes(start_before)} -> {words.minutes(start_after)}"
+    if tokens or starts:
+        yield "; ".join(part for part in (tokens, starts) if part)
+
+
+def _tokens(change: Change) -> str:
+    before, after = change.kv_tokens_before, change.kv_tokens_after
+    if before is None or after is None or before == after:
+        return ""
+    return f"KV cache {before:,} -> {after:,} tokens"
 
 
 def _coloured(mark: str, paint: Paint) -> str:

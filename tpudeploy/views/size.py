@@ -35,7 +35,7 @@ def summary(name: str, of: HbmBudget | Unsized) -> str:
     return (
         f"{name}: a chip holds {_gib(of.weights_bytes_per_chip)} of weights and {_gib(of.kv_bytes_per_chip)} of KV "
         f"cache: {of.kv_cache_tokens:,} tokens, {of.max_concurrency:.1f} requests of {of.engine.max_model_len:,} at "
-        f"once. Cold start about {_minutes(of.start.cold_seconds)}."
+        f"once. Cold start about {words.minutes(of.start.cold_seconds)}."
     )
 
 
@@ -129,8 +129,8 @@ def _facts(of: HbmBudget, paint: Paint) -> Iterator[str]:
             f"token buckets to {plan.token_buckets[-1]:,}, request buckets to {plan.request_buckets[-1]}",
         ),
         "starts": (
-            f"in about {_minutes(of.start.cold_seconds)}",
-            f"about {_minutes(of.start.warm_seconds)} with a warm compile cache",
+            f"in about {words.minutes(of.start.cold_seconds)}",
+            f"about {words.minutes(of.start.warm_seconds)} with a warm compile cache",
         ),
     }
     width = max(len(value) for value, _ in facts.values())
@@ -155,7 +155,7 @@ def _option(of: Option) -> tuple[str, ...]:
         f"{found.kv_cache_tokens:,}",
         f"{found.max_concurrency:.1f}",
         "" if of.usd_per_hour is None else words.hourly(of.usd_per_hour),
-        _minutes(found.start.cold_seconds),
+        words.minutes(found.start.cold_seconds),
     )
 
 
@@ -178,7 +178,3 @@ def _failures(of: Iterable[Failure], paint: Paint) -> Iterator[str]:
 
 def _gib(taken: int) -> str:
     return f"{taken / _GIB:.2f} GiB"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{max(round(seconds / 60), 1)} min"

@@ -35,6 +35,17 @@ def duration(seconds: float) -> str:
     return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
 
 
+def minutes(seconds: float) -> str:
+    """`10 min`: what is only known roughly."""
+    return f"{max(round(seconds / _MINUTE), 1)} min"
+
+
+def span(least: float, most: float) -> str:
+    """`10 to 14 min`, or `14 min` where both are the same."""
+    shortest, longest = minutes(least), minutes(most)
+    return longest if shortest == longest else f"{shortest.removesuffix(' min')} to {longest}"
+
+
 def ago(seconds: float) -> str:
     """`now`, `5m ago`, `3h ago`, `2d ago`: the largest unit is enough of an age."""
     whole = round(seconds)

@@ -18,9 +18,9 @@ from tpudeploy import Workspace
 from tpudeploy.core.decide import decide
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import server_print
+from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.core.refusals import remembered
 from tpudeploy.core.remember import remember
-from tpudeploy.core.serve import SPEC_KEY
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Refusal

@@ -17,7 +17,7 @@ from tpudeploy.adapters.google.lists import Listed, listed, maker, parent_of, pl
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, Precondition, translated
 from tpudeploy.catalog.generations import GENERATIONS
-from tpudeploy.core.serve import SPEC_KEY
+from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.found import UNMARKED, Asked, Found, Listing, Mark, mark_in, mark_of

@@ -44,6 +44,7 @@ def shown(found: Slice, node: Node | None) -> Slice:
         accelerator_type=str(node.get("acceleratorType", "")),
         labels=dict(node.get("labels", {})),
         metadata=dict(node.get("metadata", {})),
+        tags=tuple(node.get("tags", ())),
     )
 
 
@@ -65,6 +66,7 @@ def alone(ref: SliceRef, node: Node) -> Slice:
         accelerator_type=str(node.get("acceleratorType", "")),
         labels=dict(node.get("labels", {})),
         metadata=dict(node.get("metadata", {})),
+        tags=tuple(node.get("tags", ())),
     )
 
 

@@ -14,7 +14,7 @@ from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.told import told
 from tpudeploy.adapters.kept import Kept, is_fresh
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.facts import Facts, Offers, Prices, Unknown
+from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Unknown, Use
 from tpudeploy.domain.surroundings import Surroundings
 from tpudeploy.ports import Clock
 
@@ -39,16 +39,17 @@ class GoogleSurvey:
             prices = pool.submit(self._prices, lacking, refresh=refresh)
             if lacking is not None:
                 return Facts(offers=hardware.result(), limits=lacking, uses=lacking, prices=prices.result())
-            limits = pool.submit(
-                told,
-                "read the quota",
-                lambda: quotas.limits(connection, in_project),
-                role="roles/serviceusage.serviceUsageViewer",
-            )
-            uses = pool.submit(
-                told, "list what is held", lambda: quotas.uses(connection, in_project), role="roles/tpu.viewer"
-            )
+            limits = pool.submit(_limits, connection, in_project)
+            uses = pool.submit(_uses, connection, in_project)
             return Facts(offers=hardware.result(), limits=limits.result(), uses=uses.result(), prices=prices.result())
+
+    def quota(self, project: str | None) -> Facts:
+        lacking = self.lacking(project)
+        left_out = Unknown(because="Nobody asked.")
+        if lacking is not None or project is None:
+            return Facts(offers=left_out, limits=lacking or left_out, uses=lacking or left_out, prices=left_out)
+        limits, uses = _limits(self._connection, project), _uses(self._connection, project)
+        return Facts(offers=left_out, limits=limits, uses=uses, prices=left_out)
 
     def surroundings(self, deployment: Deployment) -> Surroundings:
         return surroundings.read(self._connection, deployment, lacking=self.lacking(deployment.project))
@@ -86,3 +87,12 @@ class GoogleSurvey:
             return known
         found = read if isinstance(read, Unknown) else read()
         return replace(known, stale=found) if known is not None and isinstance(found, Unknown) else found
+
+
+def _limits(connection: Connection, project: str) -> tuple[Limit, ...] | Unknown:
+    role = "roles/serviceusage.serviceUsageViewer"
+    return told("read the quota", lambda: quotas.limits(connection, project), role=role)
+
+
+def _uses(connection: Connection, project: str) -> tuple[Use, ...] | Unknown:
+    return told("list what is held", lambda: quotas.uses(connection, project), role="roles/tpu.viewer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import options
+from tpudeploy.cli import options, planning
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.flag(parser, "auto-approve", "do not ask")
     options.lock_timeout(parser)
-    options.parallelism(parser)
+    planning.arguments(parser)
     options.backend(parser)
     options.events(parser)
 
@@ -22,6 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
     workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
-    plan = workspace.plan(profiles, destroy=True, on_event=teller(context.terminal, as_json=given.json))
+    tell = teller(context.terminal, as_json=given.json)
+    plan = workspace.plan(profiles, **planning.asked(given, destroy=True), on_event=tell)
     question = "Do you really want to destroy this? There is no undo."
     return carry_out(given, context, workspace, plan, question=question)

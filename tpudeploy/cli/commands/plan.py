@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import exits, options, planning
 from tpudeploy.cli.context import Context
+from tpudeploy.cli.plan_text import tell
 from tpudeploy.cli.progress import teller
-from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.views import excerpt, jsonl
-from tpudeploy.views import plan as view
-from tpudeploy.views.size import summary
+from tpudeploy.domain.plan import Plan
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
+    options.option(parser, "out", "save the plan, for `tpudeploy apply FILE`", metavar="FILE", type=Path)
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
     options.flag(parser, "destroy", "plan the removal")
     options.flag(parser, "adopt", "take over slices that no state remembers")
-    options.parallelism(parser)
+    planning.replacing(parser)
+    options.flag(parser, "refresh-only", "only write down what changed outside; touch nothing")
+    planning.arguments(parser)
+    options.switch(parser, "refresh", "take the cloud to be as the states remember it; apply looks all the same")
     options.backend(parser)
     options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
+    asked = planning.asked(given, destroy=given.destroy)
     profiles = context.load(given.profiles, given)
-    plan = context.workspace(given.profiles).plan(
-        profiles, destroy=given.destroy, adopt=given.adopt, on_event=teller(terminal, as_json=given.json)
-    )
-    terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
-    sizes = [summary(g.name, g.deployment.budget) for g in plan.goals if g.deployment is not None]
-    if sizes and not given.json:
-        terminal.data(terminal.paint.dim("\n".join(["", *sizes])))
-    if plan.diagnostics:
-        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")
-    if errors_in(plan.diagnostics):
+    plan = context.workspace(given.profiles).plan(profiles, **asked, on_event=teller(terminal, as_json=given.json))
+    tell(plan, terminal, as_json=given.json)
+    if given.out is not None:
+        plan.save(context.folder / given.out)
+        terminal.talk(f"\n{_saved(given.out, plan)}")
+    if plan.is_forbidden:
         return exits.REFUSED
     return exits.CHANGES if given.detailed_exitcode and not plan.is_empty else exits.SUCCESS
+
+
+def _saved(path: Path, plan: Plan) -> str:
+    """Terraform's words; a plan that cannot be applied is saved for whoever reads it."""
+    if plan.is_forbidden:
+        return f"Saved the plan to: {path}. It cannot be applied: a check forbids it."
+    command = shlex.join(["tpudeploy", "apply", str(path)])
+    return f"Saved the plan to: {path}\n\nTo perform exactly these actions, run:\n    {command}"

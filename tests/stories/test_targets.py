@@ -1,0 +1,246 @@
+"""Plans about a part: one replica, another slice in its place, a look that is left out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+TWO = PROFILE + "replicas: 2\n"
+DETAILED = "-detailed-exitcode"
+
+
+def _deployed(at: Desk, text: str = PROFILE) -> str:
+    profile = at.write(text)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    return profile
+
+
+def _slice_of(at: Desk, replica: int) -> str:
+    """The one that stands."""
+    (attempt,) = at.state()["records"][replica]["attempts"]
+    name: str = attempt["name"]
+    return name
+
+
+def test_a_replacement_that_was_asked_for_creates_first_and_then_destroys(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    planned = at.run("plan", "-replace", "gemma[0]", profile, DETAILED)
+    assert planned.code == 2
+    assert "gemma[0] will be replaced, as requested" in planned.out
+    assert "+/- create replacement and then destroy" in planned.words
+    assert "Plan: 1 to add, 0 to change, 1 to destroy." in planned.out
+    assert at.run("plan", profile, DETAILED).code == 0, "a plan leaves no trace"
+    applied = at.run("apply", "-auto-approve", "-replace=gemma[0]", profile)
+    assert applied.code == 0, applied.all
+    (new,) = at.slices
+    assert new != old
+    assert applied.err.index("Asking for") < applied.err.index(f"Deleting {old}")
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_a_replacement_that_was_stopped_goes_on_without_being_asked_for_again(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.emulator.script({"fault": "wait-for-ever", "times": 1})
+    assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "10m", profile).code == 12
+    assert old in at.slices
+    at.emulator.script({"fault": "timings", "waiting": 1.0})
+    assert "an earlier run began this" in at.run("plan", profile).words
+    assert at.run("apply", "-timeout", "4h", profile).code == 0, "no question: it was approved"
+    assert old not in at.slices
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_replacement_can_be_saved_and_applied(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    assert at.run("plan", "-replace", "gemma[0]", "-out", "it.plan", profile).code == 0
+    (row,) = json.loads(at.run("show", "-json", "it.plan").out)["resource_changes"]
+    assert (row["change"]["actions"], row["action_reason"]) == (["create", "delete"], "replace_by_request")
+    assert at.run("apply", "it.plan").code == 0
+    assert old not in at.slices
+
+
+def test_of_several_replicas_only_the_named_one_is_replaced(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at, TWO)
+    kept, old = _slice_of(at, 0), _slice_of(at, 1)
+    assert at.run("apply", "-auto-approve", "-replace", "gemma[1]", profile).code == 0
+    assert kept in at.slices
+    assert old not in at.slices
+    assert len(at.slices) == 2
+
+
+def test_prevent_destroy_stops_a_replacement_that_was_asked_for_and_a_removal(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at, PROFILE + "lifecycle: {prevent_destroy: true}\n")
+    for words in (("apply", "-auto-approve", "-replace", "gemma"), ("plan", "-destroy"), ("plan", "-replace", "gemma")):
+        told = at.run(*words, profile)
+        assert told.code == 13, told.all
+        assert "gemma[0] may not be destroyed" in told.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_what_has_no_slice_yet_is_only_created(desk: Open) -> None:
+    at = desk()
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in at.run("plan", "-replace", "gemma", at.write()).out
+
+
+def test_a_target_leaves_the_rest_as_it_is_and_says_so(desk: Open) -> None:
+    at = desk()
+    profile = at.write(TWO)
+    planned = at.run("plan", "-target", "gemma[1]", profile)
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in planned.out
+    assert "Warning: This plan is about what -target names, and leaves the rest as it is. [TPU3020]" in planned.err
+    assert json.loads(at.run("plan", "-json", "-target", "gemma[1]", profile).out)["complete"] is False
+    assert at.run("apply", "-auto-approve", "-target", "gemma[1]", profile).code == 0
+    assert len(at.slices) == 1
+    assert "gemma[0] will be created" in at.run("plan", profile).out
+    assert at.run("output", "gemma").code == 1, "the first replica is the one that clients are given"
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert len(at.slices) == 2
+
+
+def test_a_yes_for_a_part_is_no_yes_for_the_whole(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever"}])
+    profile = at.write(TWO)
+    assert at.run("apply", "-auto-approve", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12
+    asked = len(at.asked())
+    told = at.run("apply", profile)
+    assert told.code == 1
+    assert "There is no terminal to ask for approval" in told.err
+    assert len(at.asked()) == asked
+    assert at.run("apply", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12, "that was approved"
+
+
+def test_a_yes_for_the_whole_covers_a_part_and_outlives_it(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "wait-for-ever", "times": 2}])
+    profile = at.write(TWO)
+    assert at.run("apply", "-auto-approve", "-timeout", "5m", profile).code == 12
+    assert at.run("apply", "-target", "gemma[0]", "-timeout", "4h", profile).code == 0
+    assert at.run("apply", "-timeout", "4h", profile).code == 0
+    assert list(at.slices.values()) == ["ACTIVE", "ACTIVE"]
+
+
+def test_one_replica_can_be_destroyed_and_the_endpoint_of_the_first_stays(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at, TWO)
+    kept = _slice_of(at, 0)
+    before = at.run("output", "gemma").out
+    planned = at.run("plan", "-destroy", "-target", "gemma[1]", profile)
+    assert "Plan: 0 to add, 0 to change, 1 to destroy." in planned.out
+    assert at.run("destroy", "-auto-approve", "-target", "gemma[1]", profile).code == 0
+    assert list(at.slices) == [kept]
+    assert at.run("output", "gemma").out == before
+
+
+def test_of_several_deployments_only_the_named_one_is_planned(desk: Open) -> None:
+    at = desk()
+    profiles = [at.write(PROFILE.replace("name: gemma", f"name: {n}"), f"{n}.yaml") for n in ("one", "two", "three")]
+    planned = at.run("plan", "-target", "two", *profiles)
+    assert "two[0] will be created" in planned.out
+    assert "one[0]" not in planned.out
+    assert at.run("apply", "-auto-approve", "-target", "two", *profiles).code == 0
+    assert len(at.slices) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-target", "gema"), "There is no gema in this plan."),
+        (("-target", "gemma[1]"), "There is no gemma[1] in this plan."),
+        (("-target", "gemma[0]", "-target", "gemma[7]"), "There is no gemma[7] in this plan."),
+        (("-target", "gemma[x]"), "`gemma[x]` is no address; write NAME, or NAME[INDEX]"),
+        (("-replace", "gemma[1]"), "There is no gemma[1] in this plan."),
+        (("-replace", ""), "`` is no address; write"),
+        (("-destroy", "-replace", "gemma"), "-destroy and -replace do not go together."),
+        (("-adopt", "-refresh=false"), "-adopt needs a look at the cloud."),
+        (("-refresh=maybe",), "`maybe` is neither true nor false"),
+        (("-parallelism", "0"), "`0` is no number from 1 to"),
+    ],
+)
+def test_an_address_that_nothing_has_is_an_error(desk: Open, words: tuple[str, ...], said: str) -> None:
+    at = desk()
+    told = at.run("plan", at.write(), *words)
+    assert told.code == 1
+    assert said in told.err, told.err
+
+
+def test_without_a_refresh_nothing_is_asked_of_the_cloud(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    requests = len(at.emulator.requests)
+    assert at.run("plan", "-refresh=false", profile, DETAILED).code == 0
+    at.emulator.preempt(next(iter(at.slices)))
+    at.clock.sleep(60)
+    assert at.run("plan", "-refresh=false", profile, DETAILED).code == 0, "that it is gone is not seen"
+    at.write(PROFILE.replace("16384", "8192"))
+    assert "1 to restart" in at.run("plan", "-refresh=false", "-out", "it.plan", profile).out
+    assert len(at.emulator.requests) == requests
+    assert at.run("apply", "it.plan").code == 11, "apply looks"
+
+
+def test_a_plan_without_a_refresh_can_be_applied_where_the_world_is_as_it_was(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.write(PROFILE.replace("16384", "8192"))
+    assert at.run("plan", "-refresh=false", "-out", "it.plan", profile).code == 0
+    assert at.run("apply", "it.plan").code == 0
+
+
+def test_many_are_planned_side_by_side_and_told_in_the_order_they_were_named(desk: Open) -> None:
+    at = desk()
+    names = [f"m{number}" for number in range(6)]
+    profiles = [at.write(PROFILE.replace("name: gemma", f"name: {n}"), f"{n}.yaml") for n in names]
+    assert at.run("apply", "-auto-approve", "-parallelism", "3", *profiles).code == 0
+    for name in names:
+        at.write(PROFILE.replace("name: gemma", f"name: {name}").replace("16384", "8192"), f"{name}.yaml")
+    one, many = (at.run("plan", "-parallelism", n, *profiles).out for n in ("1", "4"))
+    assert one == many
+    assert [one.index(f"# {name}[0]") for name in names] == sorted(one.index(f"# {name}[0]") for name in names)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3, 20, 60, 150])
+def test_a_replacement_that_is_killed_at_any_time_ends_with_one_slice_and_not_the_old(
+    desk: Open, seconds: float
+) -> None:
+    at = desk(boot={"boot_seconds": 200}, timings={"waiting": 60})
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.killed(seconds, "apply", "-auto-approve", "-replace", "gemma", profile)
+    resumed = at.run("apply", profile)
+    assert resumed.code == 0, resumed.all
+    assert old not in at.slices
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_a_replacement_under_way_that_is_asked_for_again_is_the_same_one(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.emulator.script({"fault": "wait-for-ever", "times": 1})
+    assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "5m", profile).code == 12
+    before = dict(at.slices)
+    assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "5m", profile).code == 12
+    assert dict(at.slices) == before
+
+
+def test_another_approval_ends_a_replacement_that_did_not_come_about(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.emulator.script({"fault": "wait-for-ever", "times": 1})
+    assert at.run("apply", "-auto-approve", "-replace", "gemma", "-timeout", "5m", profile).code == 12
+    at.write(PROFILE + "  labels: {team: search}\n")
+    planned = at.run("plan", profile)
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert dict(at.slices) == {old: "ACTIVE"}
+    assert at.run("plan", profile, DETAILED).code == 0

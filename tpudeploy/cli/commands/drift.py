@@ -1,0 +1,26 @@
+"""Show what changed outside since the last apply, what serves included; exit 2 where anything did. Changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpudeploy.cli import exits, options, planning
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.plan_text import tell
+from tpudeploy.cli.progress import teller
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profiles(parser)
+    planning.arguments(parser)
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    terminal = context.terminal
+    asked: planning.Asked = {**planning.asked(given), "refresh_only": True}
+    profiles = context.load(given.profiles, given)
+    plan = context.workspace(given.profiles).plan(profiles, **asked, on_event=teller(terminal, as_json=given.json))
+    tell(plan, terminal, as_json=given.json)
+    return exits.SUCCESS if plan.is_empty else exits.CHANGES

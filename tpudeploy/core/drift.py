@@ -1,0 +1,126 @@
+"""What changed outside since the last apply: remembered beside live. An intended change is none of it: see diff.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tpudeploy.core.fate import Fate, Moment, judge
+from tpudeploy.core.node import LABELS, TAGS, differing
+from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
+from tpudeploy.domain.slices import Slice
+from tpudeploy.domain.state import Attempt, State
+
+SERVER = "server"  # the fingerprint of what runs, by the machine's own word
+SERVING = "serving"
+
+
+def drift(state: State, moment: Moment) -> tuple[Drift, ...]:
+    """Of every slice that was granted, and that nobody here gave up."""
+    return tuple(
+        found
+        for record in state.records
+        for attempt in record.attempts
+        if attempt.granted_at is not None and attempt.releasing_at is None and not attempt.is_lost
+        for found in _of_slice(state.deployment, record.index, attempt, moment)
+    )
+
+
+def refreshed(state: State, found: Iterable[Drift]) -> State:
+    """`state` with what is live in it: what it is to be planned from."""
+    for each in found:
+        record = state.record(each.replica)
+        attempt = record.attempt(each.slice_name)
+        if attempt is not None and each.kind is DriftKind.CHANGED:
+            state = state.with_record(record.with_attempt(_live(attempt, each.fields)))
+    return state
+
+
+def recorded(state: State, found: Iterable[Drift]) -> State:
+    """`state` as the world is, dead slices and silent servers too: what `-refresh-only` writes down."""
+    drifts = tuple(found)
+    state = refreshed(state, drifts)
+    for each in drifts:
+        record = state.record(each.replica)
+        attempt = record.attempt(each.slice_name)
+        if attempt is None:
+            continue
+        if each.kind is DriftKind.DELETED:
+            state = state.with_record(record.without(attempt.name))
+        else:
+            silent = any(f.path == SERVING for f in each.fields)
+            known = replace(attempt, is_lost=each.kind is DriftKind.LOST, served=attempt.served and not silent)
+            state = state.with_record(record.with_attempt(known))
+    return state
+
+
+def told(change: Change, found: Iterable[Drift]) -> Change:
+    """`change` whose fields say where what they change came from outside."""
+    outside = {f.path: f for d in found if d.slice_name == change.slice_name for f in d.fields}
+    if not outside:
+        return change
+    fields = (
+        replace(f, is_drift=True, applied=outside[f.path].applied) if f.path in outside else f for f in change.fields
+    )
+    return replace(change, fields=tuple(fields))
+
+
+def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: Moment) -> Iterator[Drift]:
+    judged = judge(attempt, moment)
+    kind, detail = DriftKind.CHANGED, judged.reason
+    fields: tuple[Drifted, ...] = ()
+    match judged.fate:
+        case Fate.GONE:
+            kind = DriftKind.DELETED
+        case Fate.DEAD | Fate.LEAVING:
+            kind = DriftKind.LOST
+            detail = detail or (judged.slice.raw_state if judged.slice is not None else "")
+        case Fate.UP if judged.slice is not None:
+            fields = tuple(_fields(attempt, judged.slice, moment))
+            if not fields:
+                return
+            if all(f.path == SERVING for f in fields):
+                kind = DriftKind.UNHEALTHY
+            detail = moment.observed.health[attempt.name].detail if any(f.path == SERVING for f in fields) else ""
+        case _:
+            return
+    yield Drift(
+        deployment=deployment,
+        replica=replica,
+        kind=kind,
+        slice_name=attempt.name,
+        zone=attempt.zone,
+        fields=fields,
+        detail=detail,
+        before=attempt.spec,
+    )
+
+
+def _fields(attempt: Attempt, found: Slice, moment: Moment) -> Iterator[Drifted]:
+    if moment.now - attempt.update_asked_at >= moment.patience.update_again:  # a patch takes seconds to show
+        yield from differing(attempt, found)
+    yield from _server(attempt, moment)
+    health = moment.observed.health.get(attempt.name)
+    if attempt.served and health is not None and not health.serving:
+        yield Drifted(path=SERVING, applied=True, live=False)
+
+
+def _server(attempt: Attempt, moment: Moment) -> Iterator[Drifted]:
+    """What the machine says it runs. Right after a reboot it may still be the word of the boot before."""
+    report = moment.observed.reports.get(attempt.name)
+    is_fresh = attempt.booted_at is not None and moment.now - attempt.booted_at < moment.patience.restart_again
+    if report is None or not report.spec or is_fresh or not attempt.served:
+        return
+    if attempt.booted and report.spec != attempt.booted:
+        yield Drifted(path=SERVER, applied=attempt.booted, live=report.spec)
+
+
+def _live(attempt: Attempt, fields: Iterable[Drifted]) -> Attempt:
+    spec = dict(attempt.spec)
+    for each in fields:
+        if each.path == SERVER:
+            attempt = replace(attempt, booted=str(each.live))
+        elif each.path == TAGS or each.path.startswith(LABELS):
+            spec.pop(each.path, None)
+            spec |= {} if each.live is None else {each.path: each.live}
+    return replace(attempt, spec=spec)

@@ -1,0 +1,65 @@
+"""What a running node carries: its labels, tags and metadata, as it was given them and as it shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tpudeploy.core.fingerprint import live_attributes, text_print
+from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.found import is_label_of_ours, labels_of
+from tpudeploy.domain.names import SliceName
+from tpudeploy.domain.plan import Drifted
+from tpudeploy.domain.slices import NodeUpdate, Slice
+from tpudeploy.domain.state import Attempt
+
+SPEC_KEY = "tpudeploy-spec"
+SCRIPT_KEY = "startup-script"
+LABELS = "placement.labels."
+TAGS = "placement.network.tags"
+_METADATA = "metadata."
+# Google's own labels begin so on other resources; that nodes get any is unverified.
+_GOOGLES = "goog-"
+
+
+def node_update(metadata: Mapping[str, str], live: Mapping[str, Json], name: SliceName) -> NodeUpdate:
+    """What it is given anew. `live` are its labels and tags as attributes, ours not among them."""
+    own = {path.removeprefix(LABELS): str(value) for path, value in live.items() if path.startswith(LABELS)}
+    tags = live.get(TAGS)
+    return NodeUpdate(
+        metadata=metadata,
+        labels={**own, **labels_of(name)},
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+    )
+
+
+def differing(attempt: Attempt, found: Slice) -> Iterator[Drifted]:
+    """All in which it shows something else than it was last given."""
+    applied = live_attributes(attempt.spec)
+    live = _shown(found, applied)
+    for path in sorted({*applied, *live}):
+        if _sorted(applied.get(path)) != _sorted(live.get(path)):
+            yield Drifted(path=path, applied=applied.get(path), live=live.get(path))
+    told = attempt.update_asked or attempt.booted
+    if told and found.metadata.get(SPEC_KEY, "") != told:
+        yield Drifted(path=f"{_METADATA}{SPEC_KEY}", applied=told, live=found.metadata.get(SPEC_KEY))
+    script = text_print(found.metadata.get(SCRIPT_KEY, ""))
+    if attempt.script and script != attempt.script:
+        yield Drifted(path=f"{_METADATA}{SCRIPT_KEY}", applied=attempt.script, live=script)
+
+
+def _shown(found: Slice, applied: Mapping[str, Json]) -> dict[str, Json]:
+    live: dict[str, Json] = {
+        f"{LABELS}{key}": value
+        for key, value in found.labels.items()
+        if not is_label_of_ours(key) and not key.startswith(_GOOGLES)
+    }
+    if found.tags:
+        live[TAGS] = list(found.tags)
+    elif found.tags is None and TAGS in applied:
+        live[TAGS] = applied[TAGS]
+    return live
+
+
+def _sorted(value: Json) -> Json:
+    """The order of tags says nothing."""
+    return sorted(value, key=str) if isinstance(value, list) else value

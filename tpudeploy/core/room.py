@@ -1,0 +1,105 @@
+"""Whether a replacement fits beside what it replaces: not where a quota is full, nor for sure in a reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tpudeploy import catalog
+from tpudeploy.core.quota import Book
+from tpudeploy.core.refusals import QUOTAS, closes
+from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.facts import POOLS, UNLIMITED
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.plan import Action, Change, Goal
+from tpudeploy.domain.state import Attempt, Record, State
+
+NO_ROOM = "TPU3021"
+MEANINGS: Mapping[str, str] = {
+    NO_ROOM: """A replacement for which there is no room beside what it replaces
+
+lifecycle.replace is create-before-destroy: the new slice has to stand before the old one goes, and that needs room for
+both. A quota that is full has none, and a reservation does not tell whether it has any. Either of:
+
+  lifecycle: {replace: destroy-before-create}    the old slice goes first; nothing serves until the new one does
+  placement.zones, placement.provisioning        a place that draws from something else
+  more quota                                     `tpudeploy zones` shows what there is"""
+}
+
+
+def asks_for_both(goal: Goal) -> bool:
+    """Whether it would have a slice and its replacement stand side by side, and nobody approved that yet."""
+    return not goal.resumes and any(map(_is_beside, goal.changes))
+
+
+def no_room(deployment: Deployment, goal: Goal, state: State, book: Book, now: float) -> Iterator[Diagnostic]:
+    """An error for each replacement that can fit in none of its places before the old slice is gone."""
+    for change in filter(_is_beside, goal.changes):
+        case = _Case(deployment=deployment, change=change, record=state.record(change.replica), book=book, now=now)
+        why = [case.why_not(place) for place in deployment.candidates]
+        if why and all(why):
+            start = change.start_seconds_after
+            most = "the time of a start" if start is None else f"about {max(round(start / 60), 1)} min"
+            yield Diagnostic(
+                code=NO_ROOM,
+                message=f"{change.address} cannot be replaced before it goes: {'; '.join(dict.fromkeys(why))}.",
+                path="lifecycle.replace",
+                location=deployment.origin("lifecycle.replace"),
+                hint="lifecycle.replace: destroy-before-create gives the old slice up first.\n"
+                f"Nothing then serves while chips are waited for, and {most} more.",
+            )
+
+
+def _is_beside(change: Change) -> bool:
+    return change.action is Action.REPLACE and change.create_before_destroy
+
+
+@frozen
+class _Case:
+    deployment: Deployment
+    change: Change
+    record: Record
+    book: Book
+    now: float
+
+    def why_not(self, place: Candidate) -> str:
+        """Why there is no room in this place for both, though there is for one; "" where there may be."""
+        held_in = self.change.before.get("placement.reservation")
+        if place.provisioning is Provisioning.RESERVED and held_in == self.deployment.reservation:
+            return f"nothing shows that {held_in} has room for both"
+        return self._by_quota(place) or self._by_refusal(place)
+
+    def _by_quota(self, place: Candidate) -> str:
+        """Held now are all queued resources that Google lists: others may hold more, none less."""
+        pool, chips, old = POOLS[place.provisioning], self.deployment.accelerator.chips, self._old
+        if old is None:
+            return ""
+        quota = self.book.quota(place.zone, pool, chips=chips)
+        shares = POOLS[old.provisioning] is pool
+        for name, limit, used, is_there in (
+            (str(place.zone), quota.zone_limit, quota.zone_used, old.zone == place.zone),
+            (place.zone.region, quota.region_limit, quota.region_used, old.zone.region == place.zone.region),
+        ):
+            if limit is None or used is None or limit == UNLIMITED or not (shares and is_there):
+                continue
+            if limit - used < chips <= limit - used + self._old_chips:
+                return f"{name} has a quota of {limit} {pool} chips, of which {used} are used"
+        return ""
+
+    def _by_refusal(self, place: Candidate) -> str:
+        chips = self.deployment.accelerator.chips
+        for refused in self.record.refusals:
+            most = self._old_chips if refused.limit is None else refused.limit
+            stands = refused.until > self.now and refused.scope in QUOTAS
+            if stands and chips <= most and closes(refused, place, chips, self.record.attempts):
+                return f"{refused.zone} refused, for its quota is full ({refused.message.rstrip('.')})"
+        return ""
+
+    @property
+    def _old(self) -> Attempt | None:
+        return self.record.attempt(self.change.slice_name)
+
+    @property
+    def _old_chips(self) -> int:
+        kind = catalog.accelerator_type(str(self.change.before.get("tpu.type", "")))
+        return 0 if kind is None else kind.chips

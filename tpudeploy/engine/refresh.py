@@ -1,0 +1,54 @@
+"""What the world is, beside what was applied: found by `-refresh-only`, and written down. Nothing is touched."""
+
+from __future__ import annotations
+
+from tpudeploy.core.drift import drift, recorded
+from tpudeploy.core.fate import Moment
+from tpudeploy.core.fingerprint import aim_print
+from tpudeploy.core.targets import Targets
+from tpudeploy.domain import errors
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.plan import Goal, Plan
+from tpudeploy.domain.report import Report
+from tpudeploy.domain.state import State
+from tpudeploy.engine.look import look
+from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.session import session
+from tpudeploy.ports import World
+
+
+def observation(world: World, deployment: Deployment, state: State, targets: Targets) -> Goal:
+    """One look, endpoints asked anew. Raise `errors.Fault`."""
+    budget = world.patience.faults_at_plan
+    observed = looking_again(world, deployment.name, lambda: look(world, state, deployment), budget=budget)
+    found = drift(state, Moment(observed=observed, patience=world.patience))
+    return Goal(
+        name=deployment.name,
+        deployment=deployment,
+        fingerprint=aim_print(deployment, targets),
+        lineage=state.lineage,
+        serial=state.serial,
+        resumes=False,
+        changes=(),
+        drift=tuple(d for d in found if targets is None or d.replica in targets),
+        targets=targets,
+    )
+
+
+def record(world: World, plan: Plan) -> Report:
+    """Write down what `plan` found. Raise `errors.StalePlan` where the world or a state has moved on since."""
+    for goal in plan.goals:
+        if goal.drift and goal.deployment is not None:
+            _record(world, goal, goal.deployment, plan.source)
+    return Report(outcomes=())
+
+
+def _record(world: World, goal: Goal, deployment: Deployment, source: str) -> None:
+    with session(world, goal.name, "refresh") as held:
+        current = observation(world, deployment, held.state, goal.targets)
+        has_moved = (held.state.lineage, held.state.serial) != (goal.lineage, goal.serial)
+        if current.drift != goal.drift or (source and has_moved):
+            raise errors.StalePlan(
+                f"What was found of {goal.name} is no longer so.", hint="Run the command again to see what is."
+            )
+        held.save(recorded(held.state, current.drift))
