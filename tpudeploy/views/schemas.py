@@ -19,7 +19,7 @@ from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.garbage import Garbage, Stray
-from tpudeploy.domain.plan import Change, Goal, Plan
+from tpudeploy.domain.plan import Change, Drift, Goal, Plan
 from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.state import State
 from tpudeploy.views import jsonl
@@ -30,6 +30,7 @@ _DIALECT = "http://json-schema.org/draft-07/schema#"
 _TEXT, _NUMBER, _TRUTH, _WHOLE, _NULL = ({"type": t} for t in ("string", "number", "boolean", "integer", "null"))
 _LIST_OF_TEXT: Schema = {"type": "array", "items": _TEXT}
 _PLAIN: Mapping[Any, Schema] = {str: _TEXT, float: _NUMBER, bool: _TRUTH, int: _WHOLE, NoneType: _NULL}
+_RESOURCE = ("address", "mode", "type", "name", "index")
 _SIZE = {"description": "What `size --json` prints of it; null where it is to be removed.", "type": ["object", "null"]}
 
 
@@ -41,15 +42,28 @@ class _Written:
     drops: frozenset[str] = frozenset()
 
 
+def _rows(*keys: str) -> Schema:
+    """As in Terraform's format 1.2, see domain/policy.py: what is in them is told by that format."""
+    return {"type": "array", "items": {"type": "object", "required": list(keys)}}
+
+
 def _result(kind: str, *drops: str, **adds: Any) -> _Written:
     head = {"format": {"const": f"tpudeploy.{kind}/1"}, "type": {"const": kind}}
     return _Written(adds={**head, **adds}, drops=frozenset(drops))
 
 
 _WRITTEN: Mapping[type, _Written] = {
-    Change: _Written(adds={"address": _TEXT}),
-    Goal: _Written(adds={"size": _SIZE}, drops=frozenset({"deployment"})),
-    Plan: _result("plan", is_empty=_TRUTH),
+    Change: _Written(adds={"address": _TEXT}, drops=frozenset({"before", "after"})),
+    Drift: _Written(adds={"address": _TEXT}, drops=frozenset({"before"})),
+    Goal: _Written(adds={"size": _SIZE}, drops=frozenset({"deployment", "seen"})),
+    Plan: _result(
+        "plan",
+        *("made_at", "backend", "source"),
+        **dict.fromkeys(("is_empty", "applyable", "complete", "errored"), _TRUTH),
+        resource_changes=_rows(*_RESOURCE, "action_reason", "change"),
+        resource_drift=_rows(*_RESOURCE, "kind", "detail", "change"),
+        checks=_rows("address", "status", "instances", "problems"),
+    ),
     Report: _result("report", "unchanged", deployments=tuple[Summary, ...]),
     Garbage: _result("gc"),
     Stray: _Written(
