@@ -67,7 +67,9 @@ def test_the_schema_of_events_does_not_let_everything_in(desk: Open, wrong: dict
 
 
 @pytest.mark.parametrize(
-    "command", [("plan",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("gc",)], ids=lambda c: c[0]
+    "command",
+    [("plan",), ("drift",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("gc",)],
+    ids=lambda c: c[0],
 )
 def test_a_stream_begins_with_its_version_whatever_comes_then(desk: Open, command: tuple[str, ...]) -> None:
     at = desk()
