@@ -381,6 +381,17 @@ def test_options_may_stand_before_the_profiles(pipeline: Both) -> None:
     assert "1 to add" in here.comment()
 
 
+def test_what_changed_outside_is_told_beside_the_plan(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline)
+    (node,) = at.emulator._cloud.nodes.values()
+    node.spec["labels"] = {**node.spec.get("labels", {}), "owner": "me"}
+    at.clock.sleep(3600)
+    assert at.run(*PLAN).code == 0
+    assert "<code>gemma</code>: changed outside of tpudeploy" in here.comment()
+    assert '! placement.labels.owner = null (applied) -> "me" (live)' in here.comment()
+
+
 def test_a_long_value_is_shown_to_its_end(pipeline: Both) -> None:
     at, here = pipeline
     long = PROFILE.replace("  max_model_len", f"  env: {{PROMPT: '{'x' * 200}END'}}\n  max_model_len")
