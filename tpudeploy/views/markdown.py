@@ -149,7 +149,7 @@ def _place(field: FieldChange) -> str:
 
 def _sections(goal: Goal, of: Revision | None) -> Iterator[Part]:
     if goal.drift:
-        yield _part(goal.name, "changed outside of tpudeploy", [line for d in goal.drift for line in _outside(d)])
+        yield _part(goal.name, "changed outside of tpudeploy", [line for d in goal.drift for line in outside(d)])
     shown = [c for c in goal.changes if c.action is not Action.NO_OP]
     if shown:
         lines = [line for change in shown for line in difference(change)]
@@ -186,7 +186,7 @@ def _value(of: Json) -> str:
     return plain(json.dumps(of, ensure_ascii=False))
 
 
-def _outside(of: Drift) -> Iterator[str]:
+def outside(of: Drift) -> Iterator[str]:
     """What is live beside what was last applied."""
     detail = f", {plain(of.detail)}" if of.detail else ""
     yield f"@@ {of.address}: {of.kind}{detail} @@"
