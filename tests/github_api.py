@@ -26,6 +26,7 @@ class Trouble:
     path: str
     times: int = 1
     status: int = 503
+    message: str = "in trouble"
     headers: dict[str, str] = field(default_factory=dict)
     is_done: bool = False
 
@@ -41,6 +42,7 @@ class GitHubApi:
     statuses: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     checks: list[dict[str, Any]] = field(default_factory=list)
     pulls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    history: list[str] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     ids: int = 1000
@@ -116,6 +118,13 @@ def _pulls(api: GitHubApi, query: Any, body: Any, commit: str) -> tuple[int, Any
     return 200, api.pulls.get(commit, [])
 
 
+def _commits(api: GitHubApi, query: Any, body: Any) -> tuple[int, Any]:
+    """From the one that is asked for back: `history` has the latest last."""
+    (commit,) = query["sha"]
+    known = api.history[: api.history.index(commit) + 1] if commit in api.history else [commit]
+    return 200, [{"sha": each} for each in reversed(known)]
+
+
 def _updated(known: dict[str, Any], body: Any) -> dict[str, Any]:
     known.update(body)
     return known
@@ -135,6 +144,7 @@ _ROUTES: list[tuple[str, dict[str, _Deed]]] = [
     (r"issues/(\d+)", {"PATCH": _change}),
     (r"statuses/(\w+)", {"POST": _judge}),
     (r"check-runs", {"POST": _check}),
+    (r"commits", {"GET": _commits}),
     (r"commits/(\w+)/pulls", {"GET": _pulls}),
 ]
 
@@ -172,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
                 api.answer(self.command, split.path, parse_qs(split.query), body)
                 self.close_connection = True
                 return
-            self._reply(trouble.status, {"message": "in trouble"}, trouble.headers)
+            self._reply(trouble.status, {"message": trouble.message}, trouble.headers)
             return
         query = parse_qs(split.query)
         status, tree = api.answer(self.command, split.path, query, body)

@@ -36,13 +36,15 @@ class Pipeline:
         patch.setenv("NO_PROXY", "127.0.0.1")
         self.on_pull_request()
 
-    def on_pull_request(self, *, repository: str = REPOSITORY, event: str = "pull_request", head: str = HEAD) -> None:
-        tree = {"pull_request": {"number": PULL, "head": {"sha": head, "repo": {"full_name": repository}}}}
+    def on_pull_request(
+        self, *, repository: str = REPOSITORY, event: str = "pull_request", head: str = HEAD, number: int = PULL
+    ) -> None:
+        tree = {"pull_request": {"number": number, "head": {"sha": head, "repo": {"full_name": repository}}}}
         self._event(event, tree, sha="c" * 40)
 
-    def on_push(self, commit: str = MERGED, *, merged: bool = True) -> None:
+    def on_push(self, commit: str = MERGED, *, merged: bool = True, number: int = PULL) -> None:
         if merged:
-            self.api.merges(PULL, commit)
+            self.api.merges(number, commit)
         self._event("push", {}, sha=commit)
 
     def on_schedule(self) -> None:

@@ -84,20 +84,33 @@ def check_approval(plan: Plan, forge: Forge | None, pipeline: Pipeline, *, label
         raise _unapproved(plan, f"The plan is no longer {accepted}.")
     if forge is None:
         raise _unapproved(plan, "Nobody has approved this plan: there is no pull request to look at.")
-    pull = forge.merged_by(pipeline.commit)
+    mark, why = _approved_with(forge, pipeline.commit, label)
+    marks = [] if mark is None else [mark]
+    missing = approval.unapproved(plan, marks)
+    # Another run may have been left out for this one: what it was to apply was approved with its own pull request.
+    for commit in forge.history(pipeline.commit)[1:] if missing else ():
+        mark, _ = _approved_with(forge, commit, label)
+        marks += [] if mark is None else [mark]
+        missing = approval.unapproved(plan, marks)
+        if not missing:
+            break
+    if missing:
+        names = ", ".join(goal.name for goal in missing)
+        raise _unapproved(plan, why or f"The plan for {names} is not the one that was approved by merging.")
+
+
+def _approved_with(forge: Forge, commit: str, label: str) -> tuple[Marker | None, str]:
+    """What was approved with the pull request that brought a commit; else why there is nothing."""
+    pull = forge.merged_by(commit)
     if pull is None:
-        raise _unapproved(plan, f"No one merged pull request brought {pipeline.commit}: nobody has approved this plan.")
-    wanted = Marker(about="plan", label=label, goals={})
-    comment = forge.comment(pull, _same(wanted))
+        return None, f"No one merged pull request brought {commit}: nobody has approved this plan."
+    comment = forge.comment(pull, _same(Marker(about="plan", label=label, goals={})))
     mark = None if comment is None else approval.loads(comment.body)
     if mark is None:
-        raise _unapproved(plan, f"Pull request #{pull} has no plan of ours that was approved with it.")
+        return None, f"Pull request #{pull} has no plan of ours that was approved with it."
     if not mark.is_approval:
-        raise _unapproved(plan, f"The plan on pull request #{pull} was cut short, or none: it approves nothing.")
-    moved = approval.unapproved(plan, (mark,))
-    if moved:
-        names = ", ".join(goal.name for goal in moved)
-        raise _unapproved(plan, f"The plan for {names} is not the one that was approved with pull request #{pull}.")
+        return None, f"The plan on pull request #{pull} was cut short, or none: it approves nothing."
+    return mark, ""
 
 
 def only_begun(plan: P) -> P:

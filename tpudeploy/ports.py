@@ -204,6 +204,10 @@ class Forge(Protocol):
         """The pull request that brought this commit, or None: it was pushed without one."""
         ...
 
+    def history(self, commit: str) -> tuple[str, ...]:
+        """The commit and those before it, the latest first; the last few dozen."""
+        ...
+
     def comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
         """The one of ours on a pull request, the oldest where there are several."""
         ...

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tpudeploy.adapters.pipeline import outputs, pipeline, summarize
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.adapters.pipeline import keep, outputs, pipeline, summarize
+from tpudeploy.domain.errors import OutputFailed, UsageError
 from tpudeploy.domain.forge import Pipeline
 
 HEAD = "a" * 40
@@ -54,6 +54,15 @@ def test_an_output_stays_on_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "output"))
     outputs({"reason": "one\nexit-code=0", "code": "1"})
     assert (tmp_path / "output").read_text("utf-8") == "reason=one exit-code=0\ncode=1\n"
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path))
+    with pytest.raises(OutputFailed, match="cannot be written: Is a directory"):
+        outputs({"a": "b"})
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputFailed, match="cannot be written"):
+        keep(tmp_path / "file" / "folder", {"plan.md": "told"})
 
 
 def test_where_nobody_reads_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

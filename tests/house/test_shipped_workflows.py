@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,14 @@ def test_no_workflow_runs_for_strangers_with_our_credentials() -> None:
     assert plan["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
 
 
+def test_no_run_drops_one_that_would_do_more() -> None:
+    apply = _tree(FOLDER / "merge.yml")["concurrency"]
+    resume = _tree(FOLDER / "schedule.yml")["jobs"]["resume"]["concurrency"]
+    assert apply["group"] != resume["group"]
+    assert not apply["cancel-in-progress"]
+    assert not resume["cancel-in-progress"]
+
+
 def _scripts() -> list[Any]:
     scripts = [step["run"] for step in _tree(ACTION)["runs"]["steps"] if "run" in step]
     gitlab = (job.get("script", []) for job in _tree(GITLAB).values() if isinstance(job, dict))
@@ -109,24 +119,29 @@ def test_every_command_in_them_is_one_that_we_understand(script: str) -> None:
         assert parse(two_dashes(filled)) is not None
 
 
-def _run(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, dict[str, str]]:
-    """The action's own step, in a shell as GitHub starts it: exit code, what was said, outputs."""
+def _step(command: str, folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """The action's own step, in a shell as GitHub starts it."""
     (step,) = (s for s in _tree(ACTION)["runs"]["steps"] if s.get("id") == "run")
-    output = folder / "output"
-    output.touch()
+    (folder / "output").touch()
     given = {"BACKEND": "", "ACCEPT": "", "LABEL": "", "AUTHOR": "github-actions[bot]", "TIMEOUT": "45m"}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    given |= {"COMMAND": command, "PROFILES": "deploy/**/*.yaml", "RUNNER_TEMP": str(folder), "HOME": str(folder)}
+    given |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.Popen(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=folder,
-        env={**environment, **given, "COMMAND": command, "PROFILES": "deploy/**/*.yaml", "PATH": path}
-        | {"RUNNER_TEMP": str(folder), "GITHUB_OUTPUT": str(output), "HOME": str(folder)},
-        capture_output=True,
+        env={**given, **environment, "GITHUB_OUTPUT": str(folder / "output")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
     )
-    outputs = dict(line.split("=", 1) for line in output.read_text("utf-8").splitlines())
-    return done.returncode, done.stdout + done.stderr, outputs
+
+
+def _run(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, dict[str, str]]:
+    """Exit code, what was said, outputs."""
+    with _step(command, folder, environment) as process:
+        said, _ = process.communicate(timeout=60)
+    lines = (folder / "output").read_text("utf-8").splitlines()
+    return process.returncode, said, dict(line.split("=", 1) for line in lines)
 
 
 def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) -> None:
@@ -151,6 +166,26 @@ def test_the_action_runs_each_of_its_commands(tmp_path: Path, forge: GitHubApi) 
         assert not emulator.live()
     known = set(re.findall(r"steps\.run\.outputs\.([a-z-]+)", ACTION.read_text("utf-8")))
     assert {"changes", "fingerprint", "exit-code", "failure-reason", "drift", "json-plan-path"} <= known
+
+
+def test_a_cancelled_job_saves_what_it_began_within_the_seconds_that_it_has(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    with running(scenario={"nodes": "simulated", "trouble": [{"fault": "wait-for-ever"}]}) as emulator:
+        around = dict(emulator.environment)
+        _, _, outputs = _run("plan", tmp_path, around)
+        with _step("apply", tmp_path, {**around, "ACCEPT": outputs["fingerprint"]}) as process:
+            assert process.stdout is not None
+            while "In the queue of" not in process.stdout.readline():
+                assert process.poll() is None
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=30)
+            assert time.monotonic() - began < 5
+        assert process.returncode == 130
+        assert "What was begun is saved." in said
+        (asked,) = (name for zone in emulator.live().values() for name in zone)
+    assert asked in (tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("code", "ends"), [("12", 0), ("1", 1), ("11", 11), ("", 1)])

@@ -29,6 +29,12 @@ def _stop_the_server(at: Desk) -> None:
     node.hosts[0].stop()
 
 
+def _meddle(at: Desk) -> None:
+    (node,) = at.emulator._cloud.nodes.values()
+    node.spec["labels"] = {**node.spec.get("labels", {}), "owner": "me"}
+    at.clock.sleep(3600)
+
+
 def _relabel(at: Desk) -> None:
     at.write(PROFILE + "  labels: {team: search}\n")
 
@@ -53,8 +59,9 @@ def test_what_was_never_deployed_has_not_drifted(pipeline: Both) -> None:
         (_preempt, "lost", "tpudeploy: gemma was lost", "lost: `gemma[0]`"),
         (_stop_the_server, "unhealthy", "tpudeploy: gemma does not serve", "unhealthy: `gemma[0]` on `gemma-"),
         (_relabel, "drift", "tpudeploy: gemma differs from its profile", "+ placement.labels.team"),
+        (_meddle, "drift", "tpudeploy: gemma differs from its profile", '= null (applied) -> "me" (live)'),
     ],
-    ids=["lost", "unhealthy", "drift"],
+    ids=["lost", "unhealthy", "drift", "meddled with"],
 )
 def test_each_way_to_be_wrong_has_its_issue(pipeline: Both, deed: Any, kind: str, title: str, words: str) -> None:
     at, issues = _deployed(pipeline)
@@ -68,6 +75,15 @@ def test_each_way_to_be_wrong_has_its_issue(pipeline: Both, deed: Any, kind: str
     assert words in issue["body"]
     assert f"**{kind}**" in issue["body"]
     assert dict(at.slices) == before
+
+
+def test_what_the_profile_ignores_is_no_drift(pipeline: Both) -> None:
+    at, here = pipeline
+    at.write(PROFILE + "lifecycle: {ignore_changes: [placement.labels]}\n")
+    _deployed(pipeline)
+    _meddle(at)
+    assert at.run(*DRIFT, "-detailed-exitcode").code == 0
+    assert not here.api.issues
 
 
 def test_one_issue_is_kept_up_to_date_and_closed_in_the_end(pipeline: Both) -> None:

@@ -75,7 +75,8 @@ def test_json_tells_it_as_an_event(desk: Open) -> None:
     at = desk(timings={"waiting": 7200.0})
     said = interrupted(at, 600, "apply", "-auto-approve", "-json", at.write())
     assert said.code == 130
-    told, last = map(json.loads, said.out.splitlines()[-2:])
+    told, last, error = map(json.loads, said.out.splitlines()[-3:])
+    assert (error["type"], error["exit_code"]) == ("error", 130)
     (name,) = at.slices
     assert (told["type"], told["address"]) == ("warned", "gemma")
     assert name in told["message"]

@@ -67,7 +67,9 @@ def test_the_schema_of_events_does_not_let_everything_in(desk: Open, wrong: dict
 
 
 @pytest.mark.parametrize(
-    "command", [("plan",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("gc",)], ids=lambda c: c[0]
+    "command",
+    [("plan",), ("drift",), ("apply", "-auto-approve"), ("destroy", "-auto-approve"), ("gc",)],
+    ids=lambda c: c[0],
 )
 def test_a_stream_begins_with_its_version_whatever_comes_then(desk: Open, command: tuple[str, ...]) -> None:
     at = desk()
@@ -152,6 +154,34 @@ def test_a_lock_that_another_run_holds_is_told_in_fields(desk: Open) -> None:
     assert held["pid"] == process.pid
     assert held["id"]
     strict(at, "events").validate(held)
+
+
+def test_a_lock_that_is_waited_for_is_told_once_with_its_holder(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
+        said = at.run(*APPLY, "-lock-timeout", "1m")
+    assert said.code == 10
+    kinds = Counter(line["type"] for line in lines(said))
+    assert kinds["lock_held"] == 1
+    assert kinds["lock_waiting"] > 1
+    event = strict(at, "events")
+    for line in lines(said):
+        event.validate(line)
+
+
+def test_what_stops_a_run_is_the_last_line_with_every_problem(desk: Open) -> None:
+    at = desk()
+    said = at.run("plan", "-json", at.write(PROFILE.replace("16384", "many").replace("v6e-1", "v6e-7")))
+    first, last = lines(said)
+    assert (first["type"], last["type"], last["exit_code"], said.code) == ("version", "error", 1, 1)
+    assert [(d["code"], d["location"]["line"]) for d in last["diagnostics"]] == [("TPU1301", 6), ("TPU1203", 9)]
+    strict(at, "events").validate(last)
+    protected = at.write(PROFILE + "lifecycle: {prevent_destroy: true}\n")
+    assert at.run(*APPLY).code == 0
+    refused = at.run("destroy", "-auto-approve", "-json", protected)
+    assert refused.code == 13
+    assert [line["type"] for line in lines(refused)] == ["version", "plan", "error"]
 
 
 def test_each_move_in_the_queue_names_where_it_came_from(desk: Open) -> None:

@@ -60,6 +60,19 @@ def test_a_plan_in_a_pipeline_takes_no_lock_and_only_looks(pipeline: Both) -> No
     assert "no changes" in here.comment()
 
 
+@pytest.mark.parametrize("what", ["plan", "drift"])
+def test_whoever_may_only_read_the_bucket_can_plan_and_look_for_drift(pipeline: Both, what: str) -> None:
+    at, _ = pipeline
+    bucket = ("--backend", "gs://states/team")
+    assert at.run("apply", "-auto-approve", "gemma.yaml", *bucket).code == 0
+    before = len(at.emulator.requests)
+    told = at.run("ci", what, "gemma.yaml", *bucket)
+    assert told.code == 0, told.all
+    asked = [r for r in at.emulator.requests[before:] if "/b/states" in r.path]
+    assert asked
+    assert {r.method for r in asked} == {"GET"}
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -174,13 +187,26 @@ def test_a_plan_that_moved_since_is_shown_and_not_applied(pipeline: Both) -> Non
     at.write(PROFILE.replace("16384", "8192"))
     stopped = at.run(*APPLY)
     assert stopped.code == 11
-    assert "is not the one that was approved with pull request #7" in stopped.err
+    assert "The plan for gemma is not the one that was approved by merging." in stopped.err
     assert not at.asked()
     assert here.statuses(MERGED) == [("tpudeploy/apply", "failure")]
     assert "8192" in next(b for b in here.api.by(BOT, PULL) if "tpudeploy apply · stopped" in b)
     assert at.run(*APPLY).code == 11  # what it was told does not approve it
     accepted = at.run(*APPLY, "-accept", here.outputs["fingerprint"])
     assert accepted.code == 0, accepted.all
+
+
+def test_a_state_that_somebody_holds_is_not_touched(pipeline: Both) -> None:
+    at, here = pipeline
+    _merged(pipeline)
+    with holding(at.folder / ".tpudeploy", "gemma", who="alice@laptop"):
+        began = at.clock.now()
+        stopped = at.run(*APPLY, "-lock-timeout", "2m")
+        assert at.clock.now() - began >= 120
+    assert stopped.code == 10
+    assert here.outputs["exit-code"] == "10"
+    assert not at.asked()
+    assert at.run(*APPLY).code == 0
 
 
 def test_a_fingerprint_that_is_accepted_is_of_this_very_plan(pipeline: Both) -> None:
@@ -252,6 +278,30 @@ def test_a_commit_that_no_pull_request_brought_is_not_applied(pipeline: Both) ->
     stopped = at.run(*APPLY)
     assert stopped.code == 11
     assert "No one merged pull request brought" in stopped.err
+
+
+def test_a_run_that_was_left_out_is_made_up_for_by_the_next(pipeline: Both) -> None:
+    """Of runs that wait for one another GitHub keeps the latest; that one applies what all of them were to."""
+    at, here = pipeline
+    _merged(pipeline)
+    at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    here.api.comments[8] = []
+    here.on_pull_request(number=8)
+    assert at.run("ci", "plan", "other.yaml").code == 0
+    here.api.history = ["0" * 40, MERGED, "e" * 40]
+    here.on_push("e" * 40, number=8)
+    applied = at.run("ci", "apply", "gemma.yaml", "other.yaml")
+    assert applied.code == 0, applied.all
+    assert len(at.slices) == 2
+
+
+def test_what_no_merged_pull_request_showed_is_not_made_up_for(pipeline: Both) -> None:
+    at, here = pipeline
+    assert at.run(*PLAN).code == 0  # still open
+    here.api.history = ["0" * 40, MERGED, "e" * 40]
+    here.on_push("e" * 40, number=8)
+    assert at.run(*APPLY).code == 11
+    assert not at.asked()
 
 
 def test_a_hunt_that_takes_longer_than_the_credentials_goes_on_by_schedule(pipeline: Both) -> None:
@@ -331,6 +381,17 @@ def test_options_may_stand_before_the_profiles(pipeline: Both) -> None:
     assert "1 to add" in here.comment()
 
 
+def test_what_changed_outside_is_told_beside_the_plan(pipeline: Both) -> None:
+    at, here = pipeline
+    _deployed(pipeline)
+    (node,) = at.emulator._cloud.nodes.values()
+    node.spec["labels"] = {**node.spec.get("labels", {}), "owner": "me"}
+    at.clock.sleep(3600)
+    assert at.run(*PLAN).code == 0
+    assert "<code>gemma</code>: changed outside of tpudeploy" in here.comment()
+    assert '! placement.labels.owner = null (applied) -> "me" (live)' in here.comment()
+
+
 def test_a_long_value_is_shown_to_its_end(pipeline: Both) -> None:
     at, here = pipeline
     long = PROFILE.replace("  max_model_len", f"  env: {{PROMPT: '{'x' * 200}END'}}\n  max_model_len")
@@ -365,6 +426,16 @@ def test_a_limit_of_requests_is_waited_for_until_it_is_lifted(pipeline: Both) ->
     began = at.clock.now()
     assert at.run(*PLAN).code == 0
     assert at.clock.now() - began >= 119
+
+
+def test_a_limit_without_a_time_is_waited_for_a_minute(pipeline: Both) -> None:
+    at, here = pipeline
+    words = "You have exceeded a secondary rate limit."
+    here.api.troubles.append(Trouble(method="POST", path="comments", status=403, message=words))
+    began = at.clock.now()
+    assert at.run(*PLAN).code == 0
+    assert at.clock.now() - began >= 60
+    assert here.comment()
 
 
 def test_a_forge_that_stays_silent_costs_the_comment_and_not_the_plan(pipeline: Both) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpudeploy.core import approval
@@ -14,10 +14,12 @@ from tpudeploy.core.revision import shell_lines
 from tpudeploy.views.fenced import code, fence, prose
 from tpudeploy.views.fitted import Part, fitted
 
+STEADY = settings(derandomize=True, deadline=None, max_examples=200)
 TEXT = st.text(alphabet=st.sampled_from("ab `|<>@#_*[]()\\!~\n\r\t-\u2028é模"), max_size=80)
 PART = st.builds(Part, text=st.text(alphabet="ab模\n", max_size=4000), title=st.just("a part"), can_go=st.booleans())
 
 
+@STEADY
 @given(parts=st.lists(PART, max_size=8), limit=st.integers(min_value=500, max_value=6000))
 def test_a_text_is_whole_or_short_enough_and_says_so(parts: list[Part], limit: int) -> None:
     made = fitted(parts, limit)
@@ -48,6 +50,7 @@ def test_a_table_is_cut_between_rows() -> None:
     assert "cut short here" in made.text
 
 
+@STEADY
 @given(text=TEXT)
 def test_nothing_gets_out_of_a_fence(text: str) -> None:
     first, *body, last = fence([text], "diff").split("\n")
@@ -56,6 +59,7 @@ def test_nothing_gets_out_of_a_fence(text: str) -> None:
     assert not any(last in line for line in body)
 
 
+@STEADY
 @given(text=TEXT)
 def test_no_text_makes_a_cell_a_line_or_a_mention(text: str) -> None:
     for made in (code(text), prose(text)):
@@ -69,6 +73,7 @@ def test_no_text_makes_a_cell_a_line_or_a_mention(text: str) -> None:
 NAMES = st.text(max_size=20)
 
 
+@STEADY
 @given(label=NAMES, commit=NAMES, whole=NAMES, goals=st.dictionaries(NAMES, NAMES, max_size=4))
 def test_a_marker_is_one_hidden_line_that_is_read_as_it_was_written(
     label: str, commit: str, whole: str, goals: dict[str, str]

@@ -21,7 +21,9 @@ from tpudeploy.version import VERSION
 
 T = TypeVar("T")
 _PAGE = 100  # the most that one page holds
+_HISTORY = 30  # commits
 _PATIENCE = 300.0  # seconds of waiting for a forge that does not answer
+_SECONDARY = 60.0
 _LONGEST = 140  # characters of a status
 _BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT}
 
@@ -55,6 +57,11 @@ class GitHub:
         exact = [p for p in merged if p.get("merge_commit_sha") == commit]
         chosen = exact or merged
         return int(chosen[0]["number"]) if len(chosen) == 1 else None
+
+    def history(self, commit: str) -> tuple[str, ...]:
+        query = {"sha": commit, "per_page": str(_HISTORY)}
+        listed = self._again(lambda: _tree(self._send("GET", self._url("commits"), params=query)))
+        return tuple(str(tree["sha"]) for tree in listed)
 
     def comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
         return self._again(lambda: self._comment(pull, is_it))
@@ -169,7 +176,8 @@ class GitHub:
         reset = reply.headers.get("X-RateLimit-Reset", "")
         if left == "0" and reset.isdecimal():
             return max(1.0, float(reset) - self._clock.now())
-        return None
+        # Without a header, GitHub's documentation asks for a minute at least.
+        return _SECONDARY if "secondary rate limit" in _message(reply).lower() else None
 
     def _again(self, look: Callable[[], T]) -> T:
         """Until it answers. Raise its last `errors.ForgeFault` once that takes too long."""

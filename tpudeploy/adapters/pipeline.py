@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tpudeploy.adapters.state.holder import run_url
-from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.errors import OutputFailed, UsageError
 from tpudeploy.domain.forge import Pipeline
 
 
@@ -44,11 +45,27 @@ def outputs(of: Mapping[str, str]) -> None:
     _append("GITHUB_OUTPUT", "".join(f"{name}={' '.join(value.split())}\n" for name, value in of.items()))
 
 
+def keep(folder: Path, texts: Mapping[str, str]) -> None:
+    """Files for whoever reads them later, by their names. Raise `errors.OutputFailed`."""
+    with _told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(f"{text}\n", encoding="utf-8")
+
+
 def _append(variable: str, text: str) -> None:
     path = os.environ.get(variable)
     if path:
-        with Path(path).open("a", encoding="utf-8") as file:
+        with _told(Path(path)), Path(path).open("a", encoding="utf-8") as file:
             file.write(text)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        raise OutputFailed(f"{path} cannot be written: {cause.strerror or cause}.") from cause
 
 
 def _event(path: str) -> Mapping[str, Any]:

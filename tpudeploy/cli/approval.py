@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.boundary import report as tell_error
@@ -42,10 +43,7 @@ def carry_out(
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and is_new and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
-    with (
-        telling(terminal, context.clock, as_json=given.json) as emit,
-        ending_well(workspace.stop, lambda said: emit(_interrupted(context, said))),
-    ):
+    with under_way(context, workspace, as_json=given.json) as emit:
         report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
@@ -61,6 +59,16 @@ def carry_out(
         terminal.data(terminal.paint.green("\nDone! What was found is written down. Nothing was touched."))
         return exits.SUCCESS
     return _sum_up(context, plan, report)
+
+
+@contextmanager
+def under_way(context: Context, workspace: Workspace, *, as_json: bool) -> Iterator[Callable[[events.Event], None]]:
+    """A callback for the `on_event` of a run that may take long, and that Ctrl-C ends in good order."""
+    with (
+        telling(context.terminal, context.clock, as_json=as_json) as emit,
+        ending_well(workspace.stop, lambda said: emit(_interrupted(context, said))),
+    ):
+        yield emit
 
 
 def _interrupted(context: Context, said: str) -> events.Event:

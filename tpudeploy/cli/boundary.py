@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
     """Run the command; whatever it raises becomes text on stderr and an exit code."""
     terminal = Terminal.of_process(no_color=options.no_color)
+    streams: bool = getattr(options, "streams", False) and options.json
     try:
         with ExitStack() as at_exit:
             context = Context(
@@ -35,17 +36,15 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
                 parallelism=getattr(options, "parallelism", PARALLELISM),
                 at_exit=at_exit,
             )
+            if streams:
+                terminal.data(_first_line())
             if hasattr(options, "profiles"):
                 options.profiles = context.written_out(options.profiles)
-            if getattr(options, "streams", False) and options.json:
-                terminal.data(_first_line())
             code: int = options.command.run(options, context)
     except errors.TpudeployError as error:
-        report(terminal, error)
-        return error.exit_code
+        return _stopped(terminal, error, streams=streams)
     except KeyboardInterrupt:
-        report(terminal, interrupted())
-        return exits.INTERRUPTED
+        return _stopped(terminal, interrupted(), streams=streams)
     except Exception:  # noqa: BLE001 - the boundary: whatever comes here is our bug, and is reported as one
         terminal.talk(_bug())
         return exits.BUG
@@ -56,6 +55,16 @@ def _first_line() -> str:
     from tpudeploy.views.jsonl import first
 
     return first()
+
+
+def _stopped(terminal: Terminal, error: errors.TpudeployError, *, streams: bool) -> int:
+    """Said to the person, and last in the stream; its exit code."""
+    if streams and not isinstance(error, errors.OutputFailed):
+        from tpudeploy.views import jsonl
+
+        terminal.data(jsonl.error(error))
+    report(terminal, error)
+    return error.exit_code
 
 
 def report(terminal: Terminal, error: errors.TpudeployError) -> None:

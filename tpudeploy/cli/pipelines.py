@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from tpudeploy import gitops
 from tpudeploy.adapters import pipeline as adapter
 from tpudeploy.cli import exits
-from tpudeploy.cli.approval import distinct, done
+from tpudeploy.cli.approval import distinct, done, under_way
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller, telling
+from tpudeploy.cli.progress import teller
 from tpudeploy.cli.run import Run
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import errors_in
@@ -67,7 +67,7 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
                 return exits.SUCCESS
         _show(context, planned)
         _check(given, run, planned, profiles)
-        with telling(context.terminal, context.clock, as_json=False) as emit:
+        with under_way(context, run.workspace, as_json=False) as emit:
             report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout)
     except errors.TpudeployError as error:
         run.judge("apply", Verdict.FAILURE, error.message)
@@ -122,11 +122,11 @@ def _check(given: argparse.Namespace, run: Run, planned: Plan, profiles: Sequenc
 
 
 def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
-    """The last words. Of several errors, one that no later run mends by itself counts."""
+    """The last words. Of several errors, the worst that no later run mends by itself counts."""
     found = list(distinct(report))
     for each in found:
         tell_error(context.terminal, each)
-    final = next((e for e in found if not isinstance(e, _UNFINISHED)), None)
+    final = errors.worst(e for e in found if not isinstance(e, _UNFINISHED))
     if final is not None:
         code, verdict, words = final.exit_code, Verdict.FAILURE, final.message
     elif found:

@@ -22,6 +22,7 @@ from tpudeploy.domain.plan import Plan
 from tpudeploy.ports import Forge
 from tpudeploy.workspace import Workspace
 
+_FILES = {"json-plan-path": "plan.json", "text-plan-path": "plan.md", "fingerprint-path": "fingerprint"}
 _OF_THE_BASE = "pull_request_target"  # an event that runs with the credentials of the repository, whoever asks
 _GITHUB = "https://api.github.com"
 _CALL = 30.0  # seconds
@@ -65,15 +66,10 @@ class Run:
             "approvable": str(proposal.marker.is_approval).lower(),
         }
         if self.artifacts is not None:
-            self.artifacts.mkdir(parents=True, exist_ok=True)
-            files = {
-                "json-plan-path": ("plan.json", json.dumps(planned.to_dict(), ensure_ascii=False)),
-                "text-plan-path": ("plan.md", proposal.summary),
-                "fingerprint-path": ("fingerprint", outputs["fingerprint"]),
-            }
-            for output, (name, text) in files.items():
-                (self.artifacts / name).write_text(f"{text}\n", encoding="utf-8")
-                outputs[output] = str(self.artifacts / name)
+            plan = json.dumps(planned.to_dict(), ensure_ascii=False)
+            texts = {"plan.json": plan, "plan.md": proposal.summary, "fingerprint": outputs["fingerprint"]}
+            adapter.keep(self.artifacts, texts)
+            outputs |= {output: str(self.artifacts / name) for output, name in _FILES.items()}
         adapter.outputs(outputs)
 
     def refuse(self, error: errors.TpudeployError) -> None:

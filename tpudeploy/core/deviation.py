@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from tpudeploy.core.wanted import covers
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Change, Goal, Reason
+from tpudeploy.domain.plan import Action, Change, Drift, DriftKind, Goal, Reason
 from tpudeploy.domain.slices import BootPhase
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 
@@ -20,13 +21,17 @@ class Kind(StrEnum):
 
 @frozen
 class Deviation:
-    """`kind` is the worst of what was found; `lost` and `drifted` are what a plan would do about it."""
+    """`kind` is the worst of what was found; `lost` and `drifted` are what a plan would do about it.
+
+    `outside` is what was changed of what stands: it may be more than a plan would undo.
+    """
 
     name: str
     kind: Kind
     lost: tuple[Change, ...]
     unhealthy: tuple[ReplicaStatus, ...]
     drifted: tuple[Change, ...]
+    outside: tuple[Drift, ...]
 
 
 def deviation(goal: Goal, status: DeploymentStatus) -> Deviation | None:
@@ -40,10 +45,19 @@ def deviation(goal: Goal, status: DeploymentStatus) -> Deviation | None:
     lost = tuple(c for c in changes if c.action is Action.CREATE and c.reason in {Reason.LOST, Reason.GONE})
     unhealthy = tuple(r for r in status.replicas if _is_unhealthy(r, is_underway=bool(status.underway)))
     drifted = tuple(c for c in changes if _differs(c))
-    for kind, found in ((Kind.LOST, lost), (Kind.UNHEALTHY, unhealthy), (Kind.DRIFT, drifted)):
+    outside = () if status.underway else tuple(d for d in goal.drift if _matters(d, goal))
+    for kind, found in ((Kind.LOST, lost), (Kind.UNHEALTHY, unhealthy), (Kind.DRIFT, drifted or outside)):
         if found:
-            return Deviation(name=goal.name, kind=kind, lost=lost, unhealthy=unhealthy, drifted=drifted)
+            return Deviation(
+                name=goal.name, kind=kind, lost=lost, unhealthy=unhealthy, drifted=drifted, outside=outside
+            )
     return None
+
+
+def _matters(drift: Drift, goal: Goal) -> bool:
+    """Whether what was changed outside is more than the profile says to ignore."""
+    ignored = () if goal.deployment is None else goal.deployment.lifecycle.ignore_changes
+    return drift.kind is DriftKind.CHANGED and not all(covers(ignored, f.path) for f in drift.fields)
 
 
 def _is_unhealthy(replica: ReplicaStatus, *, is_underway: bool) -> bool:

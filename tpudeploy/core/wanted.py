@@ -19,11 +19,12 @@ def wanted(deployment: Deployment, attempt: Attempt) -> dict[str, Json]:
         return dict(deployment.attributes)
     before, after = attempt.spec, deployment.attributes
     differing = [p for p in {*before, *after} if before.get(p) != after.get(p)]
-    restarts = any(effect(p) is Effect.RESTART and not _covers(ignored, p) for p in differing)
-    kept = {p for p in differing if _covers(ignored, p) and not (restarts and effect(p) is Effect.RESTART)}
+    restarts = any(effect(p) is Effect.RESTART and not covers(ignored, p) for p in differing)
+    kept = {p for p in differing if covers(ignored, p) and not (restarts and effect(p) is Effect.RESTART)}
     own = {p: v for p, v in after.items() if p not in kept}
     return own | {p: before[p] for p in kept if p in before}
 
 
-def _covers(ignored: tuple[str, ...], path: str) -> bool:
+def covers(ignored: tuple[str, ...], path: str) -> bool:
+    """Whether `path` is one of the ignored, or below one."""
     return any(path == i or path.startswith(f"{i}.") for i in ignored)

@@ -82,8 +82,9 @@ def _lock(world: World, name: str, operation: str) -> Lease:
             return world.state.lock(name, operation)
         except errors.StateLocked as locked:
             left = ends - world.clock.now()
-            if left <= 0:
+            if pause == _FIRST_PAUSE:
                 tell_holder(world, name, locked)
+            if left <= 0:
                 raise
             seconds = min(pause, left)
             world.emit(events.LockWaiting(at=world.clock.now(), address=name, message=locked.message, seconds=seconds))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from tpudeploy.core.deviation import Deviation, Kind
 from tpudeploy.views.fenced import code, fence, prose
 from tpudeploy.views.fitted import Part, fitted
-from tpudeploy.views.markdown import COMMENT_BYTES, difference
+from tpudeploy.views.markdown import COMMENT_BYTES, difference, outside
 
 _TITLES: Mapping[Kind, str] = {
     Kind.LOST: "was lost",
@@ -27,8 +27,9 @@ def title(of: Deviation) -> str:
 
 def body(of: Deviation) -> str:
     parts = [Part(text=f"**{of.kind}** · {_WHAT[of.kind]}"), Part(text="\n".join(_replicas(of)))]
-    if of.drifted:
-        lines = [line for change in of.drifted for line in difference(change)]
+    if of.drifted or of.outside:
+        lines = [line for found in of.outside for line in outside(found)]
+        lines += [line for change in of.drifted for line in difference(change)]
         parts.append(Part(text=fence(lines, "diff"), title="the differences", can_go=True))
     return fitted(parts, COMMENT_BYTES).text
 
@@ -44,5 +45,7 @@ def _replicas(of: Deviation) -> Iterator[str]:
         said = replica.boot_detail or replica.detail
         why = f": {prose(said)}" if said else ""
         yield f"- unhealthy: {code(replica.address)} on {code(replica.slice_name)} ({prose(replica.zone)}){why}"
+    for found in of.outside:
+        yield f"- drift: {code(found.address)} was changed outside of tpudeploy"
     for change in of.drifted:
         yield f"- drift: {code(change.address)} would be changed ({change.action})"

@@ -10,10 +10,12 @@ import json
 import re
 from dataclasses import asdict
 
+from tpudeploy.domain.errors import ConfigError, TpudeployError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.garbage import Garbage
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
+from tpudeploy.domain.tree import tree
 from tpudeploy.version import VERSION as TPUDEPLOY
 from tpudeploy.views import events
 from tpudeploy.views.paint import Paint
@@ -29,13 +31,20 @@ def first() -> str:
 
 def line(event: Event) -> str:
     text = events.line(event, Paint())
-    tree = {"v": VERSION, "type": kind(type(event)), "line": text, **asdict(event)}
-    return json.dumps(tree, ensure_ascii=False)
+    facts = {"type": kind(type(event)), "line": text, **asdict(event)}
+    return json.dumps({"v": VERSION, **facts}, ensure_ascii=False)
 
 
 def kind(of: type[Event]) -> str:
     """`PhaseChanged` is `phase_changed`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", of.__name__).lower()
+
+
+def error(of: TpudeployError) -> str:
+    """The last line of a stream that something stopped. Of profiles, every problem is in `diagnostics`."""
+    diagnostics = of.diagnostics if isinstance(of, ConfigError) else ()
+    facts = {**of.to_dict(), "diagnostics": tree(diagnostics)}
+    return json.dumps({"v": VERSION, "type": "error", **facts}, ensure_ascii=False)
 
 
 def result(of: Plan | Report | Garbage) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tpudeploy.core.revision import Holding, Revision
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
-from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Goal, Plan, Reason
+from tpudeploy.domain.plan import Action, Change, Drift, Effect, FieldChange, Goal, Plan, Reason
 from tpudeploy.version import VERSION
 from tpudeploy.views import words
 from tpudeploy.views.fenced import code, details, fence, prose
@@ -148,6 +148,8 @@ def _place(field: FieldChange) -> str:
 
 
 def _sections(goal: Goal, of: Revision | None) -> Iterator[Part]:
+    if goal.drift:
+        yield _part(goal.name, "changed outside of tpudeploy", [line for d in goal.drift for line in outside(d)])
     shown = [c for c in goal.changes if c.action is not Action.NO_OP]
     if shown:
         lines = [line for change in shown for line in difference(change)]
@@ -182,6 +184,14 @@ def difference(change: Change) -> Iterator[str]:
 def _value(of: Json) -> str:
     """Uncut, unlike on a terminal: what is approved is seen to its end."""
     return plain(json.dumps(of, ensure_ascii=False))
+
+
+def outside(of: Drift) -> Iterator[str]:
+    """What is live beside what was last applied."""
+    detail = f", {plain(of.detail)}" if of.detail else ""
+    yield f"@@ {of.address}: {of.kind}{detail} @@"
+    for field in of.fields:
+        yield f"! {field.path} = {_value(field.applied)} (applied) -> {_value(field.live)} (live)"
 
 
 def _field(field: FieldChange, change: Change, width: int) -> str:

@@ -15,11 +15,12 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from tpudeploy.core import statefile
 from tpudeploy.domain import events
+from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.garbage import Garbage, Stray
-from tpudeploy.domain.plan import Change, Goal, Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.plan import Change, Drift, Goal, Plan
+from tpudeploy.domain.report import Report, Summary
 from tpudeploy.domain.state import State
 from tpudeploy.views import jsonl
 
@@ -29,26 +30,41 @@ _DIALECT = "http://json-schema.org/draft-07/schema#"
 _TEXT, _NUMBER, _TRUTH, _WHOLE, _NULL = ({"type": t} for t in ("string", "number", "boolean", "integer", "null"))
 _LIST_OF_TEXT: Schema = {"type": "array", "items": _TEXT}
 _PLAIN: Mapping[Any, Schema] = {str: _TEXT, float: _NUMBER, bool: _TRUTH, int: _WHOLE, NoneType: _NULL}
+_RESOURCE = ("address", "mode", "type", "name", "index")
 _SIZE = {"description": "What `size --json` prints of it; null where it is to be removed.", "type": ["object", "null"]}
 
 
 @frozen
 class _Written:
-    """How a class's own `to_dict` differs from its fields."""
+    """How a class's own `to_dict` differs from its fields: `adds` are schemas, or types that have one."""
 
-    adds: Mapping[str, Schema]
+    adds: Mapping[str, Any]
     drops: frozenset[str] = frozenset()
 
 
-def _result(kind: str, **adds: Schema) -> _Written:
-    return _Written(adds={"format": {"const": f"tpudeploy.{kind}/1"}, "type": {"const": kind}, **adds})
+def _rows(*keys: str) -> Schema:
+    """As in Terraform's format 1.2, see domain/policy.py: what is in them is told by that format."""
+    return {"type": "array", "items": {"type": "object", "required": list(keys)}}
+
+
+def _result(kind: str, *drops: str, **adds: Any) -> _Written:
+    head = {"format": {"const": f"tpudeploy.{kind}/1"}, "type": {"const": kind}}
+    return _Written(adds={**head, **adds}, drops=frozenset(drops))
 
 
 _WRITTEN: Mapping[type, _Written] = {
-    Change: _Written(adds={"address": _TEXT}),
-    Goal: _Written(adds={"size": _SIZE}, drops=frozenset({"deployment"})),
-    Plan: _result("plan", is_empty=_TRUTH),
-    Report: _result("report"),
+    Change: _Written(adds={"address": _TEXT}, drops=frozenset({"before", "after"})),
+    Drift: _Written(adds={"address": _TEXT}, drops=frozenset({"before"})),
+    Goal: _Written(adds={"size": _SIZE}, drops=frozenset({"deployment", "seen"})),
+    Plan: _result(
+        "plan",
+        *("made_at", "backend", "source"),
+        **dict.fromkeys(("is_empty", "applyable", "complete", "errored"), _TRUTH),
+        resource_changes=_rows(*_RESOURCE, "action_reason", "change"),
+        resource_drift=_rows(*_RESOURCE, "kind", "detail", "change"),
+        checks=_rows("address", "status", "instances", "problems"),
+    ),
+    Report: _result("report", "unchanged", deployments=tuple[Summary, ...]),
     Garbage: _result("gc"),
     Stray: _Written(
         adds={
@@ -82,7 +98,11 @@ def event_lines() -> Schema:
     )
     for event in get_args(events.Event):
         made.add(event, _line(jsonl.kind(event)) | {"line": _TEXT})
-    lines = ["Version", *(event.__name__ for event in get_args(events.Event))]
+    made.known["Error"] = _object(
+        {**_line("error"), **_WRITTEN[TpudeployError].adds, "diagnostics": made.list_of(Diagnostic)},
+        "The last line of a stream that something stopped.",
+    )
+    lines = ["Version", "Error", *(event.__name__ for event in get_args(events.Event))]
     lines += [made.add(result) for result in (Plan, Report, Garbage)]
     of = {"oneOf": [_reference(name) for name in lines]}
     return {"$schema": _DIALECT, "title": "tpudeploy events, one line", **of, "definitions": made.known}
@@ -120,13 +140,17 @@ class _Definitions:
             self.known[name] = self._class(of, adds or {})
         return name
 
+    def list_of(self, of: type) -> Schema:
+        return {"type": "array", "items": _reference(self.add(of))}
+
     def _class(self, of: type, adds: Mapping[str, Schema]) -> Schema:
         written = _WRITTEN.get(of, _Written(adds={})) if self._is_output else _Written(adds={})
         shown = [f for f in fields(of) if f.name not in written.drops] if is_dataclass(of) else []
         hints = get_type_hints(of) if shown else {}
         own = {f.name: self._of(hints[f.name]) for f in shown}
         optional = () if self._is_output else [f.name for f in shown if _has_default(f)]
-        return _object({**adds, **written.adds, **own}, _paragraph(of), optional)
+        more = {name: of if isinstance(of, dict) else self._of(of) for name, of in written.adds.items()}
+        return _object({**adds, **more, **own}, _paragraph(of), optional)
 
     def _of(self, hint: Any) -> Schema:
         origin, arguments = get_origin(hint), get_args(hint)

@@ -32,11 +32,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser, "timeout", "with `apply`: stop after this long (exit 12)", type=options.duration, default="45m"
     )
     options.flag(parser, "detailed-exitcode", "exit 2 where there are changes, or drift")
+    options.lock_timeout(parser)
+    options.parallelism(parser)
     options.backend(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    here = Run.of(given, context, context.workspace(given.profiles))
+    here = Run.of(given, context, context.workspace(given.profiles, lock_timeout=given.lock_timeout))
     try:
         return _DOES[given.what](given, context, here)
     except TpudeployError as error:
