@@ -18,10 +18,11 @@ from tpudeploy.domain import events
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.garbage import Garbage, Stray
-from tpudeploy.domain.plan import Change, Goal, Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.plan import Change, Drift, Goal, Plan
+from tpudeploy.domain.report import Report, Result
 from tpudeploy.domain.state import State
 from tpudeploy.views import jsonl
+from tpudeploy.views.policy_schema import ROWS
 
 Schema: TypeAlias = dict[str, Any]
 _DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -30,6 +31,17 @@ _TEXT, _NUMBER, _TRUTH, _WHOLE, _NULL = ({"type": t} for t in ("string", "number
 _LIST_OF_TEXT: Schema = {"type": "array", "items": _TEXT}
 _PLAIN: Mapping[Any, Schema] = {str: _TEXT, float: _NUMBER, bool: _TRUTH, int: _WHOLE, NoneType: _NULL}
 _SIZE = {"description": "What `size --json` prints of it; null where it is to be removed.", "type": ["object", "null"]}
+
+# Outcomes speak of the same errors, and so have defined them.
+_SUMMARY: Schema = {
+    "type": "object",
+    "properties": {
+        "name": _TEXT,
+        "result": {"enum": [result.value for result in Result]},
+        "error": {"anyOf": [{"$ref": f"#/definitions/{TpudeployError.__name__}"}, _NULL]},
+    },
+    "required": ["name", "result", "error"],
+}
 
 
 @frozen
@@ -40,15 +52,22 @@ class _Written:
     drops: frozenset[str] = frozenset()
 
 
-def _result(kind: str, **adds: Schema) -> _Written:
-    return _Written(adds={"format": {"const": f"tpudeploy.{kind}/1"}, "type": {"const": kind}, **adds})
+def _result(kind: str, *drops: str, **adds: Schema) -> _Written:
+    known = {"format": {"const": f"tpudeploy.{kind}/1"}, "type": {"const": kind}, **adds}
+    return _Written(adds=known, drops=frozenset(drops))
 
 
 _WRITTEN: Mapping[type, _Written] = {
-    Change: _Written(adds={"address": _TEXT}),
-    Goal: _Written(adds={"size": _SIZE}, drops=frozenset({"deployment"})),
-    Plan: _result("plan", is_empty=_TRUTH),
-    Report: _result("report"),
+    Change: _Written(adds={"address": _TEXT}, drops=frozenset({"before", "after"})),
+    Drift: _Written(adds={"address": _TEXT}, drops=frozenset({"before"})),
+    Goal: _Written(adds={"size": _SIZE}, drops=frozenset({"deployment", "seen"})),
+    Plan: _result(
+        "plan",
+        *("made_at", "backend", "source"),
+        **dict.fromkeys(("is_empty", "applyable", "complete", "errored"), _TRUTH),
+        **ROWS,
+    ),
+    Report: _result("report", "unchanged", deployments={"type": "array", "items": _SUMMARY}),
     Garbage: _result("gc"),
     Stray: _Written(
         adds={

@@ -38,7 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "timeout", "give up waiting after this long, e.g. 2h (exit 12)", type=options.duration)
     options.flag(parser, "watch", "then keep it alive: ask again for what is preempted, until stopped")
     options.lock_timeout(parser)
-    options.parallelism(parser)
     options.backend(parser)
     options.events(parser)
 

@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     planning.arguments(parser)
     options.backend(parser)
-    options.json(parser)
+    options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
