@@ -65,6 +65,17 @@ def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place
     assert at.slices == {}
 
 
+def test_what_was_imported_has_not_drifted(desk: Open) -> None:
+    at = desk()
+    hand_made(at, labels={"team": "search", "goog-made-by": "hand"}, tags=["web"], metadata={"a": "b"})
+    profile = at.write()
+    assert at.run("import", "gemma[0]", HAND_MADE).code == 0
+    assert at.run("drift", profile).code == 0
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(3600)
+    assert at.run("drift", profile).code == 0
+
+
 def test_an_import_asks_google_for_nothing(desk: Open) -> None:
     at = desk()
     hand_made(at)

@@ -163,7 +163,7 @@ def test_of_several_deployments_only_the_named_one_is_planned(desk: Open) -> Non
         (("-destroy", "-replace", "gemma"), "-destroy and -replace do not go together."),
         (("-adopt", "-refresh=false"), "-adopt needs a look at the cloud."),
         (("-refresh=maybe",), "`maybe` is neither true nor false"),
-        (("-parallelism", "0"), "`0` is no number from 1 to"),
+        (("-parallelism", "0"), "`0` is no whole number from 1 on"),
     ],
 )
 def test_an_address_that_nothing_has_is_an_error(desk: Open, words: tuple[str, ...], said: str) -> None:

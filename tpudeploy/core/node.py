@@ -18,7 +18,7 @@ LABELS = "placement.labels."
 TAGS = "placement.network.tags"
 _METADATA = "metadata."
 # Google's own labels begin so on other resources; that nodes get any is unverified.
-_GOOGLES = "goog-"
+_GOOGLES = f"{LABELS}goog-"
 
 
 def node_update(metadata: Mapping[str, str], live: Mapping[str, Json], name: SliceName) -> NodeUpdate:
@@ -36,7 +36,7 @@ def differing(attempt: Attempt, found: Slice) -> Iterator[Drifted]:
     """All in which it shows something else than it was last given."""
     applied = live_attributes(attempt.spec)
     live = _shown(found, applied)
-    for path in sorted({*applied, *live}):
+    for path in sorted(p for p in {*applied, *live} if not p.startswith(_GOOGLES)):
         if _sorted(applied.get(path)) != _sorted(live.get(path)):
             yield Drifted(path=path, applied=applied.get(path), live=live.get(path))
     told = attempt.update_asked or attempt.booted
@@ -48,11 +48,7 @@ def differing(attempt: Attempt, found: Slice) -> Iterator[Drifted]:
 
 
 def _shown(found: Slice, applied: Mapping[str, Json]) -> dict[str, Json]:
-    live: dict[str, Json] = {
-        f"{LABELS}{key}": value
-        for key, value in found.labels.items()
-        if not is_label_of_ours(key) and not key.startswith(_GOOGLES)
-    }
+    live: dict[str, Json] = {f"{LABELS}{k}": v for k, v in found.labels.items() if not is_label_of_ours(k)}
     if found.tags:
         live[TAGS] = list(found.tags)
     elif found.tags is None and TAGS in applied:
