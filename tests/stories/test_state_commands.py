@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 from desk import PROFILE, Desk, Open
+from goldens import assert_golden
+
+from tpudeploy import Workspace
 
 TWO = PROFILE + "replicas: 2\n"
 BUCKET = ("--backend", "gs://states/team")
@@ -329,3 +333,61 @@ def test_a_state_can_come_through_a_pipe(at: Desk, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert at.run("state", "push", "-").code == 0
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+@pytest.mark.parametrize("where", [(), BUCKET], ids=["folder", "bucket"])
+def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
+    desk: Open, monkeypatch: pytest.MonkeyPatch, where: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("USER", "ada")
+    at = desk()
+    at.write()
+    backend = where[1] if where else None
+    with Workspace.open(at.folder, backend=backend, clock=at.clock) as hers:
+        lease = hers.states.lock("gemma", "apply")
+        began = at.clock.now()
+        told = at.run("apply", "-auto-approve", "-lock-timeout", "20s", "gemma.yaml", *where)
+        assert (told.code, at.asked()) == (10, [])
+        assert "gemma: Waiting for the lock, asking again in 1s: The state of gemma is locked by ada@" in told.err
+        assert 20 <= at.clock.now() - began < 25
+        assert "Waiting" not in at.run("apply", "-auto-approve", "gemma.yaml", *where).err
+
+        def free() -> None:
+            if at.clock.now() > began + 120:
+                at.clock.on_advance.remove(free)
+                hers.states.unlock(lease)
+
+        at.clock.on_advance.append(free)
+        monkeypatch.setenv("TPUDEPLOY_LOCK_TIMEOUT", "5m")
+        told = at.run("apply", "-auto-approve", "gemma.yaml", *where)
+        assert told.code == 0, told.all
+        assert "asking again in 16s" in told.err
+    assert len(at.slices) == 1
+
+
+def test_whoever_edits_the_state_waits_for_the_lock_too(at: Desk) -> None:
+    with Workspace.open(at.folder, clock=at.clock) as hers:
+        lease = hers.states.lock("gemma", "apply")
+        kept = at.write(at.run("state", "pull").out, "kept.json")
+        for words in (("rm", "-auto-approve", "gemma"), ("mv", "gemma", "chat"), ("push", kept)):
+            assert at.run("state", *words).code == 10
+            waited = at.run("state", *words, "-lock-timeout", "5s")
+            assert (waited.code, waited.err.count("Waiting for the lock")) == (10, 3)
+        hers.states.unlock(lease)
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+
+
+def test_the_screens_read_well(at: Desk) -> None:
+    def holds(name: str, *words: str) -> None:
+        said = at.run(*words)
+        shown = f"$ tpudeploy {' '.join(words)}\n{said.out}{said.err}[exit {said.code}]\n"
+        assert_golden(f"screens/{name}", re.sub(r"operation-[0-9a-f-]+", "OPERATION", shown), folder=at.folder)
+
+    holds("state-show", "state", "show", "gemma[0]")
+    holds("state-mv", "state", "mv", "gemma", "chat")
+    holds("state-rm", "state", "rm", "-auto-approve", "chat")
+    (name,) = at.slices
+    (at.folder / "gemma.yaml").unlink()
+    holds("import-foreign", "import", "gemma[0]", name)
+    holds("import-generate", "import", "gemma[0]", name, "-generate", "-foreign")
+    assert_golden("screens/import-generated", (at.folder / "gemma.yaml").read_text("utf-8"), folder=at.folder)

@@ -33,7 +33,9 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     terminal.data("\n".join(["To be forgotten, not deleted. What runs goes on to run, and to cost:", "", *told]))
     if given.dry_run:
         return exits.SUCCESS
-    if not given.auto_approve:
+    if given.auto_approve:
+        terminal.data("")
+    else:
         approve(context, "Do you really want to forget this?", otherwise="Pass -auto-approve, once you have read it.")
     emit = teller(terminal, as_json=False)
     for deployment in dict.fromkeys(g.deployment for g in going):
