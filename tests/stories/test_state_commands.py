@@ -187,6 +187,29 @@ def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(desk: Open
     assert at.run("state", "list", "gemma").code == 1
 
 
+@pytest.mark.parametrize("deed", ["move", "forget"])
+def test_a_run_whose_state_is_taken_away_by_force_stops_and_buys_nothing_more(desk: Open, deed: str) -> None:
+    at = desk(timings={"waiting": 3600.0})
+    at.write()
+    began = at.clock.now()
+
+    def take_away() -> None:
+        if at.clock.now() > began + 600:
+            at.clock.on_advance.remove(take_away)
+            with Workspace.open(at.folder, clock=at.clock) as workspace:
+                if deed == "move":
+                    workspace.move_state("gemma", "chat", force=True)
+                else:
+                    workspace.forget("gemma", at.slices, force=True)
+
+    at.clock.on_advance.append(take_away)
+    told = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert told.code == 11, told.all
+    assert "The state of gemma is no longer the one that this run began with" in told.err
+    assert at.asked() == ["us-east5-a"]
+    assert at.run("state", "list").out == ("chat[0]\n" if deed == "move" else "")
+
+
 @pytest.mark.parametrize("where", [(), BUCKET], ids=["folder", "bucket"])
 def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(desk: Open, where: tuple[str, ...]) -> None:
     at = desk()
