@@ -400,6 +400,26 @@ def test_whoever_edits_the_state_waits_for_the_lock_too(at: Desk) -> None:
     assert at.run("state", "mv", "gemma", "chat").code == 0
 
 
+def test_what_was_changed_can_be_read_by_programs(at: Desk) -> None:
+    (name,) = at.slices
+    kept = at.write(at.run("state", "pull").out, "kept.json")
+
+    def told(*words: str) -> dict[str, object]:
+        said = at.run("state", *words, "-json")
+        assert said.code == 0, said.all
+        tree: dict[str, object] = json.loads(said.out)
+        assert tree.pop("format") == "tpudeploy.state-change/1"
+        return tree
+
+    gone: dict[str, object] = {"type": "rm", "deployment": "gemma", "forgotten": [name]}
+    assert told("rm", "-dry-run", "gemma") == {**gone, "is_dry_run": True}
+    assert told("rm", "-auto-approve", "gemma") == {**gone, "is_dry_run": False}
+    put: dict[str, object] = {"type": "push", "deployment": "gemma", "forgotten": []}
+    assert told("push", kept) == {**put, "is_changed": True}
+    assert told("push", kept) == {**put, "is_changed": False}
+    assert told("mv", "gemma", "chat") == {"type": "mv", "source": "gemma", "target": "chat"}
+
+
 def test_the_screens_read_well(at: Desk) -> None:
     def holds(name: str, *words: str) -> None:
         said = at.run(*words)

@@ -41,6 +41,11 @@ def shown_as_json(state: State, found: Iterable[Record]) -> str:
     return json.dumps(known, indent=2, ensure_ascii=False)
 
 
+def changed(verb: str, **facts: object) -> str:
+    """What a verb that changes the state has done, on one line."""
+    return json.dumps({"format": "tpudeploy.state-change/1", "type": verb, **facts}, ensure_ascii=False)
+
+
 def history(now: State | None, before: Sequence[State]) -> str:
     rows = [("SERIAL", "WRITTEN", "BY", "IN", "SLICES"), *(_row(s, is_now=s is now) for s in _all(now, before))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
