@@ -327,6 +327,15 @@ def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: Desk) -> None:
     assert at.state()["serial"] == now["serial"] + 1
 
 
+def test_a_state_of_before_which_does_not_say_who_wrote_it_is_read_all_the_same(at: Desk) -> None:
+    before = {key: value for key, value in at.state().items() if key != "written"}
+    (at.folder / ".tpudeploy/state/gemma.json").write_text(json.dumps(before), "utf-8")
+    newest = at.run("state", "history").out.splitlines()[1].split()
+    assert newest[:5] == [str(before["serial"]), "now", "unknown", "unknown", "unknown"]
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+
+
 def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: Desk) -> None:
     (name,) = at.slices
     now = at.state()
