@@ -88,3 +88,37 @@ def record_much(folder: Path, *, writers: int, lines: int) -> None:
             assert process.stdin is not None
             process.stdin.close()
         assert [process.wait() for process in begun] == [0] * writers
+
+
+_RACE = """
+import sys
+from pathlib import Path
+from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.adapters.system_clock import SystemClock
+from tpudeploy.domain.errors import StateLocked
+backend = LocalState(Path(sys.argv[1]), SystemClock(), who="a runner")
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    backend.lock(sys.argv[2], "apply")
+except StateLocked as locked:
+    print(locked.exit_code, flush=True)
+else:
+    print("won", flush=True)
+sys.stdin.read()
+"""
+
+
+def race(folder: Path, name: str, *, runners: int) -> list[str]:
+    """What each of so many processes came to that ask for one lock at once: `won`, or its exit code."""
+    pipe, command = subprocess.PIPE, [sys.executable, "-c", _RACE, str(folder), name]
+    with ExitStack() as stack:
+        begun = [stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe)) for _ in range(runners)]
+        for process in begun:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+        for process in begun:
+            assert process.stdin is not None
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        return [process.stdout.readline().decode().strip() for process in begun if process.stdout is not None]

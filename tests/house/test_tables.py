@@ -16,6 +16,7 @@ from tpudeploy.adapters import assets
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.explanations import explanations
 from tpudeploy.cli.main import main
+from tpudeploy.cli.states import VERBS
 from tpudeploy.config.rules.table import RULES
 from tpudeploy.core.checks import CHECKS
 
@@ -26,6 +27,11 @@ ROOT = Path(__file__).parents[2]
 def test_every_command_file_is_in_the_table_and_the_other_way_round() -> None:
     files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "commands").glob("*.py")} - {"__init__"}
     assert {file.replace("_", "-") for file in files} == set(COMMANDS)
+
+
+def test_every_verb_of_state_is_in_its_table_and_the_other_way_round() -> None:
+    files = {path.stem for path in (ROOT / "tpudeploy" / "cli" / "states").glob("*.py")} - {"__init__", "words"}
+    assert files == set(VERBS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

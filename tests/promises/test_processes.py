@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,26 @@ def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
     assert states(emulator) == []
 
 
-CREATE, SAVE = "queuedResources.create", "storage.objects.insert"
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("where", [(), IN_A_BUCKET], ids=["in a folder", "in a bucket"])
+def test_many_who_apply_at_once_buy_one_slice_and_who_is_kept_out_says_so(
+    emulator: Emulator, folder: Path, where: tuple[str, ...], *, whole: bool
+) -> None:
+    """0: it serves. 10: the lock was held. 11: somebody else had done it, or begun it, meanwhile."""
+    with ExitStack() as stack:
+        apply = ("apply", "-auto-approve", *where, "gemma.yaml")
+        runs = [stack.enter_context(command(emulator, folder, *apply)) for _ in range(16 if whole else 4)]
+        told = [run.communicate(timeout=SOON)[0] for run in runs]
+        codes = [run.returncode for run in runs]
+    assert 0 in codes, told
+    assert set(codes) <= {0, 10, 11}, told
+    assert all("is locked" in said for said, code in zip(told, codes, strict=True) if code == 10)
+    assert states(emulator) == ["ACTIVE"]
+    assert creates(emulator) == 1
+    assert locks(emulator) == []
+
+
+CREATE = "queuedResources.create"
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 from desk import PROFILE, Desk, Open
+from goldens import assert_golden
+
+from tpudeploy import Workspace
 
 TWO = PROFILE + "replicas: 2\n"
 BUCKET = ("--backend", "gs://states/team")
@@ -183,6 +187,29 @@ def test_what_a_run_has_begun_is_not_moved_away_from_under_it_unasked(desk: Open
     assert at.run("state", "list", "gemma").code == 1
 
 
+@pytest.mark.parametrize("deed", ["move", "forget"])
+def test_a_run_whose_state_is_taken_away_by_force_stops_and_buys_nothing_more(desk: Open, deed: str) -> None:
+    at = desk(timings={"waiting": 3600.0})
+    at.write()
+    began = at.clock.now()
+
+    def take_away() -> None:
+        if at.clock.now() > began + 600:
+            at.clock.on_advance.remove(take_away)
+            with Workspace.open(at.folder, clock=at.clock) as workspace:
+                if deed == "move":
+                    workspace.move_state("gemma", "chat", force=True)
+                else:
+                    workspace.forget("gemma", at.slices, force=True)
+
+    at.clock.on_advance.append(take_away)
+    told = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert told.code == 11, told.all
+    assert "The state of gemma is no longer the one that this run began with" in told.err
+    assert at.asked() == ["us-east5-a"]
+    assert at.run("state", "list").out == ("chat[0]\n" if deed == "move" else "")
+
+
 @pytest.mark.parametrize("where", [(), BUCKET], ids=["folder", "bucket"])
 def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(desk: Open, where: tuple[str, ...]) -> None:
     at = desk()
@@ -300,6 +327,15 @@ def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: Desk) -> None:
     assert at.state()["serial"] == now["serial"] + 1
 
 
+def test_a_state_of_before_which_does_not_say_who_wrote_it_is_read_all_the_same(at: Desk) -> None:
+    before = {key: value for key, value in at.state().items() if key != "written"}
+    (at.folder / ".tpudeploy/state/gemma.json").write_text(json.dumps(before), "utf-8")
+    newest = at.run("state", "history").out.splitlines()[1].split()
+    assert newest[:5] == [str(before["serial"]), "now", "unknown", "unknown", "unknown"]
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+
+
 def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: Desk) -> None:
     (name,) = at.slices
     now = at.state()
@@ -329,3 +365,81 @@ def test_a_state_can_come_through_a_pipe(at: Desk, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert at.run("state", "push", "-").code == 0
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+@pytest.mark.parametrize("where", [(), BUCKET], ids=["folder", "bucket"])
+def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
+    desk: Open, monkeypatch: pytest.MonkeyPatch, where: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("USER", "ada")
+    at = desk()
+    at.write()
+    backend = where[1] if where else None
+    with Workspace.open(at.folder, backend=backend, clock=at.clock) as hers:
+        lease = hers.states.lock("gemma", "apply")
+        began = at.clock.now()
+        told = at.run("apply", "-auto-approve", "-lock-timeout", "20s", "gemma.yaml", *where)
+        assert (told.code, at.asked()) == (10, [])
+        assert "gemma: Waiting for the lock, asking again in 1s: The state of gemma is locked by ada@" in told.err
+        assert 20 <= at.clock.now() - began < 25
+        assert "Waiting" not in at.run("apply", "-auto-approve", "gemma.yaml", *where).err
+
+        def free() -> None:
+            if at.clock.now() > began + 120:
+                at.clock.on_advance.remove(free)
+                hers.states.unlock(lease)
+
+        at.clock.on_advance.append(free)
+        monkeypatch.setenv("TPUDEPLOY_LOCK_TIMEOUT", "5m")
+        told = at.run("apply", "-auto-approve", "gemma.yaml", *where)
+        assert told.code == 0, told.all
+        assert "asking again in 16s" in told.err
+    assert len(at.slices) == 1
+
+
+def test_whoever_edits_the_state_waits_for_the_lock_too(at: Desk) -> None:
+    with Workspace.open(at.folder, clock=at.clock) as hers:
+        lease = hers.states.lock("gemma", "apply")
+        kept = at.write(at.run("state", "pull").out, "kept.json")
+        for words in (("rm", "-auto-approve", "gemma"), ("mv", "gemma", "chat"), ("push", kept)):
+            assert at.run("state", *words).code == 10
+            waited = at.run("state", *words, "-lock-timeout", "5s")
+            assert (waited.code, waited.err.count("Waiting for the lock")) == (10, 3)
+        hers.states.unlock(lease)
+    assert at.run("state", "mv", "gemma", "chat").code == 0
+
+
+def test_what_was_changed_can_be_read_by_programs(at: Desk) -> None:
+    (name,) = at.slices
+    kept = at.write(at.run("state", "pull").out, "kept.json")
+
+    def told(*words: str) -> dict[str, object]:
+        said = at.run("state", *words, "-json")
+        assert said.code == 0, said.all
+        tree: dict[str, object] = json.loads(said.out)
+        assert tree.pop("format") == "tpudeploy.state-change/1"
+        return tree
+
+    gone: dict[str, object] = {"type": "rm", "deployment": "gemma", "forgotten": [name]}
+    assert told("rm", "-dry-run", "gemma") == {**gone, "is_dry_run": True}
+    assert told("rm", "-auto-approve", "gemma") == {**gone, "is_dry_run": False}
+    put: dict[str, object] = {"type": "push", "deployment": "gemma", "forgotten": []}
+    assert told("push", kept) == {**put, "is_changed": True}
+    assert told("push", kept) == {**put, "is_changed": False}
+    assert told("mv", "gemma", "chat") == {"type": "mv", "source": "gemma", "target": "chat"}
+
+
+def test_the_screens_read_well(at: Desk) -> None:
+    def holds(name: str, *words: str) -> None:
+        said = at.run(*words)
+        shown = f"$ tpudeploy {' '.join(words)}\n{said.out}{said.err}[exit {said.code}]\n"
+        assert_golden(f"screens/{name}", re.sub(r"operation-[0-9a-f-]+", "OPERATION", shown), folder=at.folder)
+
+    holds("state-show", "state", "show", "gemma[0]")
+    holds("state-mv", "state", "mv", "gemma", "chat")
+    holds("state-rm", "state", "rm", "-auto-approve", "chat")
+    (name,) = at.slices
+    (at.folder / "gemma.yaml").unlink()
+    holds("import-foreign", "import", "gemma[0]", name)
+    holds("import-generate", "import", "gemma[0]", name, "-generate", "-foreign")
+    assert_golden("screens/import-generated", (at.folder / "gemma.yaml").read_text("utf-8"), folder=at.folder)

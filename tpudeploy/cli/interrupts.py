@@ -45,8 +45,10 @@ def ending_well(stop: Callable[[], None], say: Callable[[str], None]) -> Iterato
         threading.Thread(target=wind_down, name="interrupt", daemon=True).start()
 
     def wind_down() -> None:
-        stop()
-        say(SAID)
+        try:
+            say(SAID)  # first, or the run may have said its last word
+        finally:
+            stop()
         if not over.wait(_FOR_THE_STEP):
             signal.pthread_kill(main, signal.SIGALRM)
         time.sleep(_FOR_THE_LOCK)

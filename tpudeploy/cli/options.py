@@ -87,7 +87,9 @@ def backend(parser: argparse.ArgumentParser) -> None:
 
 
 def lock_timeout(parser: argparse.ArgumentParser) -> None:
-    option(parser, "lock-timeout", "wait so long for a lock that somebody holds, e.g. 5m", type=duration)
+    option(
+        parser, "lock-timeout", "wait so long for a lock that somebody holds, e.g. 5m", type=duration, metavar="TIME"
+    )
 
 
 def parallelism(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from tpudeploy.core.serving import AFTER_SETUP
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.frozen import frozen
 
+_BEGINS = ("docker", "run", "-d", "--name")
 _ROOT = "$root"
 _KEYS = {flag: path for path, flag in FLAG_OF_KEY.items()}
 _VARIABLES = {variable: str(path[-1]) for path, variable in VARIABLE_OF_KEY.items()}
@@ -42,37 +43,53 @@ def served(script: str) -> Served | None:
 
 def _served(script: str) -> Served | None:
     words = _array(script, "docker_run")
-    if words[:4] != ("docker", "run", "-d", "--name") or "vllm" not in words:
+    if words[:4] != _BEGINS:
         return None
-    name, rest = words[4], list(words[7:])  # past --privileged and --net=host
-    given: dict[str, list[str]] = {"-v": [], "--shm-size": [], "-e": []}
-    while len(rest) > 2 and rest[0] in given:  # noqa: PLR2004 - an option, its value, and at least an image
-        given[rest.pop(0)].append(rest.pop(0))
-    image, setup, command = rest[0], *_command(rest[1:])
-    if command[:2] != ["vllm", "serve"] or len(command) < 3:  # noqa: PLR2004 - and a model
+    given, (image, *inside) = _options(words[7:])  # past the name, --privileged and --net=host
+    setup, (vllm, serve, model, *arguments) = _command(inside)
+    if (vllm, serve) != ("vllm", "serve"):
         return None
-    model, serving = {"id": command[2]}, {"image": image, "container_name": name}
-    sections: dict[str, dict[str, Json]] = {"model": {**model}, "serving": {**serving}}
-    args: dict[str, Json] = {}
-    for flag, value in _flags(command[3:]):
-        section, key = _KEYS.get(flag, ("", ""))
-        (sections[str(section)] if section else args)[str(key) or flag.replace("-", "_")] = value
-    plain = dict(text.partition("=")[::2] for text in given["-e"] if "=" in text)
-    known = {_VARIABLES[v]: _number(value) for v, value in plain.items() if v in _VARIABLES}
-    more: dict[str, Json] = {
-        "shm_size": given["--shm-size"][0] if given["--shm-size"] else None,
-        "volumes": dict(_mount(text) for text in given["-v"]),
-        "env": {v: value for v, value in plain.items() if v not in _VARIABLES},
-        "setup": list(setup),
-        "args": args,
+    sections: dict[str, dict[str, Json]] = {
+        "model": {"id": model},
+        "serving": {"image": image, "container_name": words[4]},
+        "args": {},
     }
-    filled = {key: value for key, value in more.items() if value not in (None, {}, []) or key == "volumes"}
+    for flag, value in _flags(arguments):
+        section, key = _KEYS.get(flag, ("args", flag.replace("-", "_")))
+        sections[str(section)][str(key)] = value
+    around = _around(given, setup, sections["args"])
     secrets = zip(_array(script, "secret_variables"), _array(script, "secret_resources"), strict=False)
     return Served(
         model=sections["model"],
-        serving={**sections["serving"], **known, **filled},
+        serving={**sections["serving"], **dict(around)},
         secrets={variable: _secret(resource) for variable, resource in secrets},
     )
+
+
+def _options(words: Sequence[str]) -> tuple[Mapping[str, list[str]], list[str]]:
+    """What docker is told of the container, and the words from its image on."""
+    given: dict[str, list[str]] = {"-v": [], "--shm-size": [], "-e": []}
+    rest = list(words)
+    while rest[0] in given:
+        given[rest.pop(0)].append(rest.pop(0))
+    return given, rest
+
+
+def _around(
+    given: Mapping[str, list[str]], setup: tuple[str, ...], args: Mapping[str, Json]
+) -> Iterator[tuple[str, Json]]:
+    """The keys of `serving` that are no flags. No volume at all is a choice; whatever else is empty is left out."""
+    plain = dict(text.split("=", 1) for text in given["-e"] if "=" in text)
+    yield from ((_VARIABLES[name], _number(value)) for name, value in plain.items() if name in _VARIABLES)
+    yield "volumes", dict(_mount(text) for text in given["-v"])
+    if given["--shm-size"]:
+        yield "shm_size", given["--shm-size"][0]
+    more: dict[str, Json] = {
+        "env": {name: value for name, value in plain.items() if name not in _VARIABLES},
+        "setup": list(setup),
+        "args": dict(args),
+    }
+    yield from ((key, value) for key, value in more.items() if value)
 
 
 def _array(script: str, name: str) -> tuple[str, ...]:

@@ -83,5 +83,5 @@ def _rename(world: World, source: Address, target: Address, *, force: bool) -> N
         published = world.state.published(source.deployment)
         if published is not None:
             world.state.publish(target.deployment, published)
+            world.state.publish(source.deployment, None)
         old.delete()
-        world.state.publish(source.deployment, None)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tpudeploy.domain.address import Address
+from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.names import address
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.tree import tree
@@ -38,6 +39,11 @@ def shown_as_json(state: State, found: Iterable[Record]) -> str:
         "resources": [{"address": address(state.deployment, r.index), **tree(r)} for r in found],
     }
     return json.dumps(known, indent=2, ensure_ascii=False)
+
+
+def changed(verb: str, **facts: object) -> str:
+    """What a verb that changes the state has done, on one line."""
+    return json.dumps({"format": "tpudeploy.state-change/1", "type": verb, **facts}, ensure_ascii=False)
 
 
 def history(now: State | None, before: Sequence[State]) -> str:
@@ -80,7 +86,7 @@ def _blocks(deployment: str, record: Record) -> Iterator[str]:
 def _lines(where: str, of: Attempt) -> Iterator[str]:
     known = {f.name: getattr(of, f.name) for f in fields(of) if f.name not in {"name", "spec"}}
     facts = {key: _told(key, value) for key, value in known.items() if value not in _UNSET}
-    spec = {path: words.value(value) for path, value in sorted(of.spec.items())}
+    spec = {path: _whole(value) for path, value in sorted(of.spec.items())}
     width = max(map(len, (*facts, *spec)))
     yield f"# {where}"
     yield f'slice "{of.name}" {{'
@@ -91,7 +97,12 @@ def _lines(where: str, of: Attempt) -> Iterator[str]:
 
 
 def _told(key: str, value: Any) -> str:
-    return f'"{_moment(value)}"' if key.endswith("_at") else words.value(value)
+    return f'"{_moment(value)}"' if key.endswith("_at") else _whole(value)
+
+
+def _whole(value: Json) -> str:
+    """However long: who asks for all that is remembered gets it."""
+    return words.plain(json.dumps(value, ensure_ascii=False))
 
 
 def _moment(at: float) -> str:

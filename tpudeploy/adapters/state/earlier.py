@@ -30,8 +30,11 @@ def keep(folder: Path, path: Path, state: State) -> None:
 
 def read(folder: Path, name: str) -> Iterator[State]:
     """Newest first. Raise `errors.StateUnreadable` where the folder cannot be read."""
+    contents: list[bytes] = []
     try:
-        contents = [path.read_bytes() for path in reversed(_oldest_first(folder))]
+        for path in reversed(_oldest_first(folder)):
+            with suppress(FileNotFoundError):  # a run that writes has let go of it meanwhile
+                contents.append(path.read_bytes())
     except OSError as cause:
         raise errors.StateUnreadable(f"{folder} cannot be read: {cause.strerror or cause}.") from cause
     return stored.understood(contents, name)
@@ -48,7 +51,10 @@ def _name_too(path: Path, there: Path) -> None:
 
 
 def _oldest_first(folder: Path) -> list[Path]:
-    found = ((path.stat().st_mtime_ns, _serial(path), path) for path in folder.glob("*-*.json"))
+    found: list[tuple[int, int, Path]] = []
+    for path in folder.glob("*-*.json"):
+        with suppress(FileNotFoundError):
+            found.append((path.stat().st_mtime_ns, _serial(path), path))
     return [path for _, _, path in sorted(found)]
 
 

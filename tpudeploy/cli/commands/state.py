@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "auto-approve", "rm: do not ask")
     options.flag(parser, "dry-run", "rm: say what would be forgotten, and no more")
     options.flag(parser, "force", "mv, rm: although a run is under way; push: over another lineage, or a later state")
-    parser.add_argument("--serial", metavar="N", type=int, help="pull: the state of that serial, as `history` names it")
+    options.option(parser, "serial", "pull: the state of that serial, as `history` names it", metavar="N", type=int)
     options.lock_timeout(parser)
     options.backend(parser)
     options.json(parser)

@@ -29,18 +29,21 @@ VERBS: Mapping[str, Verb] = {
         words="SRC DST",
         least=2,
         most=2,
-        options=frozenset({"force"}),
+        options=frozenset({"force", "json"}),
     ),
     "rm": Verb(
         does="forget slices without deleting them",
         words="ADDR...",
         least=1,
         most=None,
-        options=frozenset({"auto_approve", "dry_run", "force"}),
+        options=frozenset({"auto_approve", "dry_run", "force", "json"}),
     ),
     "pull": Verb(does="print a state as it is, or as it was", words="[NAME]", options=frozenset({"serial"})),
     "push": Verb(
-        does="put a state in its place, from a file or - for stdin", words="FILE", least=1, options=frozenset({"force"})
+        does="put a state in its place, from a file or - for stdin",
+        words="FILE",
+        least=1,
+        options=frozenset({"force", "json"}),
     ),
     "history": Verb(does="earlier states, where the place keeps them", words="[NAME]", options=frozenset({"json"})),
 }

@@ -8,13 +8,17 @@ from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
 from tpudeploy.cli.states.words import address
+from tpudeploy.views import memory
 from tpudeploy.workspace import Workspace
 
 
 def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     source, target = map(address, given.words)
-    emit = teller(context.terminal, as_json=False)
+    emit = teller(context.terminal, as_json=given.json)
     workspace.move_state(str(source), str(target), force=given.force, on_event=emit)
+    if given.json:
+        context.terminal.data(memory.changed("mv", source=str(source), target=str(target)))
+        return exits.SUCCESS
     context.terminal.data(f"Moved {source} to {target}.")
     if source.replica is None:
         context.terminal.talk(

@@ -16,6 +16,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address as replica_address
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.ports import StateBackend
+from tpudeploy.views import memory
 from tpudeploy.workspace import Workspace
 
 
@@ -27,20 +28,31 @@ class _Going:
 
 
 def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    terminal = context.terminal
-    going = {(g.deployment, g.attempt.name): g for g in _going(workspace.states, given)}.values()
+    say = context.terminal.talk if given.json else context.terminal.data
+    going = tuple({(g.deployment, g.attempt.name): g for g in _going(workspace.states, given)}.values())
     told = (f"  {g.address}: {outstanding(g.attempt, context.clock.now())}" for g in going)
-    terminal.data("\n".join(["To be forgotten, not deleted. What runs goes on to run, and to cost:", "", *told]))
-    if given.dry_run:
-        return exits.SUCCESS
-    if not given.auto_approve:
+    say("\n".join(["To be forgotten, not deleted. What runs goes on to run, and to cost:", "", *told]))
+    if given.auto_approve:
+        say("")
+    elif not given.dry_run:
         approve(context, "Do you really want to forget this?", otherwise="Pass -auto-approve, once you have read it.")
-    emit = teller(terminal, as_json=False)
     for deployment in dict.fromkeys(g.deployment for g in going):
-        names = [g.attempt.name for g in going if g.deployment == deployment]
-        left = workspace.forget(deployment, names, force=given.force, on_event=emit)
-        terminal.data(_said(left, len(names)))
+        _forget(given, context, workspace, deployment, [g.attempt.name for g in going if g.deployment == deployment])
     return exits.SUCCESS
+
+
+def _forget(
+    given: argparse.Namespace, context: Context, workspace: Workspace, deployment: str, names: list[str]
+) -> None:
+    """Or only say what would be, where no more is asked for."""
+    terminal = context.terminal
+    if not given.dry_run:
+        emit = teller(terminal, as_json=given.json)
+        left = workspace.forget(deployment, names, force=given.force, on_event=emit)
+        if not given.json:
+            terminal.data(_said(left, len(names)))
+    if given.json:
+        terminal.data(memory.changed("rm", deployment=deployment, forgotten=names, is_dry_run=given.dry_run))
 
 
 def _going(states: StateBackend, given: argparse.Namespace) -> Iterator[_Going]:
