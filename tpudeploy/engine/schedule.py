@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from heapq import heappop, heappush
+from itertools import count
 from typing import Protocol
 
 from tpudeploy.ports import Clock
@@ -17,18 +19,26 @@ class Run(Protocol):
 
 def side_by_side(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
     """Step all to their end. What a step raises ends every sleep, and is raised here once the others have stopped."""
-    due = [(clock.now(), run) for run in runs]
+    order = count()  # of equals the one that came first; runs are not compared
+    due = [(clock.now(), next(order), run) for run in runs]
     with ThreadPoolExecutor(max_workers=threads) as pool:
         while due:
             now = clock.now()
-            ready = [run for at, run in due if at <= now]
-            if not ready:
-                clock.sleep(min(at for at, _ in due) - now)
+            if due[0][0] > now:
+                clock.sleep(due[0][0] - now)
                 continue
-            later = [(at, run) for at, run in due if at > now]
+            ready = list(_due(due, now))
             pauses = _stepped(clock, pool, [run.step for run in ready])
             now = clock.now()
-            due = later + [(now + pause, run) for run, pause in zip(ready, pauses, strict=True) if pause is not None]
+            for run, pause in zip(ready, pauses, strict=True):
+                if pause is not None:
+                    heappush(due, (now + pause, next(order), run))
+
+
+def _due(queue: list[tuple[float, int, Run]], now: float) -> Iterator[Run]:
+    """Taken out of it."""
+    while queue and queue[0][0] <= now:
+        yield heappop(queue)[2]
 
 
 def _stepped(clock: Clock, pool: ThreadPoolExecutor, steps: list[Callable[[], float | None]]) -> list[float | None]:
