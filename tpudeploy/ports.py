@@ -260,6 +260,13 @@ class Allowance(Protocol):
         """Seconds until there is one left; 0 where there is."""
         ...
 
+    def turn(self) -> float:
+        """Seconds until it is the caller's turn to ask: each that waits has one of its own, one create after another.
+
+        Else all would wake for each create that falls due, which grows with the square of their number.
+        """
+        ...
+
     def spend(self) -> None: ...
 
     def pause(self, seconds: float) -> None:

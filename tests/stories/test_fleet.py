@@ -213,6 +213,19 @@ def test_parallelism_has_its_twin_in_the_environment(desk: Open, monkeypatch: py
     assert "is no whole number from 1 on" in person.run("plan", "gemma.yaml").err
 
 
+def test_a_fleet_is_asked_for_as_fast_as_google_lets_a_project_ask_and_no_faster(desk: Open) -> None:
+    """Sixty creates a minute, and twenty at once after a rest: sixty deployments take forty seconds."""
+    person = desk(timings=dict.fromkeys(("queued", "waiting", "provisioning", "node_ready"), 1), boot=QUICK["boot"])
+    fleet(person, *(f"d{number:02}" for number in range(60)))
+    began = person.clock.now()
+    asked: list[tuple[float, int]] = []
+    person.clock.on_advance.append(lambda: asked.append((person.clock.now() - began, len(person.asked()))))
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    assert len(person.asked()) == 60
+    assert next(at for at, creates in asked if creates == 60) < 45
+    assert all(creates <= 20 + 8 + at for at, creates in asked)  # eight threads may ask at the same moment
+
+
 def _delete_behind_our_back(person: Desk, zone: str, name: str) -> None:
     connection = HTTPConnection(person.emulator.host, timeout=10)
     try:

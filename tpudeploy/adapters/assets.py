@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 
+@cache
 def templates() -> Mapping[str, str]:
-    """Every text under `templates/`, by its path there, e.g. `boot/image.sh`."""
+    """Every text under `templates/`, by its path there, e.g. `boot/image.sh`. Read once: a fleet renders thousands."""
     return {path: file.read_text(encoding="utf-8") for path, file in _walk(_folder("templates"))}
 
 

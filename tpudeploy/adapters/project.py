@@ -19,15 +19,16 @@ def folder_of(here: Path, profiles: Iterable[Path]) -> Path:
     folder finds what it asked for, and does not ask twice. A new project is begun in `here` where the profile lies
     below it, else beside the profile.
     """
-    found = dict.fromkeys(_project(here, profile) for profile in profiles)
+    beside = dict.fromkeys(_written_out(profile).parent for profile in profiles)
+    found = dict.fromkeys(_project(here, folder) for folder in beside)
     if len(found) > 1:
         named = " and ".join(map(str, found))
         raise UsageError(f"These profiles belong to different projects: {named}.", hint="Run the command for each.")
     return next(iter(found), None) or _marked(here) or here
 
 
-def _project(here: Path, profile: Path) -> Path:
-    beside = _written_out(profile).parent
+def _project(here: Path, beside: Path) -> Path:
+    """Of the profiles in this folder."""
     marked = _marked(beside)
     if marked is not None:
         return marked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
@@ -12,10 +13,12 @@ def accelerator_types() -> tuple[AcceleratorType, ...]:
     return tuple(t for generation in GENERATIONS for t in generation.types)
 
 
+@lru_cache(maxsize=256)
 def accelerator_type(name: str) -> AcceleratorType | None:
     return next((t for t in accelerator_types() if t.name == name), None)
 
 
+@lru_cache(maxsize=256)
 def generation(name: str) -> Generation:
     """Raise KeyError for a name that no row has."""
     return {g.name: g for g in GENERATIONS}[name]

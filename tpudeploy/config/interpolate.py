@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
-from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _DOLLAR = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
@@ -32,12 +32,12 @@ class Interpolation:
                     (*path, key),
                     "values may hold ${env:NAME}, keys may not",
                 )
-        return replace(
-            root,
-            entries={
-                key: replace(entry, value=self.node(entry.value, (*path, key))) for key, entry in root.entries.items()
-            },
-        )
+        return MapNode(at=root.at, entries={key: self._entry(e, (*path, key)) for key, e in root.entries.items()})
+
+    def _entry(self, entry: Entry, path: Path) -> Entry:
+        """Itself where nothing was filled in."""
+        value = self.node(entry.value, path)
+        return entry if value is entry.value else replace(entry, value=value)
 
     def node(self, node: Node, path: Path) -> Node:
         match node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -11,6 +12,7 @@ from tpudeploy.config.nodes import Path
 from tpudeploy.config.schema import ProfileSpec
 
 
+@lru_cache(maxsize=1024)
 def fields_at(path: Path) -> Mapping[str, FieldInfo] | None:
     """The keys below `path`, or None where a person names them, or none are."""
     section: type[BaseModel] | None = ProfileSpec

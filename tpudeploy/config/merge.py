@@ -25,14 +25,18 @@ def _over(lower: Entry, upper: Entry) -> Entry:
 
 def written(root: MapNode, path: Path = ()) -> MapNode:
     """The tree without its nulls: what they deleted, and what they leave to its default."""
-    return replace(
-        root,
-        entries={
-            key: replace(entry, value=_written(entry.value, (*path, key)))
-            for key, entry in root.entries.items()
-            if not (is_null(entry.value) and (entry.deletes or not _is_json(path)))
-        },
-    )
+    entries = {
+        key: _entry(entry, (*path, key))
+        for key, entry in root.entries.items()
+        if not (is_null(entry.value) and (entry.deletes or not _is_json(path)))
+    }
+    return MapNode(at=root.at, entries=entries)
+
+
+def _entry(entry: Entry, path: Path) -> Entry:
+    """Itself where nothing below it is left out: most are scalars."""
+    value = _written(entry.value, path)
+    return entry if value is entry.value else replace(entry, value=value)
 
 
 def _written(node: Node, path: Path) -> Node:

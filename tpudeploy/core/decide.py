@@ -129,7 +129,8 @@ def _hunt(
     yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
     if len(places) > moment.creates:
         pause = max(moment.creates_in, moment.patience.create_every)
-        yield Wait(replica=record.index, why="the project's creates a minute are used up", seconds=pause)
+        why = "the project's creates a minute are used up"
+        yield Wait(replica=record.index, why=why, seconds=pause, is_rationed=True)
     elif len(waiting) + len(places) < deployment.max_parallel_requests:
         opens = opens_at(deployment, record, attempts, moment.now)
         if opens is not None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.plan import Effect
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 # The longest prefix wins. `placement.zones` and `.provisioning` say where to ask *next*: they cost a slice only when
 # the one that is held lies outside them (see diff.py).
@@ -29,6 +32,7 @@ EFFECTS: Mapping[str, Effect] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def effect(path: str) -> Effect:
     """What changing the attribute at `path` costs. Raise KeyError for a path no row covers: the table is complete."""
     prefix = path
@@ -71,5 +75,4 @@ def text_print(text: str) -> str:
 
 
 def _hash(value: Mapping[str, Json]) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()[:16]

@@ -172,7 +172,7 @@ def _attributes(spec: ProfileSpec, deployment: Deployment) -> Iterator[tuple[str
         "tpu.runtime_version": deployment.runtime_version,
     }
     tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})
-    for path, value in {**dict(_flat(tree)), **decided}.items():
+    for path, value in {**_flat(tree), **decided}.items():
         if value is not None and value not in ({}, []):
             yield path, value
 
@@ -180,19 +180,25 @@ def _attributes(spec: ProfileSpec, deployment: Deployment) -> Iterator[tuple[str
 # Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).
 _OPEN = {"", "model", "tpu", "serving", "secrets", "placement", "placement.network", "placement.labels", "lifecycle"}
 _OPEN |= {"health", "serving.args", "serving.env"}
+_PLAIN = frozenset({str, int, float, bool})  # these types themselves: a quantity is a number with a text
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Json]]:
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Json]:
+    flat: dict[str, Json] = {}
     for key, value in tree.items():
-        path = f"{prefix}.{key}" if prefix else key
-        if isinstance(value, Mapping) and path in _OPEN:
-            yield from _flat(value, path)
+        path = f"{prefix}{key}"
+        if path in _OPEN and isinstance(value, Mapping):
+            flat |= _flat(value, f"{path}.")
         else:
-            yield path, _json(value)
+            flat[path] = _json(value)
+    return flat
 
 
 def _json(value: Any) -> Json:
     """Quantities as they were written, tuples as lists."""
+    if value is None or type(value) in _PLAIN:
+        plain: Json = value
+        return plain
     text = getattr(value, "text", None)
     if isinstance(text, str):
         return text
@@ -200,8 +206,8 @@ def _json(value: Any) -> Json:
         return [_json(v) for v in value]
     if isinstance(value, Mapping):
         return {str(k): _json(v) for k, v in value.items()}
-    plain: Json = value
-    return plain
+    other: Json = value
+    return other
 
 
 def _seconds(duration: float | None) -> float | None:

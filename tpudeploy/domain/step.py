@@ -64,11 +64,15 @@ class Adopt:
 
 @frozen
 class Wait:
-    """Nothing to do now. `seconds` is the longest sensible wait; None where only the world can tell."""
+    """Nothing to do now. `seconds` is the longest sensible wait; None where only the world can tell.
+
+    `is_rationed`: for one of the project's creates, of which each that waits has its turn.
+    """
 
     replica: int
     why: str
     seconds: float | None = None
+    is_rationed: bool = False
 
 
 @frozen

@@ -7,6 +7,7 @@ import threading
 from tpudeploy.ports import Clock
 
 _BURST = 20
+_ROUNDING = 1e-3  # whoever comes when one falls due finds it whole
 
 
 class CreateBudget:
@@ -21,17 +22,25 @@ class CreateBudget:
         self._every = every
         self._left = float(_BURST)
         self._at = clock.now()
+        self._last_turn = self._at
         self._lock = threading.Lock()
 
     def left(self) -> int:
         with self._lock:
             self._fill()
-            return max(0, int(self._left))
+            return max(0, int(self._left + _ROUNDING))
 
     def opens_in(self) -> float:
         with self._lock:
             self._fill()
             return max(0.0, 1.0 - self._left) * self._every
+
+    def turn(self) -> float:
+        with self._lock:
+            self._fill()
+            opens = self._at + max(0.0, 1.0 - self._left) * self._every
+            self._last_turn = max(self._last_turn + self._every, opens)
+            return self._last_turn - self._at
 
     def spend(self) -> None:
         """Below zero too: what two threads spent at once is waited for."""

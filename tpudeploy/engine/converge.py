@@ -95,6 +95,7 @@ class Convergence:
         self._chronicle = Chronicle(world, goal.name)
         self._last: Tick | None = None
         self._held: Session | None = None
+        self._turn = -inf
 
     @property
     def is_there(self) -> bool:
@@ -214,11 +215,19 @@ class Convergence:
         """Seconds to the next look: the pace of the polls, cut short by whatever falls due first."""
         if tick.is_cut:
             return 0.0
-        due = [s.seconds for s in tick.steps if isinstance(s, Wait) and s.seconds is not None]
+        now = self._world.clock.now()
+        waits = [s for s in tick.steps if isinstance(s, Wait)]
+        due = [s.seconds for s in waits if s.seconds is not None and not s.is_rationed]
+        if any(s.is_rationed for s in waits):
+            if self._turn <= now:
+                self._turn = now + self._world.creates.turn()
+            due.append(self._turn - now)
         if self._deadline is not None:
-            due.append(self._deadline - self._world.clock.now())
-        pace = self._world.patience.poll(self._progress.quiet, len(tick.state.attempts))
-        return max(0.0, min([pace, *due]))
+            due.append(self._deadline - now)
+        only_rationed = bool(waits) and all(s.is_rationed for s in waits)
+        if tick.state.attempts or not only_rationed:  # else there is nothing to look at meanwhile
+            due.append(self._world.patience.poll(self._progress.quiet, len(tick.state.attempts)))
+        return max(0.0, min(due))
 
 
 def _still_ours(world: World, goal: Goal, held: Session) -> None:

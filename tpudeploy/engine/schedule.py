@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from heapq import heappop, heappush
+from itertools import count
 from typing import Protocol
 
 from tpudeploy.ports import Clock
@@ -23,7 +25,7 @@ def side_by_side(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
     """
     pool = ThreadPoolExecutor(max_workers=threads)
     try:
-        _step_all(clock, pool, [(clock.now(), run) for run in runs])
+        _step_all(clock, pool, runs)
     except KeyboardInterrupt:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
@@ -33,17 +35,26 @@ def side_by_side(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
     pool.shutdown()
 
 
-def _step_all(clock: Clock, pool: ThreadPoolExecutor, due: list[tuple[float, Run]]) -> None:
+def _step_all(clock: Clock, pool: ThreadPoolExecutor, runs: Iterable[Run]) -> None:
+    order = count()  # of equals the one that came first; runs are not compared
+    due = [(clock.now(), next(order), run) for run in runs]
     while due:
         now = clock.now()
-        ready = [run for at, run in due if at <= now]
-        if not ready:
-            clock.sleep(min(at for at, _ in due) - now)
+        if due[0][0] > now:
+            clock.sleep(due[0][0] - now)
             continue
-        later = [(at, run) for at, run in due if at > now]
+        ready = list(_due(due, now))
         pauses = _stepped(clock, pool, [run.step for run in ready])
         now = clock.now()
-        due = later + [(now + pause, run) for run, pause in zip(ready, pauses, strict=True) if pause is not None]
+        for run, pause in zip(ready, pauses, strict=True):
+            if pause is not None:
+                heappush(due, (now + pause, next(order), run))
+
+
+def _due(queue: list[tuple[float, int, Run]], now: float) -> Iterator[Run]:
+    """Taken out of it."""
+    while queue and queue[0][0] <= now:
+        yield heappop(queue)[2]
 
 
 def _stepped(clock: Clock, pool: ThreadPoolExecutor, steps: list[Callable[[], float | None]]) -> list[float | None]:

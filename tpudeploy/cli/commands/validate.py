@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
@@ -10,6 +14,9 @@ from tpudeploy.core.checks import check
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.views.excerpt import diagnostics
+
+if TYPE_CHECKING:
+    from tpudeploy.workspace import Workspace
 
 _FORMATS = ("text", "json", "github", "sarif", "junit")
 
@@ -22,7 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.reports import REPORTS, Checked
 
-    checked = [Checked(file=path, found=tuple(_found(path, given, context))) for path in given.profiles]
+    project = cache(lambda folder: context.workspace([str(folder / "profile.yaml")]))
+    checked = [Checked(file=path, found=tuple(_found(path, given, context, project))) for path in given.profiles]
     if given.format != "text":
         context.terminal.data(REPORTS[given.format](checked))
     for row in checked if given.format == "text" else ():
@@ -33,10 +41,13 @@ def run(given: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS if all(row.is_valid for row in checked) else exits.ERROR
 
 
-def _found(path: str, given: argparse.Namespace, context: Context) -> list[Diagnostic]:
+def _found(
+    path: str, given: argparse.Namespace, context: Context, project: Callable[[Path], Workspace]
+) -> list[Diagnostic]:
+    """`project` is that of the profiles in a folder."""
     try:
         profile = context.read(path, given)
-        deployment = context.workspace([path]).deployment(profile, offline=True, script=False)
+        deployment = project(Path(path).parent).deployment(profile, offline=True, script=False)
     except ConfigError as error:
         whole = Diagnostic(code=error.code, message=error.message, hint=error.hint)
         return list(error.diagnostics) or [whole]

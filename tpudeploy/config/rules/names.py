@@ -67,9 +67,10 @@ def _no_volume(written: str, at: Location, path: Path) -> Diagnostic:
 
 
 def ignored_paths(root: MapNode) -> Iterator[Diagnostic]:
-    known = {dotted(key) for key in all_keys()}
+    ignored = look.texts(root, _IGNORED)
+    known = {dotted(key) for key in all_keys()} if ignored else set()
     named = tuple(f"{dotted(path)}." for path in _NAMED_BY_PERSON)
-    for path, text in look.texts(root, _IGNORED).items():
+    for path, text in ignored.items():
         if text not in known and not text.startswith(named):
             message = f"The format has no path {quoted(text)}"
             hint = did_you_mean(text, known)

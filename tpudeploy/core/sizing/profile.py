@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from tpudeploy import catalog
@@ -40,7 +41,18 @@ def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Un
     except (AttributeError, TypeError, ValueError) as cause:
         return Unsized(because=f"a setting is not of the form that vLLM takes ({cause})")
     because = out_of_range(asked)
-    return Unsized(because=because) if because else budget(model, kind, asked)
+    if because:
+        return Unsized(because=because)
+    return budget(model, kind, asked) if config_json is not None else _of_known(spec.model.id, spec.tpu.type, asked)
+
+
+@lru_cache(maxsize=256)
+def _of_known(model_id: str, type_name: str, asked: Engine) -> HbmBudget:
+    """By names, of what the catalogue knows: a fleet is many deployments of few kinds."""
+    model, kind = families.known(model_id), catalog.accelerator_type(type_name)
+    assert model is not None
+    assert kind is not None
+    return budget(model, kind, asked)
 
 
 def language_model(spec: ProfileSpec, config_json: str | None) -> LanguageModel | Unsized:
