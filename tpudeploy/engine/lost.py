@@ -56,13 +56,18 @@ def search(world: World, deployments: Iterable[Deployment]) -> Lost:
 
 
 def _unnamed(world: World, found: Mapping[str, tuple[Found, ...]]) -> dict[str, tuple[Found, ...]]:
-    """Without what another state remembers: a deployment that was renamed has slices of its old name."""
+    """Without what another state remembers: a deployment that was renamed has slices of its old name.
+
+    What its own remembers stays: that was written while we looked, and has to be read.
+    """
     if not any(found.values()):
         return dict(found)
     states = (world.state.read(name).state for name in world.state.names())
-    known = {(a.project, a.zone, a.name) for state in states if state is not None for a in state.attempts}
+    owner = {
+        (a.project, a.zone, a.name): state.deployment for state in states if state is not None for a in state.attempts
+    }
     return {
-        name: tuple(f for f in each if (f.ref.project, f.ref.zone, f.ref.name) not in known)
+        name: tuple(f for f in each if owner.get((f.ref.project, f.ref.zone, f.ref.name), name) == name)
         for name, each in found.items()
     }
 
