@@ -171,7 +171,7 @@ def test_a_class_of_which_many_are_made_goes_on_as_before() -> None:
     with pytest.raises(TypeError):
         Many(at=1, name="a", nothing=2)  # type: ignore[call-arg]  # that is what is tested
     with pytest.raises(TypeError):
-        Many(1, "a")  # type: ignore[misc]  # that is what is tested
+        Many(1, "a")  # type: ignore[call-arg]  # that is what is tested
 
 
 def test_the_product_makes_its_data_with_it() -> None:

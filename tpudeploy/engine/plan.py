@@ -21,7 +21,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Plan, Reason
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
-from tpudeploy.engine.look import Sight, look_at_all
+from tpudeploy.engine.look import Sight, look_at_all, states_of
 from tpudeploy.engine.lost import remembered, search
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
@@ -36,7 +36,7 @@ def plan(world: World, deployments: Iterable[Deployment], *, destroy: bool = Fal
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
     known = named_once(deployments)
-    states = {d.name: world.state.read(d.name).state for d in known}
+    states = states_of(world, [d.name for d in known])
     found = search(world, [d for d in known if states[d.name] is None])
     parts = [
         _part(world, d, states[d.name], found.found.get(d.name, ()), destroy=destroy, adopt=adopt and not destroy)

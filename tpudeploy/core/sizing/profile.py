@@ -47,7 +47,7 @@ def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Un
 
 
 @lru_cache(maxsize=256)
-def _of_known(model_id: str, type_name: str, asked: Engine) -> HbmBudget:
+def _of_known(model_id: str, type_name: str, asked: Engine) -> HbmBudget | Unsized:
     """By names, of what the catalogue knows: a fleet is many deployments of few kinds."""
     model, kind = families.known(model_id), catalog.accelerator_type(type_name)
     assert model is not None
