@@ -25,6 +25,7 @@ version: 1
 name: d{number:04}
 model: {{id: google/gemma-4-E2B-it}}
 tpu: {{type: v6e-1}}
+secrets: {{VLLM_API_KEY: vllm-key}}
 serving: {{image: "vllm/vllm-tpu:v0.32.0", max_model_len: 16384}}
 placement:
   zones: [us-east5-a, us-east5-b, europe-west4-a]
@@ -66,8 +67,9 @@ def main(deployments: int) -> None:
         say(deployments, "apply, fresh", applied(folder, clock))
         for what in ("validate", "plan", "status"):
             before = len(emulator.requests)
-            took = command(folder, clock, what, "fleet")
-            say(deployments, what, f"{took}, {len(emulator.requests) - before} requests")
+            # The least of three: on a busy machine even CPU time grows.
+            took = min(command(folder, clock, what, "fleet") for _ in range(3))
+            say(deployments, what, f"{took}, {(len(emulator.requests) - before) // 3} requests")
 
 
 def applied(folder: Path, clock: VirtualClock) -> str:

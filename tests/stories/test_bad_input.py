@@ -110,7 +110,6 @@ def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(desk: Open) -> N
         (["render", "gemma.yaml", "nonsense"], "invalid choice: 'nonsense'"),
         (["plan", "gemma.yml"], 'gemma.yaml"?'),
         (["plan", "nowhere/gemma.yaml"], "there is no folder"),
-        (["plan", "."], "is no regular file"),
         (["plan", "gemma.yaml", "-f", "nope.yaml"], "nope.yaml` does not exist"),
         (["explain", "stokout"], "Did you mean `stockout`?"),
         (["init", "-from", "gemma4-e2b-v6e"], "Did you mean `gemma4-e2b-v6e"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, with_entries, with_items
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _DOLLAR = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
@@ -32,7 +32,7 @@ class Interpolation:
                     (*path, key),
                     "values may hold ${env:NAME}, keys may not",
                 )
-        return MapNode(at=root.at, entries={key: self._entry(e, (*path, key)) for key, e in root.entries.items()})
+        return with_entries(root, {key: self._entry(entry, (*path, key)) for key, entry in root.entries.items()})
 
     def _entry(self, entry: Entry, path: Path) -> Entry:
         """Itself where nothing was filled in."""
@@ -44,7 +44,7 @@ class Interpolation:
             case MapNode():
                 return self.tree(node, path)
             case ListNode():
-                return replace(node, items=tuple(self.node(item, (*path, i)) for i, item in enumerate(node.items)))
+                return with_items(node, tuple(self.node(item, (*path, i)) for i, item in enumerate(node.items)))
             case ScalarNode():
                 return self._scalar(node, path)
 

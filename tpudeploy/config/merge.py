@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, is_null
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, is_null, with_entries, with_items
 
 # Below a flag's value a null that deletes nothing is JSON's null, as in `hf_overrides: {rope_scaling: null}`.
 _FLAG_VALUES: Path = ("serving", "args")
@@ -30,7 +30,7 @@ def written(root: MapNode, path: Path = ()) -> MapNode:
         for key, entry in root.entries.items()
         if not (is_null(entry.value) and (entry.deletes or not _is_json(path)))
     }
-    return MapNode(at=root.at, entries=entries)
+    return with_entries(root, entries)
 
 
 def _entry(entry: Entry, path: Path) -> Entry:
@@ -44,7 +44,7 @@ def _written(node: Node, path: Path) -> Node:
         case MapNode():
             return written(node, path)
         case ListNode():
-            return replace(node, items=tuple(_written(item, (*path, i)) for i, item in enumerate(node.items)))
+            return with_items(node, tuple(_written(item, (*path, i)) for i, item in enumerate(node.items)))
         case ScalarNode():
             return node
 

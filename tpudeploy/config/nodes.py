@@ -76,6 +76,18 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
             return
 
 
+def with_entries(node: MapNode, entries: Mapping[str, Entry]) -> MapNode:
+    """The mapping with these, which is itself where they are its own: most of a tree stays as it is."""
+    own = node.entries
+    is_same = len(entries) == len(own) and all(own.get(key) is entry for key, entry in entries.items())
+    return node if is_same else MapNode(at=node.at, entries=entries)
+
+
+def with_items(node: ListNode, items: tuple[Node, ...]) -> ListNode:
+    is_same = all(new is old for new, old in zip(items, node.items, strict=True))
+    return node if is_same else ListNode(at=node.at, items=items)
+
+
 def find(node: Node, path: Path) -> Node | None:
     """The node at `path`, or None."""
     found: Node | None = node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tpudeploy.core.node import SPEC_KEY
@@ -22,6 +22,12 @@ class Sight:
 
     state: State
     deployment: Deployment | None = None
+
+
+def states_of(world: World, names: Iterable[str]) -> dict[str, State | None]:
+    """What is remembered of each, None where nothing is. Raise `errors.StateError`."""
+    asked = list(dict.fromkeys(names))
+    return dict(zip(asked, together(world.threads, lambda name: world.state.read(name).state, asked), strict=True))
 
 
 def look(world: World, state: State, deployment: Deployment | None = None, *, patient: bool = False) -> Observed:

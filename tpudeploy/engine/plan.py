@@ -32,7 +32,7 @@ from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.engine.look import Sight, look_at_all
+from tpudeploy.engine.look import Sight, look_at_all, states_of
 from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.retry import looking_again
@@ -122,8 +122,8 @@ def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) 
 
 
 def _states(world: World, deployments: Iterable[Deployment]) -> dict[str, State]:
-    read = ((d.name, world.state.read(d.name).state) for d in deployments)
-    return {name: state for name, state in read if state is not None}
+    read = states_of(world, [d.name for d in deployments])
+    return {name: state for name, state in read.items() if state is not None}
 
 
 @frozen

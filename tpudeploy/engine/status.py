@@ -11,7 +11,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
-from tpudeploy.engine.look import Sight, look_at_all
+from tpudeploy.engine.look import Sight, look_at_all, states_of
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
@@ -25,7 +25,7 @@ def statuses(world: World, wanted: Mapping[str, Deployment | None]) -> tuple[Dep
 
     Raise `errors.Fault` or `errors.StateError`.
     """
-    states = {name: world.state.read(name).state for name in wanted}
+    states = states_of(world, wanted)
     known = {name: state for name, state in states.items() if state is not None}
     sights = [Sight(state=state, deployment=wanted[name]) for name, state in known.items()]
     told = next(iter(known)) if len(known) == 1 else f"{len(known)} deployments"
