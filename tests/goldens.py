@@ -23,10 +23,15 @@ _PASSING = (
 
 def assert_golden(name: str, text: str, *, folder: Path | None = None) -> None:
     """`text` is what stands in tests/golden/`name`; paths below `folder` are shown from there."""
+    hold(FOLDER / name, lasting(text, folder))
+
+
+def lasting(text: str, folder: Path | None = None) -> str:
+    """What of it is the same in every run."""
     plain = text if folder is None else text.replace(f"{folder}/", "").replace(str(folder), ".")
     for pattern, stands_for in _PASSING:
         plain = pattern.sub(stands_for, plain)
-    hold(FOLDER / name, plain)
+    return plain
 
 
 def hold(path: Path, text: str) -> None:

@@ -99,7 +99,7 @@ def test_the_tree_in_architecture_names_every_folder_of_the_package() -> None:
 
 def test_the_plan_that_readme_shows_names_lines_that_say_so() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = re.findall(r"\+ [a-z._]+\.([a-z_]+) += (\S+)  \((\S+):(\d+)\)", text)
+    shown = re.findall(r"\+ [a-z._]+\.([a-z_]+) += (\S+)  \((profiles/\S+):(\d+)\)", text)
     assert shown
     for key, value, file, line in shown:
         written = (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]

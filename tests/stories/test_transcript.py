@@ -1,0 +1,53 @@
+"""The day in README: plan, apply, drift and replace, as they are printed today. UPDATE_GOLDEN=1 writes it there anew."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import redirect_stderr
+from pathlib import Path
+
+from desk import Desk, Open
+from goldens import hold, lasting
+
+README = Path(__file__).parents[2] / "README.md"
+_BLOCK = re.compile(r"(?<=^```console\n)\$ tpudeploy plan -out.*?(?=^```$)", re.MULTILINE | re.DOTALL)
+_GAPS = re.compile(r"\n{3,}")
+PROFILE = """\
+version: 1
+name: gemma
+model:
+  id: google/gemma-4-E2B-it
+tpu:
+  type: v6e-1
+serving:
+  image: vllm/vllm-tpu:v0.32.0
+secrets:
+  VLLM_API_KEY: vllm-key
+placement:
+  zones: [us-east5-a, europe-west4-a]
+  provisioning: [spot]
+  labels: {team: search}
+"""
+
+
+def test_the_transcript_in_readme_is_what_is_printed(desk: Open) -> None:
+    at: Desk = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
+    at.write(PROFILE)
+    told = [_said(at, "plan -out monday.plan gemma.yaml"), _said(at, "apply monday.plan")]
+    (node,) = at.emulator._cloud.nodes.values()
+    node.spec = {**node.spec, "labels": {**node.spec["labels"], "team": "ads"}}
+    told += [_said(at, "drift gemma.yaml"), _said(at, "plan gemma.yaml --set tpu.type=v6e-4")]
+    text = README.read_text(encoding="utf-8")
+    shown = lasting("".join(told), at.folder).rstrip() + "\n"
+    hold(README, _BLOCK.sub(lambda _: shown, text, count=1))
+    assert shown in README.read_text(encoding="utf-8")
+
+
+def _said(at: Desk, line: str) -> str:
+    """Both streams, in the order of time; without the note of the sizing, which `size` explains."""
+    with redirect_stderr(sys.stdout):
+        said = at.run(*line.split())
+    assert said.code in {0, 2}, said.all
+    lines = [text for text in said.out.splitlines() if not text.startswith("gemma: a chip holds")]
+    return f"$ tpudeploy {line}\n{_GAPS.sub(chr(10) * 2, chr(10).join(lines)).strip()}\n\n"
