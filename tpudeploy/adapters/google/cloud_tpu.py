@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from tpudeploy.adapters.google import listing, nodes, zones
@@ -47,7 +46,11 @@ class CloudTpu:
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
         asked = tuple(refs)
         listed = zones.listed(self._connection, asked, threads=self._threads)
-        found = together(self._threads, partial(self._found, listed), asked)
+        found = [self._listed(listed, ref) for ref in asked]
+        alone = [number for number, known in enumerate(found) if known is None]
+        looked = together(self._threads, lambda number: self._alone(asked[number]), alone)
+        for number, known in zip(alone, looked, strict=True):
+            found[number] = known
         return tuple(s for s in found if s is not None)
 
     def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
@@ -105,17 +108,18 @@ class CloudTpu:
     def report(self, ref: SliceRef) -> BootReport | None:
         return nodes.report(self._connection, ref)
 
-    def _found(self, listed: zones.Zones, ref: SliceRef) -> Slice | None:
-        """From its zone's lists where they show it; what they do not show is asked for by name before it is gone."""
-        if ref.is_bare:
-            return nodes.bare(self._connection, ref)
-        resource = listed.resource(ref)
-        node = listed.node(ref)
-        if resource is None:
-            return self._slice(ref)
+    def _listed(self, listed: zones.Zones, ref: SliceRef) -> Slice | None:
+        """From its zone's lists; None where they do not show all of it, and where an operation must be asked too."""
+        resource, node = listed.resource(ref), listed.node(ref)
+        if resource is None or ref.is_bare or ref.deletion is not None:
+            return None
         if node is None and _phase(resource) is Phase.UP:
-            return self._slice(ref)
+            return None
         return self._shown(ref, resource, node)
+
+    def _alone(self, ref: SliceRef) -> Slice | None:
+        """Asked for by name."""
+        return nodes.bare(self._connection, ref) if ref.is_bare else self._slice(ref)
 
     def _slice(self, ref: SliceRef) -> Slice | None:
         try:
