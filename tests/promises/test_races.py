@@ -97,7 +97,7 @@ def world(backend: StateBackend, clock: VirtualClock) -> World:
 
 
 def heard(event: events.Event) -> None:
-    assert isinstance(event, events.LockWaiting)
+    assert isinstance(event, events.LockHeld | events.LockWaiting)
 
 
 def test_of_sixteen_processes_one_has_the_lock_of_a_folder(tmp_path: Path) -> None:
