@@ -9,11 +9,14 @@ import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 DATA = "tpudeploy/_data/"
+# Python 3.11.4 and later warn of archives that are unpacked without a filter; earlier ones know none.
+_FILTERED: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 def build(what: str, source: Path, folder: Path) -> Path:
@@ -34,7 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel_of_sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(build("sdist", ROOT, folder)) as packed:
-        packed.extractall(folder, filter="data")
+        packed.extractall(folder, **_FILTERED)
     (source,) = (path for path in folder.iterdir() if path.is_dir())
     return build("wheel", source, folder)
 

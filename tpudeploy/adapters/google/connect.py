@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import googleapiclient.discovery
+import googleapiclient.discovery_cache
 import googleapiclient.http
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
@@ -25,17 +27,21 @@ EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
 STORAGE_VARIABLE = "STORAGE_EMULATOR_HOST"  # Google's own; with the scheme, or as we take it too, without
 # An endpoint of our own stands for the whole base URL, of which the documents of these services have a path.
 _PATHS = {"compute": "/compute/v1/"}
+# The library completes a document while it builds a client of it.
+_BUILDING = threading.Lock()
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
 class Connection:
-    """Everything needed to call Google. httplib2 is not thread-safe: one `Http` and its services per thread."""
+    """Everything needed to call Google. httplib2 is not thread-safe: one `Http` per thread."""
 
     def __init__(self, *, emulator_host: str | None, timeout: float, storage_host: str | None = None) -> None:
         self.emulator_host = emulator_host
         self.storage_host = storage_host or emulator_host
         self.timeout = timeout
         self._local = threading.local()
+        self._services: dict[tuple[str, str], Any] = {}
+        self._collections: dict[tuple[str, ...], Any] = {}
         self._opened: list[Callable[[], None]] = []
 
     @classmethod
@@ -84,31 +90,33 @@ class Connection:
 
         Kept: discovery makes the classes of each level anew at every call, which costs more than the call.
         """
-        kept: dict[tuple[str, ...], Any] = self._local.__dict__.setdefault("collections", {})
         key = (name, version, *path)
-        if key not in kept:
-            found = self._service(name, version)
-            for part in path:
-                found = getattr(found, part)()
-            kept[key] = found
-        return kept[key]
+        with _BUILDING:
+            if key not in self._collections:
+                found = self._service(name, version)
+                for part in path:
+                    found = getattr(found, part)()
+                self._collections[key] = found
+            return self._collections[key]
 
     def _service(self, name: str, version: str) -> Any:
-        """A discovery client, from the document in the library: nothing is downloaded."""
-        services: dict[tuple[str, str], Any] = self._local.__dict__.setdefault("services", {})
-        if (name, version) not in services:
+        """A discovery client, from the document in the library: nothing is downloaded.
+
+        One for all threads, for it takes time to make: what is not thread-safe of it is its `Http`, and each request
+        takes that of the thread which makes it.
+        """
+        if (name, version) not in self._services:
             endpoint = f"{self._endpoint}{_PATHS.get(name, '')}" if self._endpoint else None
-            service = googleapiclient.discovery.build(
-                name,
-                version,
+            self._services[name, version] = googleapiclient.discovery.build_from_document(
+                _document(name, version),
                 http=self._http(),
+                requestBuilder=self._request,
                 client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
-                static_discovery=True,
-                cache_discovery=False,
             )
-            services[name, version] = service
-            self._opened.append(service.close)
-        return services[name, version]
+        return self._services[name, version]
+
+    def _request(self, _: Any, *arguments: Any, **options: Any) -> googleapiclient.http.HttpRequest:
+        return googleapiclient.http.HttpRequest(self._http(), *arguments, **options)
 
     def storage(self) -> Client:
         """Cloud Storage's client. Raise `errors.ConfigError` where its library is not installed."""
@@ -162,6 +170,13 @@ class Connection:
         return credentials, project
 
     def _http(self) -> Any:
+        """The one of the thread that asks."""
+        if not hasattr(self._local, "http"):
+            self._local.http = self._new_http()
+            self._opened.append(self._local.http.close)
+        return self._local.http
+
+    def _new_http(self) -> Any:
         if self.emulator_host:
             plain = OnceHttp(timeout=self.timeout, proxy_info=None)
             return googleapiclient.http.set_user_agent(plain, f"tpudeploy/{VERSION}")
@@ -169,3 +184,12 @@ class Connection:
 
         plain = googleapiclient.http.set_user_agent(OnceHttp(timeout=self.timeout), f"tpudeploy/{VERSION}")
         return google_auth_httplib2.AuthorizedHttp(self._credentials, http=plain)
+
+
+@cache
+def _document(name: str, version: str) -> Any:
+    """Read once: Compute Engine's has five million characters."""
+    text = googleapiclient.discovery_cache.get_static_doc(name, version)
+    if text is None:
+        raise FileNotFoundError(f"google-api-python-client has no document of {name} {version}")
+    return json.loads(text)
