@@ -133,7 +133,7 @@ class Convergence:
     def _has_left_for_long(self, last: Tick) -> bool:
         """Whether nothing else than what was given up has been waited for, and for longer than anything takes to go."""
         deployment, now = self._goal.deployment, self._world.clock.now()
-        if self._keep or len(last.done) < (0 if deployment is None else deployment.replicas):
+        if self._keep or len(last.done) < (0 if deployment is None else len(self._goal.replicas)):
             self._left_at = None
             return False
         self._left_at = now if self._left_at is None else self._left_at
