@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from tpudeploy.core.bootlog.said import number
 from tpudeploy.core.serving import served_model
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.domain.budget import HbmBudget
@@ -92,8 +93,8 @@ def _verdict(row: _Row, values: Sequence[str]) -> Verdict:
 
 
 def _deviation(row: _Row, values: Sequence[str]) -> float | None:
-    predicted = _number(row.declared)
-    measured = _number(values[0]) if values else None
+    predicted = number(row.declared)
+    measured = number(values[0]) if values else None
     if row.equal is not _is_close or not predicted or measured is None:
         return None
     return measured / predicted - 1
@@ -114,12 +115,12 @@ def _is_release(declared: str, said: str) -> bool:
 
 def _is_near(declared: str, said: str) -> bool:
     """To two decimals, as the log has it."""
-    one, other = _number(declared), _number(said)
+    one, other = number(declared), number(said)
     return one is not None and other is not None and abs(one - other) <= 0.01  # noqa: PLR2004 - two decimals
 
 
 def _is_close(declared: str, said: str) -> bool:
-    one, other = _number(declared), _number(said)
+    one, other = number(declared), number(said)
     return one is not None and other is not None and abs(other - one) <= _CLOSE * one
 
 
@@ -133,10 +134,3 @@ def _is_same_type(declared: str, said: str) -> bool:
 def _names(declared: str, said: str) -> bool:
     """`ngram` is named in `SpeculativeConfig(method='ngram', …)`; `None` is itself."""
     return said == "None" if declared == "None" else f"'{declared}'" in said
-
-
-def _number(written: str) -> float | None:
-    try:
-        return float(written)
-    except ValueError:
-        return None

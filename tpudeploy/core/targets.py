@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.names import address
+from tpudeploy.domain.plan import Change, Drift
 from tpudeploy.domain.state import Record, State
 
 PARTIAL = "TPU3020"
@@ -23,6 +25,7 @@ first, an error that has to be mended. Afterwards plan without it:
 }
 
 Targets = tuple[int, ...] | None
+T = TypeVar("T", Change, Drift)
 
 
 def parsed(texts: Iterable[str]) -> tuple[Address, ...]:
@@ -52,6 +55,11 @@ def replicas(
             )
         found[known.name] = _with(found.get(known.name, ()), each.replica)
     return found
+
+
+def within(targets: Targets, found: Iterable[T]) -> tuple[T, ...]:
+    """Those of replicas that a plan is about."""
+    return tuple(each for each in found if targets is None or each.replica in targets)
 
 
 def marked(state: State, names: Collection[str], aims: Collection[str]) -> State:

@@ -9,6 +9,8 @@ from tpudeploy.domain.compilation import CompilePlan, Start
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 
+UTILIZATION = 0.92  # vLLM's default share of HBM (v1, config/cache.py:102)
+
 
 @frozen
 class Speculation:
@@ -32,7 +34,7 @@ class Engine:
     data_parallel: int = 1
     dtype: str = "bfloat16"
     kv_dtype: str = "auto"
-    utilization: float = 0.92
+    utilization: float = UTILIZATION
     block_size: int | None = None
     blocks_override: int | None = None
     max_num_seqs: int = 256

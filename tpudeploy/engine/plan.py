@@ -21,7 +21,7 @@ from tpudeploy.core.remember import remember
 from tpudeploy.core.renamed import renamed
 from tpudeploy.core.room import asks_for_both, no_room
 from tpudeploy.core.seen import seen
-from tpudeploy.core.targets import Targets, marked, partial
+from tpudeploy.core.targets import Targets, marked, partial, within
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError
@@ -222,10 +222,10 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
     if part.adopts:
         known = remember(known, observed)  # else a slice that serves would have yet to come up
     moment = Moment(observed=observed, patience=world.patience)
-    outside = tuple(d for d in drift(known, moment) if targets is None or d.replica in targets) if refresh else ()
+    outside = within(targets, drift(known, moment)) if refresh else ()
     known = refreshed(known, outside)
-    would = removals(part.name, known, moment) if deployment is None else changes(deployment, known, moment)
-    would = tuple(c for c in would if targets is None or c.replica in targets)
+    all_of_it = removals(part.name, known, moment) if deployment is None else changes(deployment, known, moment)
+    would = within(targets, all_of_it)
     would = tuple(_adopting(change) if change.slice_name in part.adopts else change for change in would)
     would = tuple(told(change, outside) for change in would)
     if deployment is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpudeploy.core.drift import drift, recorded
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import aim_print
-from tpudeploy.core.targets import Targets
+from tpudeploy.core.targets import Targets, within
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Goal, Plan
@@ -30,7 +30,7 @@ def observation(world: World, deployment: Deployment, state: State, targets: Tar
         serial=state.serial,
         resumes=False,
         changes=(),
-        drift=tuple(d for d in found if targets is None or d.replica in targets),
+        drift=within(targets, found),
         targets=targets,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.told import pages
 from tpudeploy.adapters.google.translate import translated
 from tpudeploy.domain.names import Zone
 
@@ -24,15 +25,11 @@ def listed(connection: Connection, kind: str, parent: str, *, only: str = "") ->
     asked = {"parent": parent, "pageSize": _PAGE} | ({"fields": _fields(kind, only)} if only else {})
     items: list[dict[str, Any]] = []
     silent: set[Zone] = set()
-    token = None
-    while True:
-        with translated(f"list the {_KINDS[kind]} of {parent}"):
-            page = calls.list(**asked, pageToken=token).execute(num_retries=0)
-        items += page.get(kind, ())
-        silent.update(map(_zone, page.get("unreachable", ())))
-        token = page.get("nextPageToken")
-        if not token:
-            return items, silent
+    with translated(f"list the {_KINDS[kind]} of {parent}"):
+        for page in pages(calls, calls.list(**asked)):
+            items += page.get(kind, ())
+            silent.update(map(_zone, page.get("unreachable", ())))
+    return items, silent
 
 
 def place(name: str) -> tuple[Zone, str]:

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from tpudeploy.domain.bootlog import Line
-from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.budget import UTILIZATION, HbmBudget
 from tpudeploy.domain.frozen import frozen
 
 _FLAGS = re.compile(r"non-default args: (\{.*\})")
@@ -18,8 +18,6 @@ _HBM = re.compile(r"hbm=\[\(([\d.]+), ([\d.]+)\)")
 _GIB = 2**30
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"([\d.]+) ?([KMGT]?)i?B?$")
-# vLLM's own default (v1, config/cache.py:102).
-_UTILIZATION = 0.92
 
 
 @frozen
@@ -38,7 +36,7 @@ class Said:
         written = self.flags.get("gpu_memory_utilization")
         if isinstance(written, int | float) and 0 < written <= 1:
             return float(written)
-        return _UTILIZATION if self.budget is None else self.budget.engine.utilization
+        return UTILIZATION if self.budget is None else self.budget.engine.utilization
 
     @property
     def chip_bytes(self) -> float | None:

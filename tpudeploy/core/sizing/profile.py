@@ -13,12 +13,11 @@ from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.core.sizing.budget import budget
 from tpudeploy.core.sizing.unsized import because_of, out_of_range
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine, HbmBudget, Speculation, Unsized
+from tpudeploy.domain.budget import UTILIZATION, Engine, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.model import LanguageModel, NotCovered
 
 # vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
 _SEQS, _BATCHED_TOKENS = 256, 2_048
-_UTILIZATION = 0.92  # config/cache.py:102
 _ON = {"1", "true"}
 
 Settings = Mapping[str, Any]
@@ -84,7 +83,7 @@ def engine(serving: ServingSpec, settings: Settings, kind: AcceleratorType, mode
         data_parallel=data,
         dtype=_dtype(serving.dtype),
         kv_dtype=serving.kv_cache_dtype or "auto",
-        utilization=serving.hbm_utilization or _UTILIZATION,
+        utilization=serving.hbm_utilization or UTILIZATION,
         block_size=serving.block_size,
         blocks_override=_optional_int(settings.get("num-gpu-blocks-override")),
         max_model_len=length,
