@@ -121,13 +121,15 @@ class Workspace:
         refresh_only: bool = False,
         replace: Iterable[str] = (),
         target: Iterable[str] = (),
+        attest: bool = False,
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
         """What would change. With `adopt`, slices that no state remembers are taken over.
 
         `target` names what the plan is about, `replace` what another slice is to take the place of: addresses such as
         `gemma[0]`, or `gemma` for all replicas. Without `refresh` the cloud is taken to be as the states remember it.
-        With `refresh_only` the plan is to write down what changed outside, and to touch nothing.
+        With `refresh_only` the plan is to write down what changed outside, and to touch nothing; with `attest` too, it
+        tells of servers that do not do what was applied, which nothing can write down.
 
         Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
         that none of the profiles has.
@@ -147,7 +149,7 @@ class Workspace:
         )
         deployments = [self.deployment(p) for p in profiles]
         world = self._world(on_event)
-        made = plan(world, deployments, scope, facts=self._quota)
+        made = plan(world, deployments, scope, facts=self._quota, witnesses=self._witnesses if attest else None)
         return Plan.of(made, backend=self.backend)
 
     def apply(

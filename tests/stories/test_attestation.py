@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 from desk import PROFILE, Desk, Open
 
@@ -88,6 +90,40 @@ def test_a_setting_that_is_ignored_is_held_against_what_was_applied(desk: Open) 
     said = at.run("apply", "-auto-approve", "gemma.yaml")
     assert said.code == 0, said.all
     assert "Attested: 4 declared settings in effect" in said.err
+
+
+def _start_another(at: Desk, index: int = 0) -> None:
+    """Somebody starts a container anew by hand, with another length."""
+    nodes = at.emulator._cloud.nodes
+    host: Any = nodes[sorted(nodes)[index]].hosts[0]
+    host._behaviour = replace(host._behaviour, **SHORTER)
+
+
+def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(desk: Open) -> None:
+    at = desk()
+    profile = at.write(PROFILE + "replicas: 2\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("drift", profile).code == 0
+    _start_another(at, index=1)
+    told = at.run("drift", profile)
+    assert told.code == 2
+    assert "# gemma[1] does not do what was applied" in told.out
+    assert '~ engine.max_model_len = "16384" (applied) -> "4096" (live)' in told.out
+    assert "gemma[0]" not in told.out
+    assert "-refresh-only` writes them" not in told.out, "nothing could write it down"
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0, "no plan would undo it"
+    assert at.run("plan", profile, "-refresh-only", "-detailed-exitcode").code == 0
+    found = json.loads(at.run("drift", profile, "-json").out.splitlines()[-1])["goals"][0]["drift"]
+    assert [(d["address"], d["kind"]) for d in found] == [("gemma[1]", "not in effect")]
+
+
+def test_drift_is_against_what_was_applied_not_what_the_profile_says_by_now(desk: Open) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    changed = at.write(PROFILE.replace("16384", "8192"))
+    assert at.run("drift", changed).code == 0, "what is meant is no drift"
+    _start_another(at)
+    assert '= "16384" (applied) -> "4096" (live)' in at.run("drift", changed).out
 
 
 def test_the_report_and_the_stream_have_it_for_programs(desk: Open) -> None:

@@ -47,14 +47,8 @@ def carry_out(
         report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
-    if report.error is not None and (report.failures or given.json):
-        terminal.talk("")
-        for error in distinct(report):
-            tell_error(terminal, error)
-        _list(context, report, as_json=given.json)
-        return report.error.exit_code
-    if given.json:
-        return exits.SUCCESS
+    if report.failures or given.json:
+        return _end(context, report, as_json=given.json)
     if plan.mode is Mode.REFRESH_ONLY and not plan.is_empty:
         terminal.data(terminal.paint.green("\nDone! What was found is written down. Nothing was touched."))
         return exits.SUCCESS
@@ -63,6 +57,17 @@ def carry_out(
         terminal.talk("")
         tell_error(terminal, error)
     return code if report.error is None else report.error.exit_code
+
+
+def _end(context: Context, report: Report, *, as_json: bool) -> int:
+    """Of what failed, or was told as a document: errors alone are left to tell."""
+    if report.error is None:
+        return exits.SUCCESS
+    context.terminal.talk("")
+    for error in distinct(report):
+        tell_error(context.terminal, error)
+    _list(context, report, as_json=as_json)
+    return report.error.exit_code
 
 
 @contextmanager
