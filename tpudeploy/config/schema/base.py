@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -16,11 +16,26 @@ class Section(BaseModel):
     """A mapping of the profile: no key that is not listed, no value of another type, no change after.
 
     Three habits keep start-up short. No section builds a validator of its own, because whole profiles are validated;
-    hence one that is not written is made by `model_construct`, its defaults as they are. And the files of sections do
+    hence one that is not written is made by `unwritten`, its defaults as they are. And the files of sections do
     without `from __future__ import annotations`: pydantic reads annotations, and would compile each one's text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
+
+
+S = TypeVar("S", bound=Section)
+
+
+def unwritten(section: type[S]) -> Callable[[], S]:
+    """The section that nobody wrote: one for all profiles, for it cannot change."""
+    made: list[S] = []
+
+    def one() -> S:
+        if not made:
+            made.append(section.model_construct())
+        return made[0]
+
+    return one
 
 
 class Form:
