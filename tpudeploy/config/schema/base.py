@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -23,19 +24,9 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
-S = TypeVar("S", bound=Section)
-
-
-def unwritten(section: type[S]) -> Callable[[], S]:
+def unwritten(section: type[Section]) -> Callable[[], Any]:
     """The section that nobody wrote: one for all profiles, for it cannot change."""
-    made: list[S] = []
-
-    def one() -> S:
-        if not made:
-            made.append(section.model_construct())
-        return made[0]
-
-    return one
+    return cache(section.model_construct)
 
 
 class Form:
