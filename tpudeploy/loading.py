@@ -13,7 +13,7 @@ from tpudeploy.domain.errors import ConfigError
 if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.budget import HbmBudget, Unsized
-    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.deployment import Deployment, Json
     from tpudeploy.domain.plan import Change
 
 
@@ -82,12 +82,6 @@ def before(wanted: Deployment, change: Change) -> Deployment | None:
 
     None where nothing stands, or where this version cannot say what that was.
     """
-    from dataclasses import replace
-
-    from tpudeploy.config.parse import parse
-    from tpudeploy.config.reader import Remembered
-    from tpudeploy.views.profile import profile
-
     if not change.slice_name:
         return None
     known = dict(wanted.attributes)
@@ -95,6 +89,17 @@ def before(wanted: Deployment, change: Change) -> Deployment | None:
         known.pop(field.path, None)
         if field.before is not None:
             known[field.path] = field.before
+    return applied(wanted, known)
+
+
+def applied(wanted: Deployment, known: Mapping[str, Json]) -> Deployment | None:
+    """The deployment that has the attributes `known`, as this version resolves it; None where it cannot say."""
+    from dataclasses import replace
+
+    from tpudeploy.config.parse import parse
+    from tpudeploy.config.reader import Remembered
+    from tpudeploy.views.profile import profile
+
     text = profile(wanted.name, replace(wanted, attributes=known, origins={}))
     config = wanted.origin("model.config")
     reader = Remembered(text, beside="" if config is None else config.file)
