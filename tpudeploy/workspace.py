@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.address import Address
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.found import Found
@@ -302,6 +303,19 @@ class Workspace:
 
         known = named_once(map(self.deployment, profiles))
         return statuses(self._world(None), {d.name: d for d in known})
+
+    def details(self, profile: config.Profile) -> tuple[Details, ...]:
+        """What each machine of a profile runs with, planned beside measured; none where nothing is deployed.
+
+        Raise `errors.Fault` or `errors.Denied` where it cannot be looked at. What does not answer is untold.
+        """
+        from tpudeploy.engine.attest import detailed
+
+        deployment = self.deployment(profile, script=False)
+        state = self.states.read(deployment.name).state
+        if state is None or all(a.granted_at is None for a in state.attempts):
+            return ()
+        return detailed(self._world(None), self._witnesses, deployment)
 
     def logs(self, name: str) -> Mapping[str, tuple[str, ...]]:
         """Slice → what its machine printed while it booted, oldest line first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ _LABELS = {
     "gpu_memory_utilization": "hbm_utilization",
     "enable_prefix_caching": "enable_prefix_caching",
 }
+_RESIDENT = "process_resident_memory_bytes"
 _TOKENS = "kv_cache_size_tokens"
 
 
@@ -68,12 +70,15 @@ def _api(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
 def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     """The first rank's labels, and the tokens of all."""
     text = _asked(client.metrics, "metrics", silent)
-    ranks = [] if text is None else list(_cache_configs(text))
-    if text is not None and not ranks:
-        silent["metrics"] = f"they have no {_CACHE}"
-    if not ranks:
+    if text is None:
         return {}
-    told = {name: ranks[0][label] for label, name in _LABELS.items() if ranks[0].get(label, "None") != "None"}
+    resident = re.search(rf"^{_RESIDENT} (\S+)$", text, re.MULTILINE)
+    process = {} if resident is None else {"process_bytes": resident[1]}
+    ranks = list(_cache_configs(text))
+    if not ranks:
+        silent["metrics"] = f"they have no {_CACHE}"
+        return process
+    told = process | {name: ranks[0][label] for label, name in _LABELS.items() if ranks[0].get(label, "None") != "None"}
     tokens = [rank.get(_TOKENS, "") for rank in ranks]
     if all(each.isdecimal() for each in tokens):
         told["kv_cache_tokens"] = str(sum(map(int, tokens)))

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from tpudeploy.core.attest import attest
 from tpudeploy.core.bootlog import effective
+from tpudeploy.core.details import details
 from tpudeploy.core.fingerprint import server_print
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.attestation import Attestation, Told, Verdict
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.details import Details
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
@@ -67,7 +69,19 @@ class Attestor:
 
 
 def verify(world: World, witnesses: Witnesses, deployment: Deployment) -> tuple[Attestation, ...]:
-    """Of every replica that has a machine, by every witness, against the profile as it is now.
+    """Of every replica that has a machine, by every witness, against the profile as it is now. Raise as `ask` does."""
+    asked = ask(world, witnesses, deployment)
+    return tuple(_attested(deployment, server, told) for server, told in asked)
+
+
+def detailed(world: World, witnesses: Witnesses, deployment: Deployment) -> tuple[Details, ...]:
+    """As `verify` asks, in full. Raise as `ask` does."""
+    asked = ask(world, witnesses, deployment)
+    return tuple(details(deployment, told, _attested(deployment, server, told)) for server, told in asked)
+
+
+def ask(world: World, witnesses: Witnesses, deployment: Deployment) -> tuple[tuple[Server, Told], ...]:
+    """What every replica that has a machine tells, by every witness.
 
     Raise `errors.StateError` where there is none, `errors.Fault` or `errors.Denied` where it cannot be looked at.
     """
@@ -82,7 +96,7 @@ def verify(world: World, witnesses: Witnesses, deployment: Deployment) -> tuple[
     budget = world.patience.faults_at_plan
     observed = looking_again(world, deployment.name, lambda: look(world, known, deployment), budget=budget)
     servers = list(_standing(known, observed))
-    return tuple(together(world.threads, lambda server: _by_all(witnesses, deployment, server), servers))
+    return tuple(together(world.threads, lambda server: (server, _by_all(witnesses, deployment, server)), servers))
 
 
 def serving(state: State, observed: Observed) -> tuple[Server, ...]:
@@ -120,9 +134,8 @@ def applied(witnesses: Witnesses, deployment: Deployment, server: Server) -> Att
     return _attested(of, server, _with_log(witnesses, server, told)) if found.is_open else found
 
 
-def _by_all(witnesses: Witnesses, deployment: Deployment, server: Server) -> Attestation:
-    told = witnesses.engine.told(deployment, server.found, server.health)
-    return _attested(deployment, server, _with_log(witnesses, server, told))
+def _by_all(witnesses: Witnesses, deployment: Deployment, server: Server) -> Told:
+    return _with_log(witnesses, server, witnesses.engine.told(deployment, server.found, server.health))
 
 
 def _as_given(witnesses: Witnesses, deployment: Deployment, attempt: Attempt) -> Deployment | None:

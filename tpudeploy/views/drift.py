@@ -22,8 +22,8 @@ _UNDONE = """Unless the profile was changed in the same way, or ignores them (li
 following plan includes actions to undo these changes, or to respond to them."""
 _RECORDED = """Nothing will be done to undo these. If you expected them, `tpudeploy apply -refresh-only` writes them
 down in the state, without touching anything; `tpudeploy apply` undoes what the profile says otherwise."""
-_TOLD = """What an engine does otherwise than it was told is not written down. `tpudeploy verify` shows every setting and
-who says so; where the server was changed by hand, a reboot of its machine starts what was applied."""
+_TOLD = """What an engine does otherwise than it was told is not written down. `tpudeploy verify` shows every setting
+and who says so; where the server was changed by hand, a reboot of its machine starts what was applied."""
 _NOTHING = "No changes. What is there is what was last applied."
 
 
