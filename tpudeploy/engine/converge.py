@@ -91,7 +91,7 @@ class Convergence:
         self._keep = keep
         self._reached_at: float | None = None
         self._left_at: float | None = None
-        self._progress = Progress(world, goal.name)
+        self._progress = Progress(world, goal.name, goal.deployment)
         self._chronicle = Chronicle(world, goal.name)
         self._last: Tick | None = None
         self._held: Session | None = None
