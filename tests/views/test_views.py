@@ -64,6 +64,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.Updated, **NAMED, what="node"),
     _made(events.Updated, **NAMED, what="restart"),
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
+    _made(events.Pinned, kind="image", name="vllm/vllm-tpu:nightly", to="sha256:01", before="sha256:00"),
     _made(events.Warned, message="cannot be reached from here", hint="open the port"),
     _made(events.ChangeDone, action=Action.CREATE, elapsed=200),
     _made(events.ChangeLeft, action=Action.CREATE, elapsed=200),

@@ -142,6 +142,19 @@ class Serving(_OfRequest):
 
 
 @frozen
+class Pinned(_Event):
+    """From here on this name means `to`, whatever it comes to mean elsewhere. `before` is "" where it was not pinned.
+
+    `kind` is `image` or `model`; `address` is empty, for it is the whole project's.
+    """
+
+    kind: str
+    name: str
+    to: str
+    before: str
+
+
+@frozen
 class Warned(_Event):
     message: str
     hint: str
@@ -186,6 +199,7 @@ Event: TypeAlias = (
     | Adopted
     | Updated
     | Serving
+    | Pinned
     | Warned
     | ChangeDone
     | ChangeLeft
