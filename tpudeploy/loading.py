@@ -13,7 +13,7 @@ from tpudeploy.domain.errors import ConfigError
 if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.budget import HbmBudget, Unsized
-    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.deployment import Deployment, Json
     from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.plan import Change
 
@@ -85,13 +85,7 @@ def before(wanted: Deployment, change: Change) -> Deployment | None:
 
     None where nothing stands, or where this version cannot say what that was.
     """
-    from dataclasses import replace
-
-    from tpudeploy.config.parse import parse
-    from tpudeploy.config.reader import Remembered
-    from tpudeploy.core.pins import FOLLOWS, in_attributes, with_pins
-    from tpudeploy.domain.pins import NONE
-    from tpudeploy.views.profile import profile
+    from tpudeploy.core.pins import FOLLOWS
 
     if not change.slice_name:
         return None
@@ -101,6 +95,19 @@ def before(wanted: Deployment, change: Change) -> Deployment | None:
         if field.before is not None:
             known[field.path] = field.before
     known = {path: value for path, value in known.items() if path not in FOLLOWS or path in change.before}
+    return applied(wanted, known)
+
+
+def applied(wanted: Deployment, known: Mapping[str, Json]) -> Deployment | None:
+    """The deployment that has the attributes `known`, as this version resolves it; None where it cannot say."""
+    from dataclasses import replace
+
+    from tpudeploy.config.parse import parse
+    from tpudeploy.config.reader import Remembered
+    from tpudeploy.core.pins import in_attributes, with_pins
+    from tpudeploy.domain.pins import NONE
+    from tpudeploy.views.profile import profile
+
     held = with_pins(NONE, in_attributes(known))
     text = profile(wanted.name, replace(wanted, attributes=known, origins={}))
     config = wanted.origin("model.config")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.attestation import Told
+from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.forge import Comment, Issue, Status
@@ -173,6 +174,21 @@ class Probe(Protocol):
     """Is vLLM answering? Never raises: what failed is in the answer."""
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
+
+
+class Witness(Protocol):
+    """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""
+
+    def told(self, deployment: Deployment, found: Slice, health: Health) -> Told: ...
+
+
+@frozen
+class Witnesses:
+    """Whom an attestation asks. `applied`: the deployment as a slice with these attributes was given it, or None."""
+
+    engine: Witness
+    logs: Logs
+    applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
 
 
 class Survey(Protocol):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
     from tpudeploy.domain.address import Address
-    from tpudeploy.domain.attestation import Attestation
+    from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
-    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, World
+    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, Witnesses, World
 
 T = TypeVar("T")
 _NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry the work goes on, unpinned
@@ -216,6 +216,7 @@ class Workspace:
         return apply(
             world,
             plan,
+            witnesses=self._witnesses,
             until=Wait(wait),
             timeout=timeout,
             keep=watch,
@@ -412,26 +413,19 @@ class Workspace:
         """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
         return self.states.published(name)
 
-    def verify(self, profile: config.Profile) -> Attestation:
-        """What the profile declares against what its engine does, by its API, its metrics and its boot log.
+    def verify(self, profile: config.Profile) -> Verification:
+        """What the profile declares against what its engines do, by their API, their metrics and their boot logs.
 
-        Raise `errors.QueryFailed` where it has no endpoint. What does not answer is untold.
+        Raise `errors.QueryFailed` where it has no endpoint, `errors.StateError` where it has no machine,
+        `errors.Fault` or `errors.Denied` where it cannot be looked at. What does not answer is untold.
         """
-        from tpudeploy.adapters import vllm_facts
-        from tpudeploy.adapters.vllm_client import VllmClient
-        from tpudeploy.core.attest import attest
-        from tpudeploy.core.bootlog import effective
-        from tpudeploy.domain.attestation import Told
-        from tpudeploy.domain.errors import CloudError, StateError
+        from tpudeploy.domain.attestation import Verification
+        from tpudeploy.engine.attest import verify
 
         deployment = self.deployment(profile, script=False)
-        client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment))
-        try:
-            log = "\n".join(next(iter(self.logs(deployment.name).values()), ()))
-        except (CloudError, StateError):
-            log = ""  # one witness less: the endpoint itself speaks
-        told = Told(api=vllm_facts.api(client), cache=vllm_facts.cache(client), log=effective(log))
-        return attest(deployment, told)
+        self._url(deployment)
+        found = verify(self._world(None), self._witnesses, deployment)
+        return Verification(name=deployment.name, replicas=found)
 
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
@@ -498,6 +492,14 @@ class Workspace:
             return secrets.read(self.connection, project, secret)
 
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
+
+    @property
+    def _witnesses(self) -> Witnesses:
+        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+        from tpudeploy.adapters.vllm_facts import HttpWitness
+        from tpudeploy.ports import Witnesses
+
+        return Witnesses(engine=HttpWitness(self.probe), logs=CloudLogging(self.connection), applied=loading.applied)
 
     @cached_property
     def _creates(self) -> CreateBudget:

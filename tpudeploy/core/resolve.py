@@ -11,8 +11,7 @@ from tpudeploy import catalog
 from tpudeploy.config.profile import Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
-from tpudeploy.core import arguments, pins
-from tpudeploy.core.render import startup_script
+from tpudeploy.core import arguments, pins, render
 from tpudeploy.core.sizing import size
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import (
@@ -29,6 +28,7 @@ from tpudeploy.domain.deployment import (
 )
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
+from tpudeploy.domain.script import Script
 
 _GIB = 1024**3
 # Room for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
@@ -55,9 +55,14 @@ def resolve(
     Raise `errors.ConfigError` where the startup script would be larger than Google takes.
     """
     known = without_script(profile, project=project, config_json=config_json, held=held)
-    from tpudeploy.core.fingerprint import server_print  # not for `validate`, which starts sooner without
+    render.check_size(known, lambda: templates)
 
-    return replace(known, startup_script=startup_script(known, templates, server_print(known.attributes)))
+    def rendered() -> str:
+        from tpudeploy.core.fingerprint import server_print  # not for `validate`, which starts sooner without
+
+        return render.startup_script(known, templates, server_print(known.attributes))
+
+    return replace(known, startup_script=Script(rendered))
 
 
 def without_script(profile: Profile, *, project: str | None, config_json: str | None, held: Pins = NONE) -> Deployment:
@@ -98,7 +103,7 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
             create_before_destroy=spec.lifecycle.replace == "create-before-destroy",
             ignore_changes=spec.lifecycle.ignore_changes,
         ),
-        startup_script="",
+        startup_script=Script(""),
         attributes={},
         origins={**profile.origins, **dict(pins.origins(spec, held))},
         budget=size(spec, config_json=config_json),

@@ -25,7 +25,8 @@ TpudeployError                        message · hint · code · exit_code
 │   └── Denied                        no place will do until a person acts
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
-│   └── StillStarting                 yet; a re-run resumes
+│   ├── StillStarting                 yet; a re-run resumes
+│   └── NotInEffect         13        it serves, but not as it was told
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
@@ -244,6 +245,13 @@ class StillStarting(ServingError):
     """The slice was granted, and its server did not answer in time. It is kept, and a later run goes on."""
 
     code = "TPU6002"
+
+
+class NotInEffect(ServingError):
+    """An engine serves, and does not do what the profile declares. Nothing is left to a re-run."""
+
+    code = "TPU6003"
+    exit_code = 13
 
 
 class ForgeError(TpudeployError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
+from tpudeploy.domain.attestation import Attested
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.plan import Action
@@ -155,6 +157,23 @@ class Pinned(_Event):
 
 
 @frozen
+class Verified(_OfRequest):
+    """What the engine of a slice does was held against what was declared: once, when it has come to serve.
+
+    `held` is how many declared settings are in effect. `broken` are those that are not, `off` what was predicted and
+    is not so. `blocks` and `tokens` are those of its KV cache, "" where nobody says. `silent`: which witness told
+    nothing, and why.
+    """
+
+    held: int
+    broken: tuple[Attested, ...]
+    off: tuple[Attested, ...]
+    blocks: str
+    tokens: str
+    silent: Mapping[str, str]
+
+
+@frozen
 class Warned(_Event):
     message: str
     hint: str
@@ -200,6 +219,7 @@ Event: TypeAlias = (
     | Updated
     | Serving
     | Pinned
+    | Verified
     | Warned
     | ChangeDone
     | ChangeLeft
