@@ -16,6 +16,7 @@ from tpudeploy.domain.history import Tried
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 from tpudeploy.domain.surroundings import Surroundings
@@ -207,6 +208,29 @@ class Survey(Protocol):
 
     def surroundings(self, deployment: Deployment) -> Surroundings:
         """What a deployment needs around it in its project."""
+        ...
+
+
+class Sources(Protocol):
+    """Where images and models come from. Never raises: what failed is in the answer."""
+
+    def look_up(self, name: Name) -> str | Unknown:
+        """The digest or the commit that a name means today."""
+        ...
+
+
+class PinStore(Protocol):
+    """Where pins are kept, for people to commit. Both raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""
+
+    def read(self) -> Pins:
+        """None are held where there is no file."""
+        ...
+
+    def update(self, change: Callable[[Pins], Pins]) -> Pins:
+        """Put in its place what `change` makes of it, one writer at a time; what was held before.
+
+        Raise `errors.StateError` where it cannot be written.
+        """
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -29,19 +30,23 @@ if TYPE_CHECKING:
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
+    from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
+    from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
-    from tpudeploy.ports import Clock, StateBackend, Survey, Witnesses, World
+    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, Witnesses, World
 
 T = TypeVar("T")
+_NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry the work goes on, unpinned
 
 
 class Workspace:
@@ -103,14 +108,20 @@ class Workspace:
         if "connection" in self.__dict__:
             self.connection.close()
 
-    def deployment(self, profile: config.Profile, *, offline: bool = False, script: bool = True) -> Deployment:
+    def deployment(
+        self, profile: config.Profile, *, offline: bool = False, script: bool = True, pins: Pins | None = None
+    ) -> Deployment:
         """The profile with every default decided. `offline` asks no credentials for a project.
 
         Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
+        `pins` stand for those of the lock file.
+
+        Raise `errors.PinsUnreadable` or `errors.PinsTooNew` for a lock file that cannot be used.
         """
         known = profile.spec.placement.project or self._known_project()
         project = known if known or offline else self.connection.project()
-        return loading.deployment(profile, project=project, script=script)
+        held = pins if pins is not None else self.pins.read()
+        return loading.deployment(profile, project=project, script=script, pins=held)
 
     def plan(
         self,
@@ -135,8 +146,10 @@ class Workspace:
         Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
         that none of the profiles has.
         """
+        from tpudeploy.core.pins import not_pinned
         from tpudeploy.core.targets import parsed
         from tpudeploy.domain.plan import Mode
+        from tpudeploy.engine.pins import Found
         from tpudeploy.engine.plan import plan
         from tpudeploy.engine.scope import Scope
         from tpudeploy.plans import Plan
@@ -148,10 +161,27 @@ class Workspace:
             replace=parsed(replace),
             target=parsed(target),
         )
-        deployments = [self.deployment(p) for p in profiles]
-        world = self._world(on_event)
+        world, known = self._world(on_event), tuple(profiles)
+        found = self._pinned(world, known) if scope.mode is Mode.NORMAL else Found(pins=self.pins.read(), unknown={})
+        deployments = [self.deployment(p, pins=found.pins) for p in known]
         made = plan(world, deployments, scope, facts=self._quota, witnesses=self._witnesses if attest else None)
-        return Plan.of(made, backend=self.backend)
+        said = (*made.diagnostics, *not_pinned(found.unknown, deployments))
+        return Plan.of(dataclasses.replace(made, diagnostics=said), backend=self.backend)
+
+    def pin(
+        self, profiles: Iterable[config.Profile], *, on_event: Callable[[events.Event], None] | None = None
+    ) -> tuple[Pin, ...]:
+        """Look up anew what these profiles' tags and revisions are, and hold it in tpudeploy.lock.json; what moved.
+
+        What nobody tells stays as it was. Nothing else changes: the next plan shows what that would restart.
+
+        Raise `errors.PinsUnreadable` or `errors.PinsTooNew`, or `errors.StateError` where it cannot be written.
+        """
+        from tpudeploy.core.pins import names
+        from tpudeploy.engine.pins import renew
+
+        every = [name for profile in profiles for name in names(profile.spec)]
+        return renew(self._world(on_event), self.pins, every, self._sources)
 
     def apply(
         self,
@@ -171,10 +201,12 @@ class Workspace:
         deployment; of a single one, and of one that was loaded from a file, `errors.StalePlan` is raised. From a file
         it holds only for the state and the slices that it was made for.
         """
+        from tpudeploy.core.pins import in_attributes
         from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed
         from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.apply import apply
+        from tpudeploy.engine.pins import hold
         from tpudeploy.engine.refresh import record
 
         forbidden = errors_in(plan.diagnostics)
@@ -183,7 +215,16 @@ class Workspace:
         world = self._world(on_event)
         if plan.mode is Mode.REFRESH_ONLY:
             return record(world, plan)
-        return apply(world, plan, witnesses=self._witnesses, until=Wait(wait), timeout=timeout, keep=watch)
+        pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
+        return apply(
+            world,
+            plan,
+            witnesses=self._witnesses,
+            until=Wait(wait),
+            timeout=timeout,
+            keep=watch,
+            on_begun=lambda: hold(world, self.pins, pins),
+        )
 
     def stop(self) -> None:
         """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""
@@ -375,7 +416,7 @@ class Workspace:
         return diagnose(
             Case(
                 deployment=of,
-                diagnostics=(*profile.warnings, *check([of])),
+                diagnostics=(*self.warnings(profile), *check([of])),
                 lacking=self.survey.lacking(of.project),
                 around=self.survey.surroundings(of),
                 zones=places,
@@ -414,6 +455,32 @@ class Workspace:
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
+
+    def warnings(self, profile: config.Profile) -> tuple[Diagnostic, ...]:
+        """What is worth a thought about it: that a tag floats, only as long as it is not pinned."""
+        from tpudeploy.config.codes import FLOATING_IMAGE
+        from tpudeploy.core.pins import image_of
+
+        if not any(w.code == FLOATING_IMAGE for w in profile.warnings):
+            return profile.warnings
+        is_pinned = self.pins.read().of(image_of(profile.spec)) is not None
+        return tuple(w for w in profile.warnings if not (is_pinned and w.code == FLOATING_IMAGE))
+
+    def _pinned(self, world: World, profiles: tuple[config.Profile, ...]) -> Pinned:
+        """What the names in these profiles are held to. Asked is only for what neither lock file nor slices tell."""
+        from tpudeploy.core.pins import names
+        from tpudeploy.engine.look import states_of
+        from tpudeploy.engine.pins import Found, complete
+
+        held = self.pins.read()
+        wanted = {p.spec.name: names(p.spec) for p in profiles}
+        lacking = {name: tuple(n for n in of if held.of(n) is None) for name, of in wanted.items()}
+        lacking = {name: of for name, of in lacking.items() if of}
+        if not lacking or len(wanted) < len(profiles):  # two of one name are refused, and nobody is asked
+            return Found(pins=held, unknown={})
+        states = [state for state in states_of(world, list(lacking)).values() if state is not None]
+        asked_for = (n for of in lacking.values() for n in of)
+        return complete(held, asked_for, states, self._sources, emulated=self.is_emulated)
 
     def _quota(self, project: str | None) -> Facts:
         """Its reader is imported where it is asked, which is seldom."""
@@ -471,6 +538,21 @@ class Workspace:
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
         aside = Aside(self._kept / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/"))
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
+
+    @cached_property
+    def pins(self) -> PinStore:
+        from tpudeploy.adapters.pin_file import PinFile
+
+        return PinFile(self.folder, self._kept, emulated=self.is_emulated)
+
+    @cached_property
+    def _sources(self) -> Sources:
+        from tpudeploy.adapters.hub import Hub
+        from tpudeploy.adapters.registry import Registry
+        from tpudeploy.adapters.sources import Origins
+
+        of, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
+        return Origins(Registry(of.registry, of.token, timeout=timeout), Hub(of.hub, timeout=timeout))
 
     @cached_property
     def survey(self) -> Survey:

@@ -69,6 +69,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.Updated, **NAMED, what="node"),
     _made(events.Updated, **NAMED, what="restart"),
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
+    _made(events.Pinned, kind="image", name="vllm/vllm-tpu:nightly", to="sha256:01", before="sha256:00"),
     _made(
         events.Verified,
         **NAMED,

@@ -3,7 +3,9 @@
 TpudeployError                        message · hint · code · exit_code
 ├── ConfigError              1        the person's file; carries Diagnostics with file:line
 │   ├── ProfileInvalid
-│   └── ProfileNotFound
+│   ├── ProfileNotFound
+│   ├── PinsUnreadable                the lock file
+│   └── PinsTooNew
 ├── UsageError               1        the command line
 ├── PlanError               11        a plan cannot be made or used
 │   ├── Unapproved                    nobody has said yes to this plan
@@ -86,6 +88,18 @@ class ProfileInvalid(ConfigError):
 
 class ProfileNotFound(ConfigError):
     code = "TPU1001"
+
+
+class PinsUnreadable(ConfigError):
+    """The lock file is not one that we can read. It is left as it stands, and nothing was done."""
+
+    code = "TPU1002"
+
+
+class PinsTooNew(ConfigError):
+    """A later version of tpudeploy wrote the lock file. It is left as it stands, and nothing was done."""
+
+    code = "TPU1003"
 
 
 class UsageError(TpudeployError):

@@ -144,6 +144,19 @@ class Serving(_OfRequest):
 
 
 @frozen
+class Pinned(_Event):
+    """From here on this name means `to`, whatever it comes to mean elsewhere. `before` is "" where it was not pinned.
+
+    `kind` is `image` or `model`; `address` is empty, for it is the whole project's.
+    """
+
+    kind: str
+    name: str
+    to: str
+    before: str
+
+
+@frozen
 class Verified(_OfRequest):
     """What the engine of a slice does was held against what was declared: once, when it has come to serve.
 
@@ -205,6 +218,7 @@ Event: TypeAlias = (
     | Adopted
     | Updated
     | Serving
+    | Pinned
     | Verified
     | Warned
     | ChangeDone

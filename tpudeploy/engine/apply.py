@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -46,13 +46,15 @@ def apply(
     until: Wait = Wait.SERVING,
     timeout: float | None = None,
     keep: bool = False,
+    on_begun: Callable[[], None] = lambda: None,
 ) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
     way there. A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no longer asks
     for these very changes; of several, each is held against its own part, and the others go on. One from a file holds
-    as a whole, or `errors.StalePlan` is raised.
+    as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is written
+    down, before anything is asked for.
 
     What serves at its end is held against what it was told; `witnesses` are asked.
     """
@@ -61,6 +63,8 @@ def apply(
     if plan.source and len(todo) > 1:
         _all_hold(world, todo, plan.source)
     begun, failed = _begun(world, todo, plan.source)
+    if begun or not todo:
+        on_begun()
     runs = [_Run(world, g, until, deadline, keep=keep, attestor=Attestor(world, g, witnesses)) for g in begun]
     try:
         side_by_side(world.clock, runs, threads=world.threads)
