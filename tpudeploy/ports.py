@@ -173,6 +173,10 @@ class Probe(Protocol):
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
 
+    def running(self, deployment: Deployment, found: Slice) -> int | None:
+        """The requests it works at or has waiting; None where it does not tell."""
+        ...
+
 
 class Survey(Protocol):
     """What can be told before anything is asked for. Creates nothing and never raises: what failed is in the answer."""

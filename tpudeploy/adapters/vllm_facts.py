@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+
+if TYPE_CHECKING:
+    from prometheus_client.samples import Sample
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
@@ -17,6 +20,7 @@ _LABELS = {
     "enable_prefix_caching": "enable_prefix_caching",
 }
 _TOKENS = "kv_cache_size_tokens"
+_REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
 def api(client: VllmClient) -> Mapping[str, str]:
@@ -44,13 +48,24 @@ def cache(client: VllmClient) -> Mapping[str, str]:
     return told
 
 
+def running(client: VllmClient) -> int | None:
+    """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
+    text = _or_none(client.metrics)
+    told = [] if text is None else [sample.value for name in _REQUESTS for sample in _samples(text, name)]
+    return int(sum(told)) if told else None
+
+
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
+    return (sample.labels for sample in _samples(text, "vllm:cache_config_info"))
+
+
+def _samples(text: str, name: str) -> Iterator[Sample]:
     from prometheus_client.parser import text_string_to_metric_families
 
     try:
         for family in text_string_to_metric_families(text):
-            if family.name == "vllm:cache_config_info":
-                yield from (sample.labels for sample in family.samples)
+            if family.name == name:
+                yield from family.samples
     except ValueError:
         return  # whoever answers there is no vLLM
 

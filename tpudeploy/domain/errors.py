@@ -23,7 +23,8 @@ TpudeployError                        message · hint · code · exit_code
 │   └── Denied                        no place will do until a person acts
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
-│   └── StillStarting                 yet; a re-run resumes
+│   ├── StillStarting                 yet; a re-run resumes
+│   └── GivenUpUpdate       13        on a second slice; the first goes on serving
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
@@ -230,6 +231,13 @@ class StillStarting(ServingError):
     """The slice was granted, and its server did not answer in time. It is kept, and a later run goes on."""
 
     code = "TPU6002"
+
+
+class GivenUpUpdate(ServingError):
+    """A second slice does not serve, so that it takes nothing over: the first goes on serving, as it was."""
+
+    code = "TPU6004"
+    exit_code = 13
 
 
 class ForgeError(TpudeployError):

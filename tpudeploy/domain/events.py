@@ -110,6 +110,13 @@ class LockWaiting(_Event):
 
 
 @frozen
+class Draining(_OfRequest):
+    """Clients are sent to another slice; this one serves on, for `seconds` at least."""
+
+    seconds: float
+
+
+@frozen
 class Released(_OfRequest):
     reason: str
 
@@ -181,6 +188,7 @@ Event: TypeAlias = (
     | LockHeld
     | Retrying
     | LockWaiting
+    | Draining
     | Released
     | Gone
     | Adopted
