@@ -175,6 +175,10 @@ class Probe(Protocol):
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
 
+    def running(self, deployment: Deployment, found: Slice) -> int | None:
+        """The requests it works at or has waiting; None where it does not tell."""
+        ...
+
 
 class Witness(Protocol):
     """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""

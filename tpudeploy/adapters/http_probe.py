@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tpudeploy.adapters import vllm_facts
 from tpudeploy.adapters.iap import tunnel
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
@@ -53,6 +54,17 @@ class HttpProbe:
                 return health
             tried.append(f"{door}: {health.detail}")
         return Health(serving=False, detail="; ".join(tried) or "the slice has no address to knock at")
+
+    def running(self, deployment: Deployment, found: Slice) -> int | None:
+        """By its metrics, through the first door that answers."""
+        for door in _DOORS[deployment.health.via]:
+            if door is Via.NODE or (door is Via.IAP and not self._is_worth_a_tunnel(deployment, None)):
+                continue
+            with _opened(door, deployment, found) as url:
+                told = None if url is None else vllm_facts.running(VllmClient(url, timeout=self._timeout))
+            if told is not None:
+                return told
+        return None
 
     def _is_worth_a_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
         """A tunnel costs seconds: dug only once the machine says there is something at its end, or where told to."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tpudeploy.adapters.http_probe import HttpProbe, opened
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
@@ -12,6 +12,9 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.slices import Health, Slice
+
+if TYPE_CHECKING:
+    from prometheus_client.samples import Sample
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
@@ -25,6 +28,7 @@ _LABELS = {
 }
 _RESIDENT = "process_resident_memory_bytes"
 _TOKENS = "kv_cache_size_tokens"
+_REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
 class HttpWitness:
@@ -87,14 +91,25 @@ def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     return told
 
 
+def running(client: VllmClient) -> int | None:
+    """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
+    text = _asked(client.metrics, "metrics", {})
+    told = [] if text is None else [sample.value for name in _REQUESTS for sample in _samples(text, name)]
+    return int(sum(told)) if told else None
+
+
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
+    return (sample.labels for sample in _samples(text, _CACHE))
+
+
+def _samples(text: str, name: str) -> Iterator[Sample]:
     """Of hundreds of lines only those that count are parsed."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(_CACHE))
+    lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(name))
     try:
         for family in text_string_to_metric_families(lines):
-            yield from (sample.labels for sample in family.samples)
+            yield from (sample for sample in family.samples if sample.name == name)
     except ValueError:
         return  # whoever answers there is no vLLM
 

@@ -112,6 +112,13 @@ class LockWaiting(_Event):
 
 
 @frozen
+class Draining(_OfRequest):
+    """Clients are sent to another slice; this one serves on, for `seconds` at least."""
+
+    seconds: float
+
+
+@frozen
 class Released(_OfRequest):
     reason: str
 
@@ -213,6 +220,7 @@ Event: TypeAlias = (
     | LockHeld
     | Retrying
     | LockWaiting
+    | Draining
     | Released
     | Gone
     | Adopted

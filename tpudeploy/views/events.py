@@ -73,6 +73,9 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.LockWaiting():
             again = f"asking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('Waiting for the lock')}, {again}: {words.plain(event.message)}"
+        case events.Draining():
+            least = words.duration(event.seconds)
+            return f"Clients are sent there; {event.name} serves those it still has, for {least} at least"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
