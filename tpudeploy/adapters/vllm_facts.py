@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+from tpudeploy.domain.load import Lookups
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
@@ -16,6 +18,8 @@ _LABELS = {
     "gpu_memory_utilization": "hbm_utilization",
     "enable_prefix_caching": "enable_prefix_caching",
 }
+# vLLM 0.32, v1/metrics/loggers.py: in tokens.
+_ASKED, _HAD = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 _TOKENS = "kv_cache_size_tokens"
 
 
@@ -42,6 +46,26 @@ def cache(client: VllmClient) -> Mapping[str, str]:
     if all(each.isdecimal() for each in tokens):
         told["kv_cache_tokens"] = str(sum(map(int, tokens)))
     return told
+
+
+def lookups(client: VllmClient) -> Lookups | None:
+    """Of the prefix cache, all ranks together, from /metrics; None where nothing is said of it."""
+    text = _or_none(client.metrics)
+    counted = {} if text is None else _sums(text, _ASKED, _HAD)
+    if _ASKED not in counted:
+        return None
+    return Lookups(asked=counted[_ASKED], had=counted.get(_HAD, 0.0))
+
+
+def _sums(text: str, *names: str) -> Mapping[str, float]:
+    """Of these samples, over all their labels. Read line by line: /metrics is 50 KB, and this is asked at each cell."""
+    sums: dict[str, float] = {}
+    for line in text.splitlines():
+        name = line.partition("{")[0]
+        if name in names:
+            with suppress(ValueError):
+                sums[name] = sums.get(name, 0.0) + float(line.rpartition("} ")[2].split()[0])
+    return sums
 
 
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:

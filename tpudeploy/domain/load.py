@@ -19,8 +19,9 @@ class Offer:
     """What is asked of the client for one cell.
 
     Each stream's first request is its warm-up. Measured is from the moment when the last of them has ended, until
-    `requests` more were answered or `window_seconds` have passed. `seed` makes the prompts: another seed, another
-    prefix for every request. After `most_seconds`, warm-up and all, the cell is cut off; None: it never is.
+    `requests` more were answered and `least_seconds` have passed, or at the latest `window_seconds`. `seed` makes the
+    prompts: another seed, another prefix for every request. After `most_seconds`, warm-up and all, the cell is cut
+    off; None: it never is.
     """
 
     point: Point
@@ -28,6 +29,7 @@ class Offer:
     seed: int
     requests: int
     window_seconds: float
+    least_seconds: float = 0.0
     most_seconds: float | None = None
 
 
@@ -64,3 +66,11 @@ class Observation:
     cpu_share: float
     seconds: float
     is_cut: bool = False
+
+
+@frozen
+class Lookups:
+    """What an engine's prefix cache was asked for, and had, since it started; in tokens of prompts."""
+
+    asked: float
+    had: float

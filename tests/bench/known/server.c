@@ -37,6 +37,8 @@ static const char PIECE[] =
     "\"model\":\"known\",\"choices\":[{\"index\":0,\"text\":\" self\",\"logprobs\":null,\"finish_reason\":null,"
     "\"stop_reason\":null,\"token_ids\":null}],\"usage\":null}\n\n";
 
+static const char MODELS[] = "{\"object\":\"list\",\"data\":[{\"id\":\"known\",\"object\":\"model\",\"max_model_len\":32768}]}";
+
 static long clock_us(void) {
   struct timespec at;
   clock_gettime(CLOCK_MONOTONIC, &at);
@@ -166,6 +168,7 @@ static int read_requests(Connection *c) {
     c->in[head + body] = 0;
     if (!strncmp(c->in, "POST ", 5)) begin(c, c->in + head);
     else if (!strncmp(c->in, "GET /truth", 10)) tell_truth(c);
+    else if (!strncmp(c->in, "GET /v1/models", 14)) reply(c, MODELS, sizeof MODELS - 1);
     else reply(c, "", 0);
     c->in[head + body] = kept;
     c->in_length -= head + body;

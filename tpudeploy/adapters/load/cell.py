@@ -76,6 +76,7 @@ class Cell:
         self._ended: float | None = None
         self._cpu = 0.0
         self._lags: list[float] = []
+        self._due = 0.0
         self._is_cut = False
         self._streams: list[Stream] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,6 +88,7 @@ class Cell:
         await self._open()
         for stream in self._streams:
             self._again(stream)
+        self._due = clock() + _TICK
         ticking = asyncio.create_task(self._tick())
         try:
             await self._over
@@ -138,10 +140,9 @@ class Cell:
             self._warming -= 1
             if self._warming == 0:
                 self._begin()
-        elif not answer.error:
+        elif self._began is not None and not answer.error:
             self._measured += 1
-            if self._began is not None and self._measured >= self._offer.requests:
-                self._close()
+            self._close_if_enough(answer.ended_at - self._began)
         if self._ended is None and not self._is_cut and stream.failures < _MOST_FAILURES:
             self._again(stream)
             return
@@ -154,10 +155,17 @@ class Cell:
         self._lags.clear()
         self._cpu_began = time.process_time()
 
+    def _close_if_enough(self, seconds: float) -> None:
+        offer = self._offer
+        is_full = self._measured >= offer.requests and seconds >= offer.least_seconds
+        if is_full or seconds >= offer.window_seconds:
+            self._close()
+
     def _close(self) -> None:
         """The window is over: nobody asks again, and what is under way is waited for."""
         if self._ended is None and self._began is not None:
             self._ended = clock()
+            self._lags.append(max(self._ended - self._due, 0.0))  # of the timer that has not come yet
             self._cpu = (time.process_time() - self._cpu_began) / max(self._ended - self._began, 1e-9)
 
     def _finish(self) -> None:
@@ -167,13 +175,13 @@ class Cell:
 
     async def _tick(self) -> None:
         while True:
-            due = clock() + _TICK
+            self._due = clock() + _TICK
             await asyncio.sleep(_TICK)
             now = clock()
             if self._ended is None:
-                self._lags.append(max(now - due, 0.0))
-            if self._began is not None and now - self._began >= self._offer.window_seconds:
-                self._close()
+                self._lags.append(max(now - self._due, 0.0))
+            if self._began is not None:
+                self._close_if_enough(now - self._began)
             if self._is_stopped() or (self._deadline is not None and now >= self._deadline):
                 self._cut()
             for stream in self._streams:

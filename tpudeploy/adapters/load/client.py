@@ -1,4 +1,4 @@
-"""LoadClient: what `ports.Load` asks for, by one thread with uvloop and httptools.
+"""LoadClient: what `ports.LoadDriver` asks for, by one thread with uvloop and httptools.
 
 Measured (tests/bench/load.py) against a server that knows its own latencies. Of what else there is, aiohttp reads the
 first token at 2,048 streams a tenth to a quarter late and httpx several times; h11 on plain asyncio is right, with a
@@ -12,7 +12,10 @@ import ssl
 import threading
 from urllib.parse import urlsplit
 
+from tpudeploy.core.bench.measure import errors as errors_of
+from tpudeploy.core.bench.measure import figures, of_client
 from tpudeploy.domain import errors
+from tpudeploy.domain.benchmark import Evidence, Measured, Slo
 from tpudeploy.domain.load import Observation, Offer
 
 _PORTS = {"http": 80, "https": 443}
@@ -20,7 +23,7 @@ _SPARE = 64  # files beside the connections
 
 
 class LoadClient:
-    """See `ports.Load`. `url` is http://host:port, without a path; `api_key` goes with each request."""
+    """See `ports.LoadDriver`. `url` is http://host:port, without a path; `api_key` goes with each request."""
 
     def __init__(self, url: str, *, api_key: str | None = None) -> None:
         self._url = url
@@ -30,7 +33,17 @@ class LoadClient:
     def stop(self) -> None:
         self._stopped.set()
 
+    def measure(self, offer: Offer, slo: Slo) -> Measured:
+        seen = self.observe(offer)
+        if self._stopped.is_set():
+            raise errors.Interrupted("Interrupted.")
+        told = errors_of(seen.answers)
+        if seen.is_cut or seen.window is None:
+            return Measured(figures=None, evidence=Evidence(), errors=told, seconds=seen.seconds, is_cut=True)
+        return Measured(figures=figures(seen, slo), evidence=of_client(seen), errors=told, seconds=seen.seconds)
+
     def observe(self, offer: Offer) -> Observation:
+        """The samples themselves. A cell that `stop` ends is cut off."""
         try:
             import uvloop
 
