@@ -60,7 +60,7 @@ class HttpProbe:
         for door in _DOORS[deployment.health.via]:
             if door is Via.NODE or (door is Via.IAP and not self._is_worth_a_tunnel(deployment, None)):
                 continue
-            with _opened(door, deployment, found) as url:
+            with opened(door, deployment, found) as url:
                 told = None if url is None else vllm_facts.running(VllmClient(url, timeout=self._timeout))
             if told is not None:
                 return told
