@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from tpudeploy.adapters.http_probe import HttpProbe, opened
+from tpudeploy.adapters.doors import opened
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.attestation import Told
@@ -15,6 +15,9 @@ from tpudeploy.domain.slices import Health, Slice
 
 if TYPE_CHECKING:
     from prometheus_client.samples import Sample
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.http_probe import HttpProbe
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
