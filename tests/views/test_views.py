@@ -62,6 +62,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
     _made(events.LockWaiting, message="The state of gemma is locked by ada", seconds=4),
+    _made(events.Draining, **NAMED, seconds=60),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
     _made(events.Gone, **NAMED, reason="never appeared"),
@@ -69,6 +70,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.Updated, **NAMED, what="node"),
     _made(events.Updated, **NAMED, what="restart"),
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
+    _made(events.Pinned, kind="image", name="vllm/vllm-tpu:nightly", to="sha256:01", before="sha256:00"),
     _made(
         events.Verified,
         **NAMED,

@@ -47,7 +47,7 @@ class _Row:
 
 
 def _declared(of: Deployment) -> Iterator[_Row]:
-    tag = _TAG.search(of.container.image)
+    tag = _TAG.search(str(of.attributes["serving.image"]))  # as it was written: a pin names no release
     yield _Row(name="served_model", declared=served_model(of), equal=_is_listed)
     yield _Row(name="model", declared=loaded_model(of), equal=_is_same)
     yield _Row(name="version", declared="" if tag is None else tag[1], equal=_is_release)

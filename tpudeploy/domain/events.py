@@ -114,6 +114,13 @@ class LockWaiting(_Event):
 
 
 @frozen
+class Draining(_OfRequest):
+    """Clients are sent to another slice; this one serves on, for `seconds` at least."""
+
+    seconds: float
+
+
+@frozen
 class Released(_OfRequest):
     reason: str
 
@@ -143,6 +150,19 @@ class Serving(_OfRequest):
     door: str
     answer: str
     elapsed: float
+
+
+@frozen
+class Pinned(_Event):
+    """From here on this name means `to`, whatever it comes to mean elsewhere. `before` is "" where it was not pinned.
+
+    `kind` is `image` or `model`; `address` is empty, for it is the whole project's.
+    """
+
+    kind: str
+    name: str
+    to: str
+    before: str
 
 
 @frozen
@@ -202,11 +222,13 @@ Event: TypeAlias = (
     | LockHeld
     | Retrying
     | LockWaiting
+    | Draining
     | Released
     | Gone
     | Adopted
     | Updated
     | Serving
+    | Pinned
     | Verified
     | Warned
     | ChangeDone

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from tpudeploy.domain import events
 from tpudeploy.domain.attestation import Attested
+from tpudeploy.domain.pins import FILE
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.views import outlook, words
@@ -73,6 +74,9 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.LockWaiting():
             again = f"asking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('Waiting for the lock')}, {again}: {words.plain(event.message)}"
+        case events.Draining():
+            least = words.duration(event.seconds)
+            return f"Clients are sent there; {event.name} serves those it still has, for {least} at least"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
@@ -84,6 +88,9 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Serving():
             answer = f": {words.value(event.answer)}" if event.answer else ""
             return f"{paint.green('Serving')} at {event.url}{answer}"
+        case events.Pinned():
+            before = f", was {event.before}" if event.before else ""
+            return f"Pinned {event.name} to {event.to}{before} ({FILE})"
         case events.Verified():
             return _verified(event, paint)
         case events.Warned():
