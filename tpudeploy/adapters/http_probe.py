@@ -46,7 +46,7 @@ class HttpProbe:
                 return _by_its_own_word(deployment, found, report, tried)
             if door is Via.IAP and not self._is_worth_a_tunnel(deployment, report):
                 continue
-            with _opened(door, deployment, found) as url:
+            with opened(door, deployment, found) as url:
                 if url is None:
                     continue
                 health = self._knock(deployment, url, door)
@@ -60,7 +60,7 @@ class HttpProbe:
         for door in _DOORS[deployment.health.via]:
             if door is Via.NODE or (door is Via.IAP and not self._is_worth_a_tunnel(deployment, None)):
                 continue
-            with _opened(door, deployment, found) as url:
+            with opened(door, deployment, found) as url:
                 told = None if url is None else vllm_facts.running(VllmClient(url, timeout=self._timeout))
             if told is not None:
                 return told
@@ -101,7 +101,8 @@ def public_url(deployment: Deployment, url: str, door: Via) -> str:
 
 
 @contextmanager
-def _opened(door: Via, deployment: Deployment, found: Slice) -> Iterator[str | None]:
+def opened(door: Via, deployment: Deployment, found: Slice) -> Iterator[str | None]:
+    """The URL behind a door for as long as it stands open, None where there is no such door."""
     port = found.port or deployment.container.port
     if door is Via.IAP:
         with tunnel(deployment.project or "", found, port) as local:
