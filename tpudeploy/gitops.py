@@ -131,7 +131,8 @@ def deviations(
     known = tuple(profiles)
     plan = workspace.plan(known, on_event=on_event)
     stands = {s.name: s for s in workspace.status(known)}
-    found = (deviation(goal, stands[goal.name]) for goal in plan.goals)
+    asked = {g.name: g for g in workspace.plan(known, refresh_only=True, attest=True, on_event=on_event).goals}
+    found = (deviation(goal, stands[goal.name], asked[goal.name]) for goal in plan.goals)
     return tuple(d for d in found if d is not None)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.benchmark import Measured, Run, Slo
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.forge import Comment, Issue, Status
@@ -17,6 +18,7 @@ from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 from tpudeploy.domain.surroundings import Surroundings
@@ -176,6 +178,21 @@ class Probe(Protocol):
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
 
 
+class Witness(Protocol):
+    """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""
+
+    def told(self, deployment: Deployment, found: Slice, health: Health) -> Told: ...
+
+
+@frozen
+class Witnesses:
+    """Whom an attestation asks. `applied`: the deployment as a slice with these attributes was given it, or None."""
+
+    engine: Witness
+    logs: Logs
+    applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
+
+
 class Survey(Protocol):
     """What can be told before anything is asked for. Creates nothing and never raises: what failed is in the answer."""
 
@@ -227,6 +244,29 @@ class Runs(Protocol):
 
     def all(self) -> tuple[Run, ...]:
         """Oldest first. Raise `errors.RunUnreadable` for what is no run, or was changed."""
+        ...
+
+
+class Sources(Protocol):
+    """Where images and models come from. Never raises: what failed is in the answer."""
+
+    def look_up(self, name: Name) -> str | Unknown:
+        """The digest or the commit that a name means today."""
+        ...
+
+
+class PinStore(Protocol):
+    """Where pins are kept, for people to commit. Both raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""
+
+    def read(self) -> Pins:
+        """None are held where there is no file."""
+        ...
+
+    def update(self, change: Callable[[Pins], Pins]) -> Pins:
+        """Put in its place what `change` makes of it, one writer at a time; what was held before.
+
+        Raise `errors.StateError` where it cannot be written.
+        """
         ...
 
 

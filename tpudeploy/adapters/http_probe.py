@@ -45,7 +45,7 @@ class HttpProbe:
                 return _by_its_own_word(deployment, found, report, tried)
             if door is Via.IAP and not self._is_worth_a_tunnel(deployment, report):
                 continue
-            with _opened(door, deployment, found) as url:
+            with opened(door, deployment, found) as url:
                 if url is None:
                     continue
                 health = self._knock(deployment, url, door)
@@ -89,7 +89,8 @@ def public_url(deployment: Deployment, url: str, door: Via) -> str:
 
 
 @contextmanager
-def _opened(door: Via, deployment: Deployment, found: Slice) -> Iterator[str | None]:
+def opened(door: Via, deployment: Deployment, found: Slice) -> Iterator[str | None]:
+    """The URL behind a door for as long as it stands open, None where there is no such door."""
     port = found.port or deployment.container.port
     if door is Via.IAP:
         with tunnel(deployment.project or "", found, port) as local:

@@ -121,6 +121,7 @@ class DriftKind(StrEnum):
     DELETED = "deleted"
     LOST = "lost"
     UNHEALTHY = "unhealthy"
+    NOT_IN_EFFECT = "not in effect"  # its engine does not do what was applied
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,12 +21,13 @@ from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import Announcer
+from tpudeploy.engine.attest import Attestor
 from tpudeploy.engine.converge import Convergence, finished
 from tpudeploy.engine.lost import tell_adopted, with_adopted
 from tpudeploy.engine.plan import goal as look_anew
 from tpudeploy.engine.schedule import side_by_side
 from tpudeploy.engine.session import session
-from tpudeploy.ports import World
+from tpudeploy.ports import Witnesses, World
 
 
 @frozen
@@ -41,23 +42,30 @@ def apply(
     world: World,
     plan: Plan,
     *,
+    witnesses: Witnesses | None = None,
     until: Wait = Wait.SERVING,
     timeout: float | None = None,
     keep: bool = False,
+    on_begun: Callable[[], None] = lambda: None,
 ) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
     way there. A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no longer asks
     for these very changes; of several, each is held against its own part, and the others go on. One from a file holds
-    as a whole, or `errors.StalePlan` is raised.
+    as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is written
+    down, before anything is asked for.
+
+    What serves at its end is held against what it was told; `witnesses` are asked.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
     if plan.source and len(todo) > 1:
         _all_hold(world, todo, plan.source)
     begun, failed = _begun(world, todo, plan.source)
-    runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
+    if begun or not todo:
+        on_begun()
+    runs = [_Run(world, g, until, deadline, keep=keep, attestor=Attestor(world, g, witnesses)) for g in begun]
     try:
         side_by_side(world.clock, runs, threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
@@ -72,6 +80,7 @@ def apply(
         outcomes=(*failed, *(o for r in runs for o in r.result.outcomes)),
         endpoints=tuple(e for r in runs for e in r.result.endpoints),
         unchanged=tuple(g.name for g in plan.goals if g.name not in asked),
+        not_in_effect=tuple(error for run in runs for error in run.attestor.not_in_effect),
     )
 
 
@@ -176,7 +185,17 @@ def _must_be_true(goal: Goal, state: State, current: Goal, source: str) -> None:
 class _Run:
     """One deployment's way to its goal, and what came of it."""
 
-    def __init__(self, world: World, goal: Goal, until: Wait, deadline: float | None, *, keep: bool) -> None:
+    def __init__(
+        self,
+        world: World,
+        goal: Goal,
+        until: Wait,
+        deadline: float | None,
+        *,
+        keep: bool,
+        attestor: Attestor,
+    ) -> None:
+        self.attestor = attestor
         self._world = world
         self._is_kept = keep
         self._goal = goal
@@ -193,6 +212,8 @@ class _Run:
         """See `schedule.Run`. What is ours to tell goes into `result`."""
         try:
             pause = self._way.step()
+            if self._way.last is not None and self._way.is_there:
+                self.attestor.tell(self._way.last.state, self._way.last.observed)
             if pause is None or (self._way.is_there and not self._is_ended):
                 self.result = self._reached()
         except errors.Interrupted:

@@ -98,6 +98,11 @@ class Convergence:
         self._turn = -inf
 
     @property
+    def last(self) -> Tick | None:
+        """What the last look came to, None before the first."""
+        return self._last
+
+    @property
     def is_there(self) -> bool:
         """Whether the last look found the goal reached."""
         return self._last is not None and self._last.is_last

@@ -37,7 +37,7 @@ from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.scope import Extent, Scope, extents_of
-from tpudeploy.ports import World
+from tpudeploy.ports import Witnesses, World
 
 _MOST_OTHERS = 20  # states that are read on the chance that one of them was renamed
 
@@ -48,10 +48,12 @@ def plan(
     scope: Scope | None = None,
     *,
     facts: Callable[[str | None], Facts] | None = None,
+    witnesses: Witnesses | None = None,
 ) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
 
     `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
+    `witnesses` are asked where the plan is to touch nothing: what serves otherwise than it was told is drift.
 
     Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read,
     `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none has.
@@ -65,7 +67,7 @@ def plan(
     found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
     parts = [_part(world, d, states.get(d.name), extents[d.name], found.found.get(d.name, ()), asked) for d in known]
     if asked.mode is Mode.REFRESH_ONLY:
-        goals = tuple(together(world.threads, lambda part: _observed(world, part[0]), parts))
+        goals = tuple(together(world.threads, lambda part: _observed(world, part[0], witnesses), parts))
     else:
         goals = tuple(_goals(world, [part for part, _ in parts], refresh=asked.refresh))
     stray = (said for _, diagnostics in parts for said in diagnostics)
@@ -167,7 +169,7 @@ def _part(  # noqa: PLR0917 - what is known of one deployment, each of another k
     return replace(fresh, known=known, adopts=tuple(f.ref.name for f in chosen)), left
 
 
-def _observed(world: World, part: _Part) -> Goal:
+def _observed(world: World, part: _Part, witnesses: Witnesses | None) -> Goal:
     """What is found of it, and nothing that would be done."""
     if part.aim is None or not part.known.lineage:
         return Goal(
@@ -180,7 +182,7 @@ def _observed(world: World, part: _Part) -> Goal:
             changes=(),
             targets=part.targets,
         )
-    return observation(world, part.aim, part.known, part.targets)
+    return observation(world, part.aim, part.known, part.targets, witnesses=witnesses)
 
 
 def goal(

@@ -172,7 +172,7 @@ def _part(name: str, what: str, lines: Iterable[str]) -> Part:
 def difference(change: Change) -> Iterator[str]:
     """GitHub colours a line of a diff by its first character: + green, - red, ! orange, @@ as a heading."""
     yield f"@@ {change.address}: {_WILL[change.action]} @@"
-    written = [f for f in change.fields if change.action is not Action.CREATE or f.origin is not None]
+    written = words.told(change)
     width = max((len(f.path) for f in written), default=0)
     for field in written:
         yield _field(field, change, width)

@@ -80,7 +80,7 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
     if change.reason not in {Reason.NONE, Reason.REQUESTED}:
         yield f"  # ({change.reason})"
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
-    written = [f for f in change.fields if change.action is not Action.CREATE or f.origin is not None]
+    written = words.told(change)
     if change.action is Action.DESTROY:
         written = [f for f in change.fields if f.path in _TELLING]
     width = max((len(f.path) for f in written), default=0)

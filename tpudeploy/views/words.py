@@ -8,7 +8,9 @@ import textwrap
 from itertools import accumulate
 from unicodedata import east_asian_width
 
+from tpudeploy.core.pins import FOLLOWS
 from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.plan import Action, Change, FieldChange
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
@@ -21,6 +23,12 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\uff
 def plain(text: str) -> str:
     """Somebody else's text, safe to show: each character that is no text is shown as one that cannot be."""
     return _UNSEEN.sub("\ufffd", text)
+
+
+def told(change: Change) -> list[FieldChange]:
+    """What is to be seen of its attributes: of something new, what was written and what is pinned, not the defaults."""
+    is_new = change.action is Action.CREATE
+    return [f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS]
 
 
 def duration(seconds: float) -> str:

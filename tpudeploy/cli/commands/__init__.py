@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "state": "look at what is remembered, move it, forget it, take it out, put it back",
     "force-unlock": "take away the lock of a run that died",
     "emulator": "a local Cloud TPU to try everything on",
-    "schema": "the JSON Schemas: of profiles, plans, states, events",
+    "schema": "the JSON Schemas: of profiles, plans, states, events, pins",
     "explain": "what an error code means",
     "completion": "a completion script for your shell",
     "version": "the version",

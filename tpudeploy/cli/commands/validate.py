@@ -46,9 +46,10 @@ def _found(
 ) -> list[Diagnostic]:
     """`project` is that of the profiles in a folder."""
     try:
-        profile = context.read(path, given)
-        deployment = project(Path(path).parent).deployment(profile, offline=True, script=False)
+        profile, workspace = context.read(path, given), project(Path(path).parent)
+        deployment = workspace.deployment(profile, offline=True, script=False)
+        warnings = workspace.warnings(profile)
     except ConfigError as error:
         whole = Diagnostic(code=error.code, message=error.message, hint=error.hint)
         return list(error.diagnostics) or [whole]
-    return [*profile.warnings, *check([deployment])]
+    return [*warnings, *check([deployment])]

@@ -25,4 +25,4 @@ def run(given: argparse.Namespace, context: Context) -> int:
         terminal.data(json.dumps({"format": "tpudeploy.verify/1", **found.to_dict()}, indent=2, ensure_ascii=False))
     else:
         terminal.data(verify(found, terminal.paint))
-    return exits.REFUSED if found.broken else exits.SUCCESS
+    return exits.SUCCESS if found.holds else exits.REFUSED

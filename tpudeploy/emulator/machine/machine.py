@@ -13,6 +13,7 @@ from types import MappingProxyType
 from tpudeploy.emulator.machine.commands import COMMANDS
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.node import Node, new_node
+from tpudeploy.emulator.machine.quiet import Look, standing_still
 from tpudeploy.emulator.machine.server import NodeServer
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK
 
@@ -98,15 +99,21 @@ class Machine:
             self._node.root.remove()
 
     def settle(self, patience: float = 30.0) -> None:
-        """Return when nothing moves before the clock does: the script waits or is over, and so does each stand-in.
-
-        A script that waits in one process while it computes in another counts as waiting.
-        """
+        """Return when nothing moves before the clock does: the script waits or is over, and so does each stand-in."""
         end = time.monotonic() + patience
-        while not self._is_settled():
+        before: Look | None = None
+        while (now := self._still()) is None or (now and now != before):
             if time.monotonic() > end:
                 raise TimeoutError(self._unsettled(patience))
+            before = now
             time.sleep(TICK / 4)
+
+    def _still(self) -> Look | None:
+        """The processes of a script of which none moves, or None: one look, which counts if the next is alike."""
+        server, script = self._server, self._script
+        if not self._is_settled():
+            return None
+        return frozenset() if server is None or script is None else standing_still(script.pid, server.callers)
 
     def _is_settled(self) -> bool:
         server, script = self._server, self._script

@@ -141,7 +141,7 @@ class Metrics:
             yield f"# TYPE vllm:{name} histogram"
             yield from histogram.lines(f"vllm:{name}", self._labels(name, "", ""))
         yield "# TYPE vllm:cache_config_info gauge"
-        yield f"vllm:cache_config_info{{{self._cache_labels()}}} 1.0"
+        yield cache_config(self._engine)
 
     def _labels(self, name: str, label: str, value: str) -> str:
         pairs = {"model_name": self._engine.served_names[0]}
@@ -151,23 +151,26 @@ class Metrics:
             pairs[label] = value
         return _joined(pairs)
 
-    def _cache_labels(self) -> str:
-        engine = self._engine
-        return _joined(
-            {
-                "block_size": engine.cache.block_size,
-                "cache_dtype": engine.cache_dtype,
-                "enable_prefix_caching": engine.prefix_caching,
-                "engine": "0",
-                "gpu_memory_utilization": engine.gpu_memory_utilization,
-                "kv_cache_max_concurrency": engine.cache.tokens / engine.max_model_len,
-                "kv_cache_size_tokens": engine.cache.tokens,
-                "num_gpu_blocks": engine.cache.blocks,
-                "num_gpu_blocks_override": None,
-                "prefix_caching_hash_algo": "sha256",
-                "user_specified_block_size": engine.user_block_size,
-            }
-        )
+
+def cache_config(engine: Engine) -> str:
+    """The line that tells of the KV cache. Of one that nobody measured it says nothing."""
+    cache = None if engine.cache.origin == "unmeasured" else engine.cache
+    labels = _joined(
+        {
+            "block_size": None if cache is None and not engine.user_block_size else engine.cache.block_size,
+            "cache_dtype": engine.cache_dtype,
+            "enable_prefix_caching": engine.prefix_caching,
+            "engine": "0",
+            "gpu_memory_utilization": engine.gpu_memory_utilization,
+            "kv_cache_max_concurrency": None if cache is None else cache.tokens / engine.max_model_len,
+            "kv_cache_size_tokens": None if cache is None else cache.tokens,
+            "num_gpu_blocks": None if cache is None else cache.blocks,
+            "num_gpu_blocks_override": None,
+            "prefix_caching_hash_algo": "sha256",
+            "user_specified_block_size": engine.user_block_size,
+        }
+    )
+    return f"vllm:cache_config_info{{{labels}}} 1.0"
 
 
 def _joined(pairs: Mapping[str, object]) -> str:
