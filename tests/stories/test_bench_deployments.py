@@ -49,7 +49,6 @@ def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(servin
     assert of["spec_fingerprint"] == attempt["booted"]
     assert len(of["profile_fingerprint"]) == 16
     assert (of["engine"]["version"], of["engine"]["max_model_len"]) == ("0.32.0", "4096")
-    assert of["engine"]["num_blocks"].isdecimal()
     found = {(c["point"]["context_tokens"], c["point"]["concurrency"]): c for c in run["cells"]}
     assert {found[4096, streams]["status"] for streams in (1, 2, 8)} == {"skipped_len"}
     queued = found[16, 8]
