@@ -1,7 +1,6 @@
 # Reporting: to the log, and to the node's guest attributes, which may refuse (then the log is all there is).
 
 broken_line=
-verdict=
 attributes_refused=
 
 say() { # say TEXT
@@ -14,9 +13,8 @@ report() { # report PHASE DETAIL
   attribute phase "$1"
 }
 
-fail() { # fail CAUSE
-  verdict=failed
-  report failed "$1"
+fail() { # fail CAUSE: ends the work; what is said of it stands in a file, for this may be a subshell
+  redacted "$1" >"$runtime/cause"
   exit 1
 }
 
@@ -41,12 +39,4 @@ redacted() { # redacted TEXT: no secret leaves in a text of ours, whatever a con
 short() { # short LINE: without vLLM's prefix of process, time and place; plain, and no longer than a reader wants
   printf '%s' "${1:0:600}" | tr -cd '\40-\176' |
     sed -E 's/^(\([A-Za-z0-9_]+ pid=[0-9]+\) *)?((INFO|WARNING|ERROR) [0-9-]+ [0-9:]+ \[[^]]*\] *)?//'
-}
-
-stopped() { # stopped STATUS: the end of the script, foreseen or not
-  trap - EXIT
-  if (($1 != 0)) && [[ -z $verdict ]]; then
-    report failed "The startup script broke at its line ${broken_line:-?}; its log is $log"
-  fi
-  exit "$1"
 }

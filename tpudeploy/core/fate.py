@@ -40,7 +40,8 @@ class Fate(StrEnum):
 class Moment:
     """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
 
-    `creates_in`: seconds until it has one more.
+    `creates_in`: seconds until it has one more. `may_reset`: whether a node that does not take over a change may be
+    rebooted.
     """
 
     observed: Observed
@@ -48,6 +49,7 @@ class Moment:
     creates: int = 1000
     creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
+    may_reset: bool = False
 
     @property
     def now(self) -> float:

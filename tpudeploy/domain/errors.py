@@ -23,7 +23,9 @@ TpudeployError                        message · hint · code · exit_code
 │   └── Denied                        no place will do until a person acts
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
-│   └── StillStarting                 yet; a re-run resumes
+│   ├── StillStarting                 yet; a re-run resumes
+│   ├── RolledBack          13        a change failed, and what served before serves again
+│   └── Unheard                       the node did not take over a change; a reset would make it
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
@@ -230,6 +232,19 @@ class StillStarting(ServingError):
     """The slice was granted, and its server did not answer in time. It is kept, and a later run goes on."""
 
     code = "TPU6002"
+
+
+class RolledBack(ServingError):
+    """A change failed, and the node went back to the server before: that one serves, and its endpoint stands."""
+
+    code = "TPU6003"
+    exit_code = 13
+
+
+class Unheard(ServingError):
+    """A running node did not take over a change. It runs on as it was; a reset would make it, if that is approved."""
+
+    code = "TPU6004"
 
 
 class ForgeError(TpudeployError):

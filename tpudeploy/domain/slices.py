@@ -125,12 +125,19 @@ class BootPhase(StrEnum):
 
 @frozen
 class BootReport:
-    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs."""
+    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
+
+    `change` is the change that it took over last, by the name that its metadata give it; `undone` one that failed, for
+    `cause`, after which it went back to the server before.
+    """
 
     phase: BootPhase
     detail: str = ""
     spec: str = ""
     answer: str = ""
+    change: str = ""
+    undone: str = ""
+    cause: str = ""
 
 
 @frozen

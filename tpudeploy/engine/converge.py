@@ -17,7 +17,7 @@ from tpudeploy.domain.plan import Action, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
-from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
+from tpudeploy.domain.step import Adopt, Change, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.chronicle import Chronicle
@@ -31,9 +31,9 @@ from tpudeploy.ports import World
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
     # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
-    Action.CREATE: (Request, Update, Restart, Release, Forget, Adopt),
+    Action.CREATE: (Request, Update, Change, Restart, Release, Forget, Adopt),
     Action.UPDATE: (Update, Release, Forget, Adopt),
-    Action.RESTART: (Update, Restart, Release, Forget, Adopt),
+    Action.RESTART: (Update, Change, Restart, Release, Forget, Adopt),
     Action.REPLACE: (Request, Update, Release, Forget, Adopt),
     Action.DESTROY: (Release, Forget),
 }
@@ -70,7 +70,8 @@ class Tick:
 class Convergence:
     """One deployment on its way to `goal`, a look at a time. Every step is saved, so that any end can be resumed.
 
-    With `keep`, it does not end there: what is lost is asked for again.
+    With `keep`, it does not end there: what is lost is asked for again. With `may_reset`, a node that does not take
+    over a change is rebooted.
     """
 
     def __init__(
@@ -82,8 +83,10 @@ class Convergence:
         until: wait.Wait,
         deadline: float | None,
         keep: bool = False,
+        may_reset: bool = False,
     ) -> None:
         self._world = world
+        self._may_reset = may_reset
         self._goal = goal
         self._announcer = announcer
         self._until = until
@@ -202,6 +205,7 @@ class Convergence:
             creates=creates,
             creates_in=self._world.creates.opens_in(),
             luck=self._chronicle.luck,
+            may_reset=self._may_reset,
         )
         steps: list[Step] = []
         if deployment is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,9 @@ class Behaviour:
     * `hang`: the engine never gets healthy.
     * `kv_blocks`, `block_size`: override the measured boots.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
+    * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
+    * `metadata_away`: [after, for]: so long after each boot its metadata server does not answer, for so long.
+    * `chip_busy`: so long the chip is still held after a container on it was killed.
     * `reachable` False: a firewall drops what comes from outside.
     """
 
@@ -50,4 +53,7 @@ class Behaviour:
     kv_blocks: int | None = None
     block_size: int | None = None
     guest_attributes: bool = True
+    hears_changes: bool = True
+    metadata_away: Sequence[float] = ()
+    chip_busy: float = 0.0
     reachable: bool = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
 import threading
@@ -17,7 +18,8 @@ from urllib.parse import parse_qsl, urlsplit
 from tpudeploy.emulator.machine import metadata
 from tpudeploy.emulator.machine.commands import COMMANDS, Call, Outcome
 from tpudeploy.emulator.machine.node import Node
-from tpudeploy.emulator.machine.sleepers import TICK
+from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
+from tpudeploy.emulator.machine.units import UNIT
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
 
 _Wire: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketserver types it
@@ -74,7 +76,7 @@ class NodeServer:
         with self._lock:
             self._calls += 1
         try:
-            outcome = _run(self._node, request.body)
+            outcome = _run(self._node, request)
         finally:
             with self._lock:
                 self._calls -= 1
@@ -89,8 +91,8 @@ class NodeServer:
         return type("NodeHandler", (_Handler,), {"answer": staticmethod(self.answer)})
 
 
-def _run(node: Node, body: bytes) -> Outcome:
-    name, folder, rest = body.split(b"\0", 2)
+def _run(node: Node, request: Request) -> Outcome:
+    name, folder, rest = request.body.split(b"\0", 2)
     words, rest = _counted(rest)
     environment, given = _counted(rest)
     call = Call(
@@ -101,7 +103,8 @@ def _run(node: Node, body: bytes) -> Outcome:
         environment=dict(pair.split("=", 1) for pair in environment),
         given=given,
     )
-    return COMMANDS[call.name](call)
+    with node.sleepers.called_by(Caller(call.environment.get(UNIT, SCRIPT), request.is_gone)):
+        return COMMANDS[call.name](call)
 
 
 def _counted(fields: bytes) -> tuple[tuple[str, ...], bytes]:
@@ -154,6 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
             query=dict(parse_qsl(url.query, keep_blank_values=True)),
             headers={key.lower(): value for key, value in self.headers.items()},
             body=self.rfile.read(length),
+            is_gone=self._has_hung_up,
         )
         response = self.answer(request)
         self.send_response(response.status)
@@ -163,6 +167,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(response.body)
+
+    def _has_hung_up(self) -> bool:
+        """It sends nothing after its request: what can be read then is the end."""
+        waiting = select.poll()
+        waiting.register(self.connection, select.POLLIN)
+        return bool(waiting.poll(0))
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the base class looks for these names
 
