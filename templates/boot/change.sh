@@ -1,12 +1,11 @@
 # A change that fails is undone: the script of the server that served last is kept, and brought up again.
 
-begin() { # begin work|back
+take_up() { # take_up work|back
   called=$1
   change=$(cat "$runtime/change" 2>/dev/null || true)
-  rm -f "$runtime/cause"
   trap 'broken_line=$LINENO' ERR
   trap 'stopped $?' EXIT
-  trap 'trap - EXIT; exit 143' TERM # a newer change has come, and speaks for itself
+  trap 'trap - EXIT; end_parts; exit 143' TERM # a newer change has come, and speaks for itself
   report booted "Starting"
   if [[ -n $change && $(undone_change) == "$change" ]]; then
     go_back "$(undone_cause)" # at a boot after that
@@ -22,9 +21,9 @@ begin() { # begin work|back
 
 stopped() { # stopped STATUS: the end of the work, foreseen or not
   trap - EXIT ERR
+  end_parts
   (($1 != 0)) || exit 0
-  local cause
-  cause=$(cat "$runtime/cause" 2>/dev/null) || cause="The startup script broke at its line ${broken_line:-?}; its log is $log"
+  local cause=${verdict:-"The startup script broke at its line ${broken_line:-?}; its log is $log"}
   go_back "$cause"
   if [[ $called == back ]]; then
     cause="$(undone_cause) (the server before did not come back either: $cause)"

@@ -1,24 +1,35 @@
 # The image: pulled once for each spec, so that a reboot never changes what a floating tag gave.
 
-pull_image() {
+# Two attempts that stall end before the profile's patience does, so that the cause is told and not only waited for.
+pull_seconds=$((patience / 3))
+
+image_is_here() {
   local pulled
   pulled=$(cat "$memory/pulled" 2>/dev/null || true)
-  if [[ $pulled == "$spec" ]] && timeout 60 docker image inspect "$image" >/dev/null 2>&1; then
-    report image "The image is here already"
-    return
-  fi
-  report image "Pulling the image"
-  local delay output cause
+  [[ $pulled == "$spec" ]] && timeout 60 docker image inspect "$image" >/dev/null 2>&1 || return
+  say "image: It is here already"
+}
+
+pull_image() {
+  say "image: Pulling it"
+  local delay output cause status stalls=0
   for delay in 5 10 20 40 80 0; do
-    if output=$(pull 2>&1); then
+    status=0
+    output=$(pull 2>&1) || status=$?
+    if ((status == 0)); then
       printf '%s' "$spec" >"$memory/pulled"
       return
     fi
     cause=$(short "$(printf '%s\n' "$output" | sed -n '$p')")
+    if ((status == 124)); then
+      stalls=$((stalls + 1))
+      cause="it took longer than $pull_seconds s${cause:+ ($cause)}"
+      ((stalls < 2)) || fail "The image could not be pulled: $cause, twice. A larger health.timeout gives it longer"
+    fi
     # What no further attempt will change.
     [[ ! $output =~ (manifest|name)' unknown'|'no matching manifest'|'does not exist'|'invalid reference'|'denied:' ]] ||
       fail "The image cannot be pulled: $cause"
-    say "Pull failed, trying again in $delay s: $cause"
+    say "image: Pull failed, trying again in $delay s: $cause"
     sleep "$delay"
   done
   fail "The image could not be pulled in 6 attempts: $cause"
@@ -33,5 +44,6 @@ pull() (
     *.pkg.dev) { set +x; } 2>/dev/null
       access_token | timeout 60 docker login -u oauth2accesstoken --password-stdin "https://${image%%/*}" ;;
   esac
-  timeout --kill-after=10 1800 docker pull -q "$image"
+  # In the foreground of its part's process group, so as to end with it.
+  timeout --foreground --kill-after=10 "$pull_seconds" docker pull -q "$image"
 )

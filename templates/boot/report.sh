@@ -1,20 +1,40 @@
 # Reporting: to the log, and to the node's guest attributes, which may refuse (then the log is all there is).
 
 broken_line=
+verdict=
 attributes_refused=
+# Of what runs beside others (gather.sh). In memory: a full disk must not hide why a part failed.
+parts=$root/run/tpudeploy/parts
+part=
+part_jobs=()
+doing=
+# A line for each part of this start: its name, when it began and ended; of a phase only when it began.
+timeline=$root/run/tpudeploy/timeline
 
-say() { # say TEXT
-  printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$(redacted "$1")"
+now() { # seconds since the epoch
+  date +%s
+}
+
+say() { # say TEXT: in one write, so that what several parts say does not mix
+  printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$(redacted "$1")"
 }
 
 report() { # report PHASE DETAIL
+  note_phase "$1"
   say "$1: $2"
   attribute detail "$2"
   attribute phase "$1"
 }
 
-fail() { # fail CAUSE: ends the work; what is said of it stands in a file, for this may be a subshell
-  redacted "$1" >"$runtime/cause"
+note_phase() { # note_phase PHASE
+  [[ $1 != booted ]] || rm -f "$timeline"
+  mkdir -p "${timeline%/*}"
+  printf '%s %s\n' "$1" "$(now)" >>"$timeline"
+}
+
+fail() { # fail CAUSE: the end of the work, or of a part of it that runs beside others
+  [[ -z $part ]] || give_up "$1"
+  verdict=$1
   exit 1
 }
 

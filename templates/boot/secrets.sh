@@ -2,7 +2,6 @@
 # line or a log.
 
 read_secrets() {
-  ((${#secret_variables[@]})) || return 0
   { set +x; } 2>/dev/null
   report secrets "Reading ${#secret_variables[@]} from Secret Manager"
   local index project

@@ -51,6 +51,17 @@ def test_the_script_sleeps_until_the_clock_moves(world: World) -> None:
     assert machine.guest_attributes["tpudeploy/phase"] == "after"
 
 
+def test_time_stands_while_one_of_two_jobs_still_computes(world: World) -> None:
+    machine = world.boot("""
+        sleep 1000 &
+        for turn in $(seq 300); do cat /dev/null; done
+        sleep 10
+        report phase second
+    """)
+    world.pass_time(10)
+    assert machine.guest_attributes["tpudeploy/phase"] == "second"
+
+
 def test_the_server_boots_in_the_scenarios_seconds(world: World) -> None:
     machine = world.boot(f"{SERVE}; healthy; report phase serving", boot_seconds=600)
     world.pass_time(590, steps=5)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TOOLS = ("bash", "base64", "cat", "mkdir", "rm", "sed", "tee", "timeout", "tr")
+TOOLS = ("bash", "base64", "cat", "date", "mkdir", "rm", "sed", "tee", "timeout", "tr")
 SHIMS = ("curl", "docker", "sleep", "systemctl")
 SHIM = Path(__file__).with_name("shim.py")
 
@@ -18,7 +18,7 @@ METADATA = "computeMetadata/v1/"
 TOKEN = '{"access_token":"ya29.bench","expires_in":3599,"token_type":"Bearer"}'
 CHAT = '{"id":"chatcmpl-1","choices":[{"message":{"role":"assistant","content":"Hello."}}]}'
 
-Rule = tuple[str, str, Sequence[tuple[int, str]]]
+Rule = tuple[str, str, Sequence[tuple[int, str] | tuple[int, str, str]]]
 
 # A machine on which all goes well; a test puts its own rules before these.
 FAIR: tuple[Rule, ...] = (

@@ -1,13 +1,18 @@
 """Stands for `docker`, `curl`, `sleep` and the like: writes down how it was called and answers from a list of rules.
 
 Run as `shim.py FOLDER NAME ARGUMENT…`. A rule is (command, text in the arguments, answers); each call takes the next
-answer, the last one stays. An answer is [status, text]: an exit code for a command, an HTTP status for curl.
+answer, the last one stays. An answer is [status, text]: an exit code for a command, an HTTP status for curl. A third
+entry is a text in a call that must have been made before this one is answered: what runs side by side is told from
+what waits in turn.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
+
+PATIENCE = 20.0  # seconds for a call that is waited for
 
 
 def main(folder: Path, name: str, arguments: list[str]) -> int:
@@ -35,9 +40,18 @@ def answer(folder: Path, name: str, line: str) -> tuple[int, str]:
             count = folder / f"count-{index}"
             seen = int(count.read_text()) if count.exists() else 0
             count.write_text(str(seen + 1))
-            status, text = answers[min(seen, len(answers) - 1)]
-            return status, text
+            status, text, *after = answers[min(seen, len(answers) - 1)]
+            return (status, text) if all(was_called(folder, part) for part in after) else (1, f"waited for {after}")
     return (404, "") if name == "curl" else (0, "")
+
+
+def was_called(folder: Path, part: str) -> bool:
+    end = time.monotonic() + PATIENCE
+    while part not in (folder / "calls.jsonl").read_text():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def curl(arguments: list[str], status: int, text: str) -> int:

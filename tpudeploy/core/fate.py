@@ -40,8 +40,9 @@ class Fate(StrEnum):
 class Moment:
     """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
 
-    `creates_in`: seconds until it has one more. `may_reset`: whether a node that does not take over a change may be
-    rebooted.
+    `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
+    `acquisition`: seconds that a grant took lately, None where nothing was granted.
+    `may_reset`: a node that does not take over a change may be rebooted.
     """
 
     observed: Observed
@@ -50,6 +51,8 @@ class Moment:
     creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
     may_reset: bool = False
+    renews: bool = False
+    acquisition: float | None = None
 
     @property
     def now(self) -> float:

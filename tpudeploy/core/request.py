@@ -48,7 +48,7 @@ def boot_metadata(deployment: Deployment, spec: str, change: str = AS_REQUESTED)
     Guest attributes need the switch on Compute Engine (unverified on TPU VMs).
     """
     return {
-        SCRIPT_KEY: deployment.startup_script,
+        SCRIPT_KEY: str(deployment.startup_script),
         SPEC_KEY: spec,
         CHANGE_KEY: change,
         "enable-guest-attributes": "TRUE",

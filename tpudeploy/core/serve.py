@@ -19,7 +19,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
-from tpudeploy.domain.step import Adopt, Change, Done, GiveUp, Restart, Step, Update, Wait
+from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Tell, Update, Wait
 
 
 @frozen
@@ -157,7 +157,7 @@ def serve(standing: Standing) -> Step:
         if standing.is_updating:
             return Wait(replica=replica, why="the node takes its metadata")
         if standing.must_restart:
-            return Change(replica=replica, name=name, boot=standing.wanted)
+            return Tell(replica=replica, name=name, boot=standing.wanted)
         return Update(replica=replica, name=name, boot=standing.wanted)
     if not standing.shows_update:
         return Wait(replica=replica, why="the node takes its labels and tags")
@@ -177,7 +177,7 @@ def _change(standing: Standing) -> Step:
     if not standing.is_told:
         if attempt.change and moment.now - attempt.told_at < moment.patience.update_again:
             return Wait(replica=replica, why="the node takes its metadata")
-        return Change(replica=replica, name=attempt.name, boot=standing.wanted)
+        return Tell(replica=replica, name=attempt.name, boot=standing.wanted)
     left = standing.hearing_left
     if left > 0:
         return Wait(replica=replica, why="the node has yet to take over the change", seconds=left)

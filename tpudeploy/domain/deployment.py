@@ -12,6 +12,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.script import Script
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -86,9 +87,13 @@ class HealthGoal:
 
 @frozen
 class Lifecycle:
+    """`blue_green`: a serving change is brought up on a second slice. `renew`: a run that ends is taken over before."""
+
     prevent_destroy: bool
     create_before_destroy: bool
     ignore_changes: tuple[str, ...]
+    blue_green: bool = False
+    renew: bool = False
 
 
 @frozen
@@ -118,7 +123,7 @@ class Deployment:
     container: Container
     health: HealthGoal
     lifecycle: Lifecycle
-    startup_script: str = field(repr=False)
+    startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
     budget: HbmBudget | Unsized = field(default=Unsized(because="nobody asked"), compare=False, repr=False)

@@ -3,7 +3,9 @@
 TpudeployError                        message · hint · code · exit_code
 ├── ConfigError              1        the person's file; carries Diagnostics with file:line
 │   ├── ProfileInvalid
-│   └── ProfileNotFound
+│   ├── ProfileNotFound
+│   ├── PinsUnreadable                the lock file
+│   └── PinsTooNew
 ├── UsageError               1        the command line
 ├── PlanError               11        a plan cannot be made or used
 │   ├── Unapproved                    nobody has said yes to this plan
@@ -16,7 +18,8 @@ TpudeployError                        message · hint · code · exit_code
 │   ├── StateLocked         10        names the holder
 │   ├── StateConflict                 somebody else wrote in between
 │   ├── StateUnreadable
-│   └── StateTooNew
+│   ├── StateTooNew
+│   └── RunUnreadable                 a benchmark's run, not a state
 ├── CloudError               1        Google said no; `refusal` says what that means
 │   ├── Fault                         look again: the call's effect is unknown
 │   ├── Refused                       this place, now or ever
@@ -24,6 +27,8 @@ TpudeployError                        message · hint · code · exit_code
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
 │   ├── StillStarting                 yet; a re-run resumes
+│   ├── NotInEffect         13        it serves, but not as it was told
+│   ├── GivenUpUpdate       13        on a second slice; the first goes on serving
 │   ├── RolledBack          13        a change failed, and what served before serves again
 │   └── Unheard                       the node did not take over a change; a reset would make it
 ├── ForgeError               1        GitHub did not do what was asked
@@ -87,6 +92,18 @@ class ProfileInvalid(ConfigError):
 
 class ProfileNotFound(ConfigError):
     code = "TPU1001"
+
+
+class PinsUnreadable(ConfigError):
+    """The lock file is not one that we can read. It is left as it stands, and nothing was done."""
+
+    code = "TPU1002"
+
+
+class PinsTooNew(ConfigError):
+    """A later version of tpudeploy wrote the lock file. It is left as it stands, and nothing was done."""
+
+    code = "TPU1003"
 
 
 class UsageError(TpudeployError):
@@ -176,6 +193,12 @@ class StateTooNew(StateError):
     code = "TPU4004"
 
 
+class RunUnreadable(StateError):
+    """A benchmark's run is not what was written when it was measured. It is left as it stands."""
+
+    code = "TPU4005"
+
+
 class CloudError(TpudeployError):
     """Google did not do what was asked. `refusal`, where there is one, says what that means."""
 
@@ -234,17 +257,31 @@ class StillStarting(ServingError):
     code = "TPU6002"
 
 
+class NotInEffect(ServingError):
+    """An engine serves, and does not do what the profile declares. Nothing is left to a re-run."""
+
+    code = "TPU6003"
+    exit_code = 13
+
+
+class GivenUpUpdate(ServingError):
+    """A second slice does not serve, so that it takes nothing over: the first goes on serving, as it was."""
+
+    code = "TPU6004"
+    exit_code = 13
+
+
 class RolledBack(ServingError):
     """A change failed, and the node went back to the server before: that one serves, and its endpoint stands."""
 
-    code = "TPU6003"
+    code = "TPU6005"
     exit_code = 13
 
 
 class Unheard(ServingError):
     """A running node did not take over a change. It runs on as it was; a reset would make it, if that is approved."""
 
-    code = "TPU6004"
+    code = "TPU6006"
 
 
 class ForgeError(TpudeployError):

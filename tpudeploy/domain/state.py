@@ -24,7 +24,9 @@ class Attempt:
     has been written down that it is dead, so that is no news. `script` is the hash of the startup script that its node
     was last given; "" in states of before. `change` is the change that its node was last told to take over (see
     core/node.py), at `told_at`, "" where it was told none since it was made, or is to be told anew. `is_failed`: what
-    came of that was a failure, which was said: a later run tells it anew. Times are seconds since the epoch.
+    came of that was a failure, which was said: a later run tells it anew. `served`: clients may hold its endpoint. From
+    `draining_at` on they are sent to another slice. `is_ending`: its run ends soon, and a successor may be asked for.
+    Times are seconds since the epoch.
     """
 
     name: str
@@ -54,6 +56,8 @@ class Attempt:
     change: str = ""
     told_at: float = 0.0
     is_failed: bool = False
+    draining_at: float | None = None
+    is_ending: bool = False
 
     @property
     def ref(self) -> SliceRef:
@@ -138,7 +142,8 @@ class Written:
 class State:
     """One deployment. `lineage` is minted once; `serial` grows with every write; attempt numbers never repeat.
 
-    `written` is None in states of before.
+    `written` is None in states of before. `published` is the slice that clients are sent to by `endpoints/NAME.json`,
+    "" for none and in states of before; `generation` is that of the file.
     """
 
     deployment: str
@@ -148,6 +153,8 @@ class State:
     goal: Goal | None = None
     records: tuple[Record, ...] = ()
     written: Written | None = None
+    published: str = ""
+    generation: int = 0
 
     def record(self, index: int) -> Record:
         return next((r for r in self.records if r.index == index), Record(index=index))

@@ -46,7 +46,7 @@ class Update:
 
 
 @frozen
-class Change:
+class Tell:
     """The same, for its watcher to take over: it restarts the container, and the machine stays up."""
 
     replica: int
@@ -66,6 +66,23 @@ class Restart:
 @frozen
 class Adopt:
     """The slice is what the profile says, as it stands: write that down."""
+
+    replica: int
+    name: str
+
+
+@frozen
+class Drain:
+    """Write down that clients are sent elsewhere from now on; not `begins`: that they are sent here again."""
+
+    replica: int
+    name: str
+    begins: bool = True
+
+
+@frozen
+class Renew:
+    """Write down that its run ends, and that a successor is to be asked for."""
 
     replica: int
     name: str
@@ -102,4 +119,4 @@ class GiveUp:
     name: str = ""
 
 
-Step: TypeAlias = Request | Release | Forget | Update | Change | Restart | Adopt | Wait | Done | GiveUp
+Step: TypeAlias = Request | Release | Forget | Update | Tell | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.script import engine_of
 from tpudeploy.emulator.server import Reply, Server
 from tpudeploy.emulator.stand_in import ANSWER, answer
 
@@ -25,8 +26,7 @@ class Simulated:
         self._facts = facts
         self._behaviour = behaviour
         self._booted_at: float | None = None
-        self._spec = ""
-        self._change = ""
+        self._spec = self._change = self._script = ""
         self._server: Server | None = None
 
     @property
@@ -55,8 +55,9 @@ class Simulated:
 
     def reboot(self) -> None:
         self._booted_at = self._facts.clock.now()
-        self._spec = self._facts.metadata().get("tpudeploy-spec", "")
-        self._change = self._facts.metadata().get("tpudeploy-change", "")
+        metadata = self._facts.metadata()
+        self._spec, self._script = metadata.get("tpudeploy-spec", ""), metadata.get("startup-script", "")
+        self._change = metadata.get("tpudeploy-change", "")
 
     def _hear(self) -> None:
         """A watcher would have heard of a change at once; here it begins when somebody looks."""
@@ -73,13 +74,18 @@ class Simulated:
     def settle(self) -> None:
         """Nothing runs, so nothing has to be waited for."""
 
+    def kill(self, unit: str) -> None:
+        """Nothing runs: always KeyError."""
+        raise KeyError(unit)
+
     def log(self) -> str:
         return "".join(f"{key}={value}\n" for key, value in self.guest_attributes.items())
 
     def _answer(self, method: str, target: str, body: bytes) -> Reply:
         self._hear()
         serves = self._booted_at is not None and self._phase()[0] == "serving"
-        return answer(method, target, body, serves=serves)
+        engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour) if serves else None
+        return answer(method, target, body, serves=serves, engine=engine)
 
     def _phase(self) -> tuple[str, str]:
         assert self._booted_at is not None

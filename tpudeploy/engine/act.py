@@ -54,15 +54,25 @@ class Hands:
                 self._forget(what)
             case step.Update():
                 self._update(what)
-            case step.Change():
-                self._change(what)
+            case step.Tell():
+                self._tell(what)
             case step.Restart():
                 self._restart(what)
+            case _:
+                self._note(what)
+
+    def _note(self, what: step.Adopt | step.GiveUp | step.Drain | step.Renew | step.Wait | step.Done) -> None:
+        """What asks nothing of the cloud."""
+        match what:
             case step.Adopt():
                 attempt = self._attempt(what.replica, what.name)
                 self._put(what.replica, replace(attempt, spec=wanted(self._aim(), attempt)))
             case step.GiveUp():
                 self._give_up(what)
+            case step.Drain():
+                self._drain(what)
+            case step.Renew():
+                self._put(what.replica, replace(self._attempt(what.replica, what.name), is_ending=True))
             case step.Wait() | step.Done():
                 pass
 
@@ -122,7 +132,7 @@ class Hands:
             self._chronicle.released(attempt)
             self._world.emit(events.Gone(**self._about(what.replica, attempt), reason=what.reason))
 
-    def _change(self, what: step.Change) -> None:
+    def _tell(self, what: step.Tell) -> None:
         """Its name is written down before it is sent: whatever becomes of the call, the node's answer is understood."""
         attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
         change = attempt.change
@@ -130,12 +140,12 @@ class Hands:
             change = next_change(self._observed.slices[what.name].metadata, change, now)
         attempt = replace(attempt, change=change, told_at=now, update_asked=what.boot, is_failed=False)
         self._put(what.replica, attempt)
-        self._tell(what, attempt, "change")
+        self._send(what, attempt, "change")
 
     def _update(self, what: step.Update) -> None:
-        self._tell(what, self._attempt(what.replica, what.name), "node")
+        self._send(what, self._attempt(what.replica, what.name), "node")
 
-    def _tell(self, what: step.Update | step.Change, attempt: Attempt, told: str) -> None:
+    def _send(self, what: step.Update | step.Tell, attempt: Attempt, told: str) -> None:
         deployment, found = self._aim(), self._observed.slices[what.name]
         new = boot_metadata(deployment, what.boot)
         # Where the server stays, its script stays: a newer tpudeploy renders another text for the same server.
@@ -175,6 +185,13 @@ class Hands:
         attempt = self._session.state.record(what.replica).attempt(what.name)
         if attempt is not None and not attempt.is_failed:
             self._put(what.replica, replace(attempt, is_failed=True))
+
+    def _drain(self, what: step.Drain) -> None:
+        attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
+        self._put(what.replica, replace(attempt, draining_at=now if what.begins else None))
+        if what.begins:
+            seconds = self._world.patience.drain
+            self._world.emit(events.Draining(**self._about(what.replica, attempt), seconds=seconds))
 
     def _aim(self) -> Deployment:
         if self._deployment is None:

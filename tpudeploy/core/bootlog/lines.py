@@ -17,7 +17,7 @@ _HEAD = re.compile(
 )
 # The startup script's own lines (templates/boot/report.sh).
 _SCRIPT = re.compile(r"^\d{4}-(?P<day>\d\d-\d\d)T(?P<time>\d\d:\d\d:\d\d)Z ")
-_CONTAINER = "starting: "
+_CONTAINER = "starting: Starting the container"
 # What stands before a container's line in the startup script's log, and before that in the journal's.
 _CARRIER = re.compile(r"^(?:.{0,200}?startup-script(?:\[\d+\])?: ?)?(?: *\| ?)?")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

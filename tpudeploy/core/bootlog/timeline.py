@@ -1,4 +1,7 @@
-"""The phases of a start, from the lines that begin and end them, and the graphs that were compiled."""
+"""The phases of a start, from the lines that begin and end them, and the graphs that were compiled.
+
+What the script gathers (image, secrets, compile cache, weights of a mirror) runs side by side: those phases overlap.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from itertools import pairwise
 from tpudeploy.domain.bootlog import Line, Phase
 
 # What begins each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the same
-# but for the cache's size). A phase ends where the next begins.
+# but for the cache's size). A phase ends where the next begins, or where the script says that it is done.
 _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("docker", re.compile(r"^docker: ")),
     ("image", re.compile(r"^image: ")),
     ("secrets", re.compile(r"^secrets: ")),
+    ("mirror", re.compile(r"^mirror: ")),
+    ("cache", re.compile(r"^cache: ")),
     ("container", re.compile(r"^starting: ")),
     ("imports", re.compile(r"^TPU info: node_name|^non-default args:")),
     ("engine", re.compile(r"^Initializing a V1 LLM engine")),
@@ -24,6 +29,8 @@ _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("compile", re.compile(r"^Memory statistics \||^[GT]PU KV cache size:|^Precompile .+ -->")),
     ("warm-up", re.compile(r"^init engine \(profile, create kv cache, warmup model\) took")),
 )
+_SIDE_BY_SIDE = ("image", "secrets", "mirror", "cache")  # these begin in any order
+_DONE = re.compile(r"^(?P<name>[a-z]+): done in (?P<seconds>\d+) s$")
 _FIRST = "boot"
 READY = re.compile(r"Application startup complete|Uvicorn running on|^serving: ")
 _SERVER = re.compile(r"Starting vLLM server on|Starting vLLM API server")
@@ -32,14 +39,23 @@ _GRAPH = re.compile(r"^Precompile .+ -->")
 
 def phases(lines: Sequence[Line]) -> tuple[Phase, ...]:
     """Of a log without a date: none."""
-    marks = list(_marks(lines))
+    marks, done = list(_marks(lines)), {phase.name: phase for phase in _done(lines)}
     begun = [Phase(name=name, began=at, seconds=end - at) for (name, at), (_, end) in pairwise(marks)]
     last = [Phase(name=name, began=at, seconds=None) for name, at in marks[-1:] if name]
-    return (*begun, *last)
+    return tuple(sorted((done.get(phase.name, phase) for phase in (*begun, *last)), key=lambda phase: phase.began))
 
 
 def graphs(lines: Sequence[Line]) -> int:
     return sum(_GRAPH.search(line.text) is not None for line in lines)
+
+
+def _done(lines: Sequence[Line]) -> Iterator[Phase]:
+    """The parts that the script itself timed."""
+    for line in lines:
+        found = _DONE.search(line.text)
+        if found is not None and line.at is not None and found["name"] in _SIDE_BY_SIDE:
+            seconds = min(float(found["seconds"]), line.at)
+            yield Phase(name=found["name"], began=line.at - seconds, seconds=seconds)
 
 
 def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
@@ -57,4 +73,4 @@ def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
         found = next((n for n, (_, begins) in enumerate(left) if begins.search(line.text)), None)
         if found is not None:
             yield left[found][0], at
-            del left[: found + 1]
+            del left[found if left[found][0] in _SIDE_BY_SIDE else 0 : found + 1]

@@ -28,7 +28,8 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     hint = "It needs Cloud NAT, or a copy in Google's own services."
     if not _GOOGLE.match(deployment.container.image):
-        message = f"Without an external address the machine cannot reach the registry of {deployment.container.image}."
+        image = deployment.attributes["serving.image"]
+        message = f"Without an external address the machine cannot reach the registry of {image}."
         yield warning(deployment, CODE, message, path="serving.image", hint=hint)
     if not deployment.model_id.startswith(("gs://", "/")) and "HF_ENDPOINT" not in deployment.container.environment:
         message = f"Without an external address the machine cannot reach the hub for {deployment.model_id}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
@@ -36,6 +36,7 @@ class Behaviour:
     * `crash`: text of the failure the engine logs before it exits, or "" to serve.
     * `hang`: the engine never gets healthy.
     * `kv_blocks`, `block_size`: override the measured boots.
+    * `instead`: flags that the engine takes otherwise than it is given them: what it does is not what it was told.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
     * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
     * `metadata_away`: [after, for]: so long after each boot its metadata server does not answer, for so long.
@@ -52,6 +53,7 @@ class Behaviour:
     hang: bool = False
     kv_blocks: int | None = None
     block_size: int | None = None
+    instead: Mapping[str, str] = field(default_factory=dict)
     guest_attributes: bool = True
     hears_changes: bool = True
     metadata_away: Sequence[float] = ()

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from tpudeploy.emulator.machine.commands import COMMANDS
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.node import Node, new_node
+from tpudeploy.emulator.machine.quiet import Look, standing_still
 from tpudeploy.emulator.machine.server import NodeServer
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK
 
@@ -100,19 +101,27 @@ class Machine:
             self._node.root.remove()
 
     def settle(self, patience: float = 30.0) -> None:
-        """Return when nothing moves before the clock does: script, units and stand-ins wait or are over.
-
-        A script or unit that waits in one process while it computes in another counts as waiting.
-        """
+        """Return when nothing moves before the clock does: script, units and stand-ins wait or are over."""
         end = time.monotonic() + patience
-        while not self._is_settled():
+        before: Look | None = None
+        while (now := self._still()) is None or (now and now != before):
             if time.monotonic() > end:
                 raise TimeoutError(self._unsettled(patience))
+            before = now
             time.sleep(TICK / 4)
 
     def kill(self, unit: str) -> None:
         """Kill -9 of a unit's process. Raise KeyError where none runs."""
         self._node.units.kill(unit)
+
+    def _still(self) -> Look | None:
+        """The processes of script and units of which none moves, or None: a look, which counts if the next is alike."""
+        server = self._server
+        if not self._is_settled():
+            return None
+        if server is None or self._script is None:
+            return frozenset()
+        return standing_still((self._script.pid, *self._node.units.wardens()), server.callers)
 
     def _is_settled(self) -> bool:
         server = self._server

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any, TypeAlias
@@ -26,7 +27,10 @@ _Wire: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketser
 
 
 class NodeServer:
-    """`calls` counts what the script has under way: with the naps among it, it tells whether the script moves."""
+    """`calls` counts what the script has under way: with the naps among it, it tells whether the script moves.
+
+    `callers` are the processes that wait for an answer.
+    """
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -34,7 +38,7 @@ class NodeServer:
             "/emulator/run": self._run,
             "/emulator/container": self._container,
         }
-        self._calls = 0
+        self._callers: list[int] = []
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(
@@ -48,8 +52,12 @@ class NodeServer:
 
     @property
     def calls(self) -> int:
+        return len(self.callers)
+
+    @property
+    def callers(self) -> tuple[int, ...]:
         with self._lock:
-            return self._calls
+            return tuple(self._callers)
 
     def start(self) -> None:
         self._thread.start()
@@ -73,13 +81,14 @@ class NodeServer:
         return text("This is the metadata server of an emulated TPU VM (tpudeploy).\n", 404)
 
     def _run(self, request: Request) -> Response:
+        pid, _, body = request.body.partition(b"\0")
         with self._lock:
-            self._calls += 1
+            self._callers.append(int(pid))
         try:
-            outcome = _run(self._node, request)
+            outcome = _run(self._node, replace(request, body=body))
         finally:
             with self._lock:
-                self._calls -= 1
+                self._callers.remove(int(pid))
         headers = {"X-Exit-Code": str(outcome.code), "X-Output-Bytes": str(len(outcome.output))}
         return Response(body=outcome.output + outcome.errors, headers=headers)
 

@@ -26,7 +26,7 @@ def given(words: list[str]) -> bytes:
 
 def body(name: str, words: list[str]) -> bytes:
     environment = [f"{key}={value}" for key, value in os.environ.items()]
-    fields = [name, os.getcwd(), str(len(words)), *words, str(len(environment)), *environment]  # noqa: PTH109 - pathlib costs more than the call
+    fields = [str(os.getpid()), name, os.getcwd(), str(len(words)), *words, str(len(environment)), *environment]  # noqa: PTH109 - pathlib costs more than the call
     return b"\0".join([*map(os.fsencode, fields), given(words)])
 
 

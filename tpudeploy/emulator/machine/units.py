@@ -106,6 +106,10 @@ class Units:
         with self._lock:
             return tuple(unit for unit in self._units.values() if not unit.is_over)
 
+    def wardens(self) -> tuple[int, ...]:
+        """The processes above theirs."""
+        return tuple(unit.process.pid for unit in self.living() if unit.process is not None)
+
     def starts(self) -> Mapping[str, int]:
         """How often the command of each was started."""
         with self._lock:

@@ -21,7 +21,7 @@ from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-TOLD = ("boot_seconds", "crash", "hang", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
+TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
 
@@ -159,6 +159,7 @@ class Daemon:
             task={
                 "container": identity,
                 "control": self._control,
+                "image": options.image,
                 "words": serve.words if serve else (),
                 "refusal": refusal(options.command, serve, setup_fails=self._behaviour.setup_fails),
                 "environment": environment,

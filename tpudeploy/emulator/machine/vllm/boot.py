@@ -33,7 +33,7 @@ GRAPHS = (
 )
 
 WHENCE = {
-    "made up": "nobody measured a boot like this: the figures of the KV cache are made up",
+    "unmeasured": "nobody measured a boot like this: of the KV cache there are no figures",
     "scenario": "the figures of the KV cache are the scenario's",
 }
 
@@ -42,7 +42,10 @@ def milestones(engine: Engine, arguments: Arguments, place: tuple[str, int]) -> 
     """Second of the measured boot → line. `{at}` becomes the time of day."""
     cache = engine.cache
     concurrency = cache.tokens / engine.max_model_len
-    yield 12, f"{API}INFO {{at}} [api_utils.py:345] version 0.32.0, model {engine.model} (the emulator's stand-in)"
+    yield (
+        12,
+        f"{API}INFO {{at}} [api_utils.py:345] version {engine.version}, model {engine.model} (the emulator's stand-in)",
+    )
     yield 12, f"{API}INFO {{at}} [api_utils.py:273] non-default args: {_shown(arguments)}"
     yield 24, f"{API}INFO {{at}} [model.py:1883] Using max model len {engine.max_model_len}"
     yield 83, f"{CORE}INFO {{at}} [model_loader.py:625] Loading model with MODEL_IMPL_TYPE=auto"
@@ -53,7 +56,8 @@ def milestones(engine: Engine, arguments: Arguments, place: tuple[str, int]) -> 
     if cache.origin in WHENCE:
         yield 143, f"{CORE}INFO {{at}} [emulator] {WHENCE[cache.origin]}"
     pool = f"{cache.tokens:,} tokens, Maximum concurrency for {engine.max_model_len:,} tokens per request"
-    yield 143, f"{CORE}INFO {{at}} [kv_cache_utils.py:2330] TPU KV cache size: {pool}: {concurrency:.2f}x"
+    if cache.origin != "unmeasured":
+        yield 143, f"{CORE}INFO {{at}} [kv_cache_utils.py:2330] TPU KV cache size: {pool}: {concurrency:.2f}x"
     for group, count, start, end in GRAPHS:
         for index in range(count):
             second = start + (end - start) * index / count
