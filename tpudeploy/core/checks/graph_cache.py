@@ -22,8 +22,7 @@ _PATH = "serving.xla_cache_path"
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    cache = deployment.container.environment.get("VLLM_XLA_CACHE_PATH", _DEFAULT)
-    host = host_path(deployment.container, cache)
+    cache, host = _cache(deployment), host_path(deployment.container, _cache(deployment))
     if host is None:
         message = f"The compile cache {cache} is in no volume: it dies with the container."
     elif is_emptied(host):
@@ -32,3 +31,12 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     path = _PATH if _PATH in deployment.origins else "serving.volumes"
     yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")
+
+
+def outlives_the_container(deployment: Deployment) -> bool:
+    """Whether it is on the machine, be it in memory: a change in place reboots nothing."""
+    return host_path(deployment.container, _cache(deployment)) is not None
+
+
+def _cache(deployment: Deployment) -> str:
+    return deployment.container.environment.get("VLLM_XLA_CACHE_PATH", _DEFAULT)
