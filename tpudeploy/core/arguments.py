@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from tpudeploy.catalog import flags
 from tpudeploy.config.owned import FLAG_OF_KEY, VARIABLE_OF_KEY
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
+from tpudeploy.core.mirror import INSIDE
+
+_SERVED_NAME = "served-model-name"
 
 
 def serve(spec: ProfileSpec, *, tensor_parallel_size: int) -> tuple[str, ...]:
-    """`vllm serve MODEL …`, in full. Keys first, then `args` in the order they were written."""
-    words = ["vllm", "serve", spec.model.id]
+    """`vllm serve MODEL …`, in full. Keys first, then `args` in the order they were written.
+
+    Of a mirror, the model is a folder, which has no revision; clients still ask for `model.id`.
+    """
+    words = ["vllm", "serve", spec.model.id if spec.model.mirror is None else INSIDE]
     for name, value in _flags(spec, tensor_parallel_size):
         flag = flags.find(name)
         if flag is None:
@@ -29,5 +35,14 @@ def environment(serving: ServingSpec) -> dict[str, str]:
 def _flags(spec: ProfileSpec, tensor_parallel_size: int) -> Iterator[tuple[str, object]]:
     decided = {"tensor_parallel_size": tensor_parallel_size}
     for (section, key), flag in FLAG_OF_KEY.items():
+        if flag == "revision" and spec.model.mirror is not None:
+            continue
         yield flag, decided.get(str(key), getattr(getattr(spec, str(section)), str(key)))
+    if spec.model.mirror is not None and not any(_is(name, _SERVED_NAME) for name in spec.serving.args):
+        yield _SERVED_NAME, spec.model.id
     yield from spec.serving.args.items()
+
+
+def _is(written: str, name: str) -> bool:
+    flag = flags.find(written)
+    return flag is not None and flag.name == name

@@ -39,7 +39,7 @@ class _Row:
 def _declared(of: Deployment) -> Iterator[_Row]:
     tag = _TAG.search(of.container.image)
     yield _Row(name="served_model", declared=served_model(of), equal=_is_listed)
-    yield _Row(name="model", declared=of.model_id, equal=_is_same)
+    yield _Row(name="model", declared=of.container.serve[2], equal=_is_same)
     yield _Row(name="version", declared="" if tag is None else tag[1], equal=_is_release)
     budget = of.budget
     if not isinstance(budget, HbmBudget):

@@ -12,6 +12,9 @@ from tpudeploy.config.profile import Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.core import arguments
+from tpudeploy.core.compile_cache import DEFAULT as GRAPHS
+from tpudeploy.core.compile_cache import compile_cache
+from tpudeploy.core.mirror import INSIDE, mirror
 from tpudeploy.core.render import startup_script
 from tpudeploy.core.sizing import size
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
@@ -22,6 +25,7 @@ from tpudeploy.domain.deployment import (
     HealthGoal,
     Json,
     Lifecycle,
+    Mirror,
     Network,
     Provisioning,
     SecretRef,
@@ -36,7 +40,7 @@ _VALID_UNTIL = Duration.parse("2h")
 _PORT = 8000
 # Where the hub's cache and the compiled graphs are kept, on the machine and (vLLM's own places) in the container.
 _HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
-_GRAPHS = ("/var/lib/tpudeploy/xla", "/root/.cache/vllm/xla_cache")
+_GRAPHS = ("/var/lib/tpudeploy/xla", GRAPHS)
 
 
 def resolve(
@@ -59,7 +63,8 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
     if kind is None:
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
-    container = _container(spec, kind)
+    weights = mirror(spec)
+    container = _container(spec, kind, weights)
     deployment = Deployment(
         name=spec.name,
         replicas=spec.replicas,
@@ -90,6 +95,8 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
             create_before_destroy=spec.lifecycle.replace == "create-before-destroy",
             ignore_changes=spec.lifecycle.ignore_changes,
         ),
+        compile_cache=compile_cache(spec, container, kind),
+        mirror=weights,
         startup_script="",
         attributes={},
         origins=profile.origins,
@@ -98,7 +105,7 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
     return replace(deployment, attributes=dict(_attributes(spec, deployment)))
 
 
-def _container(spec: ProfileSpec, kind: AcceleratorType) -> Container:
+def _container(spec: ProfileSpec, kind: AcceleratorType, weights: Mirror | None) -> Container:
     serving = spec.serving
     return Container(
         name=serving.container_name or spec.name,
@@ -107,7 +114,7 @@ def _container(spec: ProfileSpec, kind: AcceleratorType) -> Container:
         setup=serving.setup,
         environment={**arguments.environment(serving), **serving.env},
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
-        volumes=_volumes(serving),
+        volumes=(*_volumes(serving), *(() if weights is None else ((weights.folder, INSIDE),))),
         shm_size=serving.shm_size.text if serving.shm_size is not None else None,
         port=serving.port or _PORT,
     )

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.machine.web import Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text)."""
+    """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text).
+
+    `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
+    """
 
     project: str
     zone: str
@@ -23,6 +27,7 @@ class Facts:
     clock: Clock
     metadata: Callable[[], Mapping[str, str]]
     secret: Callable[[str], tuple[int, str]]
+    storage: Callable[[str, str, bytes], Response]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,7 @@ class Behaviour:
     * `hang`: the engine never gets healthy.
     * `kv_blocks`, `block_size`: override the measured boots.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
+    * `bucket`: how long each object takes from or to Cloud Storage.
     * `reachable` False: a firewall drops what comes from outside.
     """
 
@@ -51,3 +57,4 @@ class Behaviour:
     block_size: int | None = None
     guest_attributes: bool = True
     reachable: bool = True
+    bucket: float = 0.0
