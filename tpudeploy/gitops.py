@@ -114,8 +114,8 @@ def _approved_with(forge: Forge, commit: str, label: str) -> tuple[Marker | None
 
 
 def only_begun(plan: P) -> P:
-    """What earlier runs began and did not end."""
-    return replace(plan, goals=tuple(g for g in plan.goals if g.resumes))
+    """What earlier runs began and did not end, and successors for runs that end: the profile asked for those."""
+    return replace(plan, goals=tuple(g for g in plan.goals if g.resumes or g.is_renewal))
 
 
 def orphans(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[str, ...]:
@@ -131,7 +131,8 @@ def deviations(
     known = tuple(profiles)
     plan = workspace.plan(known, on_event=on_event)
     stands = {s.name: s for s in workspace.status(known)}
-    found = (deviation(goal, stands[goal.name]) for goal in plan.goals)
+    asked = {g.name: g for g in workspace.plan(known, refresh_only=True, attest=True, on_event=on_event).goals}
+    found = (deviation(goal, stands[goal.name], asked[goal.name]) for goal in plan.goals)
     return tuple(d for d in found if d is not None)
 
 

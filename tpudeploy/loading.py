@@ -13,7 +13,8 @@ from tpudeploy.domain.errors import ConfigError
 if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.budget import HbmBudget, Unsized
-    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.deployment import Deployment, Json
+    from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.plan import Change
 
 
@@ -62,17 +63,19 @@ def sized(profile: Checked) -> Deployment:
     return without_script(profile, project=None, config_json=_config_json(profile))
 
 
-def deployment(profile: Checked, *, project: str | None, script: bool = True) -> Deployment:
+def deployment(profile: Checked, *, project: str | None, script: bool = True, pins: Pins | None = None) -> Deployment:
     """The profile with every default decided. Raise `errors.ConfigError` for a script larger than Google takes.
 
     Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
     """
     from tpudeploy.core import render
     from tpudeploy.core.resolve import resolve, without_script
+    from tpudeploy.domain.pins import NONE
 
+    held = pins if pins is not None else NONE
     if script:
-        return resolve(profile, _templates(), project=project, config_json=_config_json(profile))
-    known = without_script(profile, project=project, config_json=_config_json(profile))
+        return resolve(profile, _templates(), project=project, config_json=_config_json(profile), held=held)
+    known = without_script(profile, project=project, config_json=_config_json(profile), held=held)
     render.check_size(known, _templates)
     return known
 
@@ -82,11 +85,7 @@ def before(wanted: Deployment, change: Change) -> Deployment | None:
 
     None where nothing stands, or where this version cannot say what that was.
     """
-    from dataclasses import replace
-
-    from tpudeploy.config.parse import parse
-    from tpudeploy.config.reader import Remembered
-    from tpudeploy.views.profile import profile
+    from tpudeploy.core.pins import FOLLOWS
 
     if not change.slice_name:
         return None
@@ -95,11 +94,26 @@ def before(wanted: Deployment, change: Change) -> Deployment | None:
         known.pop(field.path, None)
         if field.before is not None:
             known[field.path] = field.before
+    known = {path: value for path, value in known.items() if path not in FOLLOWS or path in change.before}
+    return applied(wanted, known)
+
+
+def applied(wanted: Deployment, known: Mapping[str, Json]) -> Deployment | None:
+    """The deployment that has the attributes `known`, as this version resolves it; None where it cannot say."""
+    from dataclasses import replace
+
+    from tpudeploy.config.parse import parse
+    from tpudeploy.config.reader import Remembered
+    from tpudeploy.core.pins import in_attributes, with_pins
+    from tpudeploy.domain.pins import NONE
+    from tpudeploy.views.profile import profile
+
+    held = with_pins(NONE, in_attributes(known))
     text = profile(wanted.name, replace(wanted, attributes=known, origins={}))
     config = wanted.origin("model.config")
     reader = Remembered(text, beside="" if config is None else config.file)
     try:
-        return deployment(parse(reader.name, reader, environment={}), project=wanted.project)
+        return deployment(parse(reader.name, reader, environment={}), project=wanted.project, pins=held)
     except ConfigError:
         return None
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.attestation import Told
+from tpudeploy.domain.benchmark import Measured, Run, Slo
+from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.forge import Comment, Issue, Status
 from tpudeploy.domain.found import Listing
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Tried
+from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.pins import Name, Pins
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
 from tpudeploy.domain.surroundings import Surroundings
@@ -173,6 +177,25 @@ class Probe(Protocol):
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
 
+    def running(self, deployment: Deployment, found: Slice) -> int | None:
+        """The requests it works at or has waiting; None where it does not tell."""
+        ...
+
+
+class Witness(Protocol):
+    """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""
+
+    def told(self, deployment: Deployment, found: Slice, health: Health) -> Told: ...
+
+
+@frozen
+class Witnesses:
+    """Whom an attestation asks. `applied`: the deployment as a slice with these attributes was given it, or None."""
+
+    engine: Witness
+    logs: Logs
+    applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
+
 
 class Survey(Protocol):
     """What can be told before anything is asked for. Creates nothing and never raises: what failed is in the answer."""
@@ -191,6 +214,63 @@ class Survey(Protocol):
 
     def surroundings(self, deployment: Deployment) -> Surroundings:
         """What a deployment needs around it in its project."""
+        ...
+
+
+class Sources(Protocol):
+    """Where images and models come from. Never raises: what failed is in the answer."""
+
+    def look_up(self, name: Name) -> str | Unknown:
+        """The digest or the commit that a name means today."""
+        ...
+
+
+class PinStore(Protocol):
+    """Where pins are kept, for people to commit. Both raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""
+
+    def read(self) -> Pins:
+        """None are held where there is no file."""
+        ...
+
+    def update(self, change: Callable[[Pins], Pins]) -> Pins:
+        """Put in its place what `change` makes of it, one writer at a time; what was held before.
+
+        Raise `errors.StateError` where it cannot be written.
+        """
+        ...
+
+
+class LoadDriver(Protocol):
+    """Whose client drives the load of a benchmark."""
+
+    def measure(self, offer: Offer, slo: Slo) -> Measured:
+        """One cell, warm-up first. Raise `errors.Interrupted` once `stop` was called, from whichever thread.
+
+        What the server refuses is in the answer. Raise `errors.UsageError` where the client cannot run here.
+        """
+        ...
+
+    def stop(self) -> None:
+        """End the cell that is under way, and begin none."""
+        ...
+
+
+class Runs(Protocol):
+    """Where runs of benchmarks are kept. A run stands there from its first cell on."""
+
+    def keep(self, run: Run) -> None:
+        """Whole or not at all, in the place of what was kept of it before. Raise `errors.StateError`."""
+        ...
+
+    def find(self, id: str) -> Run:  # noqa: A002 - the record's word
+        """By its id, or by a beginning of it that no other has.
+
+        Raise `errors.UsageError` where there is none, or are several; `errors.RunUnreadable`.
+        """
+        ...
+
+    def all(self) -> tuple[Run, ...]:
+        """Oldest first. Raise `errors.RunUnreadable` for what is no run, or was changed."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -21,26 +22,34 @@ from tpudeploy.domain.wait import Wait
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
+    from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
+    from tpudeploy.core.bench.subject import Target
     from tpudeploy.domain import events
     from tpudeploy.domain.address import Address
-    from tpudeploy.domain.attestation import Attestation
+    from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
+    from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.engine.budget import CreateBudget
+    from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
-    from tpudeploy.ports import Clock, StateBackend, Survey, World
+    from tpudeploy.ports import Clock, LoadDriver, PinStore, Sources, StateBackend, Survey, Witnesses, World
 
 T = TypeVar("T")
+_NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry the work goes on, unpinned
 
 
 class Workspace:
@@ -72,6 +81,7 @@ class Workspace:
         # What lies on this machine: the states, or with them in a bucket what is kept beside.
         self._kept = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
+        self._driving: LoadDriver | None = None
 
     @classmethod
     def open(
@@ -102,14 +112,20 @@ class Workspace:
         if "connection" in self.__dict__:
             self.connection.close()
 
-    def deployment(self, profile: config.Profile, *, offline: bool = False, script: bool = True) -> Deployment:
+    def deployment(
+        self, profile: config.Profile, *, offline: bool = False, script: bool = True, pins: Pins | None = None
+    ) -> Deployment:
         """The profile with every default decided. `offline` asks no credentials for a project.
 
         Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
+        `pins` stand for those of the lock file.
+
+        Raise `errors.PinsUnreadable` or `errors.PinsTooNew` for a lock file that cannot be used.
         """
         known = profile.spec.placement.project or self._known_project()
         project = known if known or offline else self.connection.project()
-        return loading.deployment(profile, project=project, script=script)
+        held = pins if pins is not None else self.pins.read()
+        return loading.deployment(profile, project=project, script=script, pins=held)
 
     def plan(
         self,
@@ -121,19 +137,23 @@ class Workspace:
         refresh_only: bool = False,
         replace: Iterable[str] = (),
         target: Iterable[str] = (),
+        attest: bool = False,
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
         """What would change. With `adopt`, slices that no state remembers are taken over.
 
         `target` names what the plan is about, `replace` what another slice is to take the place of: addresses such as
         `gemma[0]`, or `gemma` for all replicas. Without `refresh` the cloud is taken to be as the states remember it.
-        With `refresh_only` the plan is to write down what changed outside, and to touch nothing.
+        With `refresh_only` the plan is to write down what changed outside, and to touch nothing; with `attest` too, it
+        tells of servers that do not do what was applied, which nothing can write down.
 
         Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
         that none of the profiles has.
         """
+        from tpudeploy.core.pins import not_pinned
         from tpudeploy.core.targets import parsed
         from tpudeploy.domain.plan import Mode
+        from tpudeploy.engine.pins import Found
         from tpudeploy.engine.plan import plan
         from tpudeploy.engine.scope import Scope
         from tpudeploy.plans import Plan
@@ -145,10 +165,27 @@ class Workspace:
             replace=parsed(replace),
             target=parsed(target),
         )
-        deployments = [self.deployment(p) for p in profiles]
-        world = self._world(on_event)
-        made = plan(world, deployments, scope, facts=self._quota)
-        return Plan.of(made, backend=self.backend)
+        world, known = self._world(on_event), tuple(profiles)
+        found = self._pinned(world, known) if scope.mode is Mode.NORMAL else Found(pins=self.pins.read(), unknown={})
+        deployments = [self.deployment(p, pins=found.pins) for p in known]
+        made = plan(world, deployments, scope, facts=self._quota, witnesses=self._witnesses if attest else None)
+        said = (*made.diagnostics, *not_pinned(found.unknown, deployments))
+        return Plan.of(dataclasses.replace(made, diagnostics=said), backend=self.backend)
+
+    def pin(
+        self, profiles: Iterable[config.Profile], *, on_event: Callable[[events.Event], None] | None = None
+    ) -> tuple[Pin, ...]:
+        """Look up anew what these profiles' tags and revisions are, and hold it in tpudeploy.lock.json; what moved.
+
+        What nobody tells stays as it was. Nothing else changes: the next plan shows what that would restart.
+
+        Raise `errors.PinsUnreadable` or `errors.PinsTooNew`, or `errors.StateError` where it cannot be written.
+        """
+        from tpudeploy.core.pins import names
+        from tpudeploy.engine.pins import renew
+
+        every = [name for profile in profiles for name in names(profile.spec)]
+        return renew(self._world(on_event), self.pins, every, self._sources)
 
     def apply(
         self,
@@ -168,10 +205,12 @@ class Workspace:
         deployment; of a single one, and of one that was loaded from a file, `errors.StalePlan` is raised. From a file
         it holds only for the state and the slices that it was made for.
         """
+        from tpudeploy.core.pins import in_attributes
         from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed
         from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.apply import apply
+        from tpudeploy.engine.pins import hold
         from tpudeploy.engine.refresh import record
 
         forbidden = errors_in(plan.diagnostics)
@@ -180,11 +219,22 @@ class Workspace:
         world = self._world(on_event)
         if plan.mode is Mode.REFRESH_ONLY:
             return record(world, plan)
-        return apply(world, plan, until=Wait(wait), timeout=timeout, keep=watch)
+        pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
+        return apply(
+            world,
+            plan,
+            witnesses=self._witnesses,
+            until=Wait(wait),
+            timeout=timeout,
+            keep=watch,
+            on_begun=lambda: hold(world, self.pins, pins),
+        )
 
     def stop(self) -> None:
         """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""
         self.clock.stop()
+        if self._driving is not None:
+            self._driving.stop()
 
     def destroy(
         self, profiles: Iterable[config.Profile], *, on_event: Callable[[events.Event], None] | None = None
@@ -301,6 +351,19 @@ class Workspace:
         known = named_once(map(self.deployment, profiles))
         return statuses(self._world(None), {d.name: d for d in known})
 
+    def details(self, profile: config.Profile) -> tuple[Details, ...]:
+        """What each machine of a profile runs with, planned beside measured; none where nothing is deployed.
+
+        Raise `errors.Fault` or `errors.Denied` where it cannot be looked at. What does not answer is untold.
+        """
+        from tpudeploy.engine.attest import detailed
+
+        deployment = self.deployment(profile, script=False)
+        state = self.states.read(deployment.name).state
+        if state is None or all(a.granted_at is None for a in state.attempts):
+            return ()
+        return detailed(self._world(None), self._witnesses, deployment)
+
     def logs(self, name: str) -> Mapping[str, tuple[str, ...]]:
         """Slice → what its machine printed while it booted, oldest line first.
 
@@ -359,7 +422,7 @@ class Workspace:
         return diagnose(
             Case(
                 deployment=of,
-                diagnostics=(*profile.warnings, *check([of])),
+                diagnostics=(*self.warnings(profile), *check([of])),
                 lacking=self.survey.lacking(of.project),
                 around=self.survey.surroundings(of),
                 zones=places,
@@ -372,26 +435,19 @@ class Workspace:
         """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
         return self.states.published(name)
 
-    def verify(self, profile: config.Profile) -> Attestation:
-        """What the profile declares against what its engine does, by its API, its metrics and its boot log.
+    def verify(self, profile: config.Profile) -> Verification:
+        """What the profile declares against what its engines do, by their API, their metrics and their boot logs.
 
-        Raise `errors.QueryFailed` where it has no endpoint. What does not answer is untold.
+        Raise `errors.QueryFailed` where it has no endpoint, `errors.StateError` where it has no machine,
+        `errors.Fault` or `errors.Denied` where it cannot be looked at. What does not answer is untold.
         """
-        from tpudeploy.adapters import vllm_facts
-        from tpudeploy.adapters.vllm_client import VllmClient
-        from tpudeploy.core.attest import attest
-        from tpudeploy.core.bootlog import effective
-        from tpudeploy.domain.attestation import Told
-        from tpudeploy.domain.errors import CloudError, StateError
+        from tpudeploy.domain.attestation import Verification
+        from tpudeploy.engine.attest import verify
 
         deployment = self.deployment(profile, script=False)
-        client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment))
-        try:
-            log = "\n".join(next(iter(self.logs(deployment.name).values()), ()))
-        except (CloudError, StateError):
-            log = ""  # one witness less: the endpoint itself speaks
-        told = Told(api=vllm_facts.api(client), cache=vllm_facts.cache(client), log=effective(log))
-        return attest(deployment, told)
+        self._url(deployment)
+        found = verify(self._world(None), self._witnesses, deployment)
+        return Verification(name=deployment.name, replicas=found)
 
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
@@ -405,6 +461,176 @@ class Workspace:
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
+
+    def warnings(self, profile: config.Profile) -> tuple[Diagnostic, ...]:
+        """What is worth a thought about it: that a tag floats, only as long as it is not pinned."""
+        from tpudeploy.config.codes import FLOATING_IMAGE
+        from tpudeploy.core.pins import image_of
+
+        if not any(w.code == FLOATING_IMAGE for w in profile.warnings):
+            return profile.warnings
+        is_pinned = self.pins.read().of(image_of(profile.spec)) is not None
+        return tuple(w for w in profile.warnings if not (is_pinned and w.code == FLOATING_IMAGE))
+
+    def _pinned(self, world: World, profiles: tuple[config.Profile, ...]) -> Pinned:
+        """What the names in these profiles are held to. Asked is only for what neither lock file nor slices tell."""
+        from tpudeploy.core.pins import names
+        from tpudeploy.engine.look import states_of
+        from tpudeploy.engine.pins import Found, complete
+
+        held = self.pins.read()
+        wanted = {p.spec.name: names(p.spec) for p in profiles}
+        lacking = {name: tuple(n for n in of if held.of(n) is None) for name, of in wanted.items()}
+        lacking = {name: of for name, of in lacking.items() if of}
+        if not lacking or len(wanted) < len(profiles):  # two of one name are refused, and nobody is asked
+            return Found(pins=held, unknown={})
+        states = [state for state in states_of(world, list(lacking)).values() if state is not None]
+        asked_for = (n for of in lacking.values() for n in of)
+        return complete(held, asked_for, states, self._sources, emulated=self.is_emulated)
+
+    def measurable(self, profile: config.Profile) -> Target:
+        """A deployment's published endpoint, with all that a benchmark of it is to be known by.
+
+        Raise `errors.QueryFailed` where it has none or does not answer, `errors.UsageError` where what serves is not
+        what the profile says.
+        """
+        from tpudeploy.core.bench import subject as of
+        from tpudeploy.core.bootlog import effective
+        from tpudeploy.core.serving import served_model
+        from tpudeploy.domain.errors import CloudError, StateError, UsageError
+
+        deployment = self.deployment(profile, script=False)
+        url, key = self._url(deployment), self.probe.key(deployment)
+        attempt = of.serving_attempt(self.states.read(deployment.name).state)
+        if attempt is not None and not of.runs_as_declared(deployment, attempt):
+            hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
+            raise UsageError(f"What serves as {deployment.name} is not what its profile says.", hint=hint)
+        engine, _ = self._engine(url, key, served_model(deployment))
+        try:
+            log = "\n".join(next(iter(self.logs(deployment.name).values()), ()))
+        except (CloudError, StateError):
+            log = ""  # the endpoint speaks for itself
+        subject = of.of_deployment(deployment, attempt, url, {**effective(log), **engine})
+        line = of.roofline(subject, deployment)
+        return of.Target(subject=subject, budget=deployment.budget, roofline=line, api_key=key)
+
+    def measurable_at(
+        self,
+        url: str,
+        *,
+        model: str = "",
+        type: str | None = None,  # noqa: A002 - the command line's word
+        usd_per_hour: float | None = None,
+        api_key: str | None = None,
+    ) -> Target:
+        """An address, whoever runs it. `model` is the served name, the first one unless given; `type` the slice.
+
+        Raise `errors.QueryFailed` where it does not answer, `errors.UsageError` for what is no address.
+        """
+        from tpudeploy.core.bench import subject as of
+
+        kind = None if type is None else loading.accelerator_type(type)
+        engine, root = self._engine(url, api_key, model)
+        named = model or engine["served_model"].partition("\n")[0]
+        subject = of.of_address(url, named, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
+        return of.Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key)
+
+    def bench(
+        self,
+        target: Target,
+        sweep: Sweep | None = None,
+        *,
+        resume: str | None = None,
+        bounds: Bounds | None = None,
+        on_cell: Callable[[Run, Cell], None] | None = None,
+    ) -> Run:
+        """Measure every cell of `sweep`, or those that are left of the run `resume`; kept in `runs` after each.
+
+        Raise `errors.UsageError` where the run is of another subject, or the load client is not installed;
+        `errors.Interrupted` once `stop` was called, with what was measured kept.
+        """
+        from tpudeploy.adapters import vllm_facts
+        from tpudeploy.adapters.load.client import LoadClient
+        from tpudeploy.adapters.vllm_client import VllmClient
+        from tpudeploy.domain.benchmark import Bounds
+        from tpudeploy.engine.bench import Bench, bench
+
+        run = self._begun(target, sweep) if resume is None else self._resumed(target, resume)
+        url, key = target.subject.url, target.api_key
+        client = VllmClient(url, api_key=key)
+        self._driving = LoadClient(url, api_key=key)
+        return bench(
+            run,
+            Bench(
+                driver=self._driving,
+                runs=self.runs,
+                clock=self.clock,
+                lookups=lambda: vllm_facts.lookups(client),
+                tell=on_cell if on_cell is not None else lambda _run, _cell: None,
+                bounds=bounds if bounds is not None else Bounds(),
+                budget=target.budget,
+                roofline=target.roofline,
+            ),
+        )
+
+    def _begun(self, target: Target, sweep: Sweep | None) -> Run:
+        import uuid
+        from datetime import UTC, datetime
+
+        from tpudeploy.domain.benchmark import Driver, Run
+        from tpudeploy.domain.errors import UsageError
+        from tpudeploy.version import VERSION
+
+        if sweep is None or not sweep.points:
+            raise UsageError("A sweep without cells measures nothing.")
+        now = self.clock.now()
+        return Run(
+            id=f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
+            began_at=now,
+            version=VERSION,
+            driver=Driver.TPUDEPLOY,
+            subject=target.subject,
+            sweep=sweep,
+        )
+
+    def _resumed(self, target: Target, id: str) -> Run:  # noqa: A002 - the record's word
+        from tpudeploy.core.bench.subject import differences
+        from tpudeploy.domain.errors import UsageError
+
+        run = self.runs.find(id)
+        others = differences(run.subject, target.subject)
+        if others:
+            told = "; ".join(
+                f"{name.replace('_', ' ')} was {getattr(run.subject, name) or 'unknown'}, "
+                f"is {getattr(target.subject, name) or 'unknown'}"
+                for name in others
+            )
+            raise UsageError(
+                f"Run {run.id} measured something else: {told}.", hint="Begin another: leave out --resume."
+            )
+        return run
+
+    def _engine(self, url: str, key: str | None, model: str) -> tuple[Mapping[str, str], str]:
+        """What the engine says of itself, and the model behind the name. Raise as `measurable_at`."""
+        from tpudeploy.adapters import vllm_facts
+        from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+        from tpudeploy.domain.errors import UsageError
+
+        client = VllmClient(url, api_key=key)
+        try:
+            cards = client.described()
+        except (NoAnswer, BadAnswer) as cause:
+            hint = "It wants a key: set VLLM_API_KEY." if getattr(cause, "status", 0) == 401 else ""  # noqa: PLR2004 - HTTP
+            raise QueryFailed(f"{url} did not answer: {cause}.", hint=hint) from cause
+        names = [str(card.get("id", "")) for card in cards]
+        if not names or (model and model not in names):
+            raise UsageError(
+                f"{url} does not serve `{model}`." if names else f"{url} serves no model.",
+                hint=f"It serves {', '.join(names)}." if names else "",
+            )
+        root = next((str(card.get("root") or "") for card in cards if card.get("id") == (model or names[0])), "")
+        told = vllm_facts.facts(client)
+        return {**told.cache, **told.api}, root
 
     def _quota(self, project: str | None) -> Facts:
         """Its reader is imported where it is asked, which is seldom."""
@@ -433,6 +659,14 @@ class Workspace:
 
         return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
 
+    @property
+    def _witnesses(self) -> Witnesses:
+        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+        from tpudeploy.adapters.http_witness import HttpWitness
+        from tpudeploy.ports import Witnesses
+
+        return Witnesses(engine=HttpWitness(self.probe), logs=CloudLogging(self.connection), applied=loading.applied)
+
     @cached_property
     def _creates(self) -> CreateBudget:
         from tpudeploy.engine.budget import CreateBudget
@@ -454,6 +688,28 @@ class Workspace:
         objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
         aside = Aside(self._kept / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/"))
         return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
+
+    @cached_property
+    def pins(self) -> PinStore:
+        from tpudeploy.adapters.pin_file import PinFile
+
+        return PinFile(self.folder, self._kept, emulated=self.is_emulated)
+
+    @cached_property
+    def _sources(self) -> Sources:
+        from tpudeploy.adapters.hub import Hub
+        from tpudeploy.adapters.registry import Registry
+        from tpudeploy.adapters.sources import Origins
+
+        of, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
+        return Origins(Registry(of.registry, of.token, timeout=timeout), Hub(of.hub, timeout=timeout))
+
+    @cached_property
+    def runs(self) -> LocalRuns:
+        """Benchmarks, beside the states that lie on this machine."""
+        from tpudeploy.adapters.runs import LocalRuns
+
+        return LocalRuns(self._kept / "runs")
 
     @cached_property
     def survey(self) -> Survey:

@@ -43,7 +43,7 @@ COMMAND = """\
 import gc, os, sys
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import VirtualClock
-gc.set_threshold(50_000)
+gc.disable()
 code = main(sys.argv[2:], clock=VirtualClock(start=float(sys.argv[1])))
 sys.stdout.flush()
 with open("/proc/self/status") as told:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tpudeploy.catalog import accelerator_type
 from tpudeploy.domain.deployment import Container, Deployment, HealthGoal, Lifecycle, Network, SecretRef, Via
+from tpudeploy.domain.script import Script
 
 HF_TOKEN = SecretRef(variable="HF_TOKEN", secret="hf-token")
 
@@ -48,6 +49,6 @@ def deployment(holds: Container = CONTAINER, *, prompt: str = "Say hello.", time
         container=holds,
         health=HealthGoal(timeout_seconds=timeout, via=Via.AUTO, prompt=prompt),
         lifecycle=Lifecycle(prevent_destroy=False, create_before_destroy=True, ignore_changes=()),
-        startup_script="",
+        startup_script=Script(""),
         attributes={},
     )

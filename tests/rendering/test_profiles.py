@@ -78,7 +78,7 @@ def test_the_published_docker_command_is_reproduced_exactly() -> None:
 def test_a_shipped_profile_resolves_and_holds_no_secret(name: str) -> None:
     deployment = resolved(name)
     assert deployment.candidates
-    assert deployment.startup_script.startswith("#!/bin/bash\n")
+    assert str(deployment.startup_script).startswith("#!/bin/bash\n")
     assert [ref.variable for ref in deployment.container.secrets] == ["HF_TOKEN"]
 
 
@@ -102,7 +102,7 @@ def test_images_are_encoded_whole_or_the_chunks_are_big_enough(name: str) -> Non
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck (Debian: apt-get install shellcheck)")
 @pytest.mark.parametrize("name", NAMES)
 def test_shellcheck_has_nothing_to_say_about_a_shipped_profiles_script(name: str) -> None:
-    text = resolved(name).startup_script
+    text = str(resolved(name).startup_script)
     done = subprocess.run(["shellcheck", "-"], input=text, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +28,13 @@ def _preempt(at: Desk) -> None:
 def _stop_the_server(at: Desk) -> None:
     (node,) = at.emulator._cloud.nodes.values()
     node.hosts[0].stop()
+
+
+def _start_another(at: Desk) -> None:
+    """Somebody starts the container anew by hand, with another length."""
+    (node,) = at.emulator._cloud.nodes.values()
+    host: Any = node.hosts[0]
+    host._behaviour = replace(host._behaviour, instead={"max-model-len": "4096"})
 
 
 def _meddle(at: Desk) -> None:
@@ -58,10 +66,16 @@ def test_what_was_never_deployed_has_not_drifted(pipeline: Both) -> None:
     [
         (_preempt, "lost", "tpudeploy: gemma was lost", "lost: `gemma[0]`"),
         (_stop_the_server, "unhealthy", "tpudeploy: gemma does not serve", "unhealthy: `gemma[0]` on `gemma-"),
+        (
+            _start_another,
+            "not in effect",
+            "tpudeploy: gemma does not do what it was told",
+            "not in effect: `max_model_len` of `gemma[0]`",
+        ),
         (_relabel, "drift", "tpudeploy: gemma differs from its profile", "+ placement.labels.team"),
         (_meddle, "drift", "tpudeploy: gemma differs from its profile", '= null (applied) -> "me" (live)'),
     ],
-    ids=["lost", "unhealthy", "drift", "meddled with"],
+    ids=["lost", "unhealthy", "not in effect", "drift", "meddled with"],
 )
 def test_each_way_to_be_wrong_has_its_issue(pipeline: Both, deed: Any, kind: str, title: str, words: str) -> None:
     at, issues = _deployed(pipeline)

@@ -37,7 +37,7 @@ def _closed(schema: Any) -> Any:
     return closed | {"additionalProperties": False} if "properties" in schema else closed
 
 
-@pytest.mark.parametrize("what", ["plan", "state", "events"])
+@pytest.mark.parametrize("what", ["plan", "state", "events", "lock"])
 def test_the_schema_that_is_printed_is_the_one_that_is_checked_in(desk: Open, what: str) -> None:
     assert_golden(f"schemas/{what}.schema.json", desk().run("schema", what).out)
 
@@ -47,6 +47,7 @@ def test_what_is_printed_and_kept_is_what_the_schemas_say(desk: Open) -> None:
     profile = at.write(PROFILE + "replicas: 2\n")
     event, state, plan = strict(at, "events"), strict(at, "state"), strict(at, "plan")
     said = [at.run("plan", "-json", profile), at.run(*APPLY)]
+    strict(at, "lock").validate(json.loads((at.folder / "tpudeploy.lock.json").read_text(encoding="utf-8")))
     state.validate(at.state())
     at.write(PROFILE.replace("16384", "8192").replace("v6e-1", "v6e-4"))
     said += [at.run("plan", "-json", profile), at.run(*APPLY), at.run("gc", "-json", "-foreign")]

@@ -53,6 +53,19 @@ def test_a_restart_in_place_reads_well(desk: Open) -> None:
     _holds(at, "apply-restart", "apply", "-auto-approve", profile)
 
 
+def test_pins_read_well(desk: Open) -> None:
+    at = desk(project={"pushes": {"vllm/vllm-tpu:nightly": 86400}})
+    profile = at.write(PROFILE.replace("v0.32.0", "nightly"))
+    _holds(at, "apply-pinned", "apply", "-auto-approve", profile)
+    at.clock.sleep(86400)
+    _holds(at, "plan-pin", "plan", "-pin", profile)
+    at.emulator.script({"fault": "unavailable", "method": "registry.*"})
+    at.write(PROFILE.replace("v0.32.0", "latest"))
+    _holds(at, "plan-unpinned", "plan", profile)
+    (at.folder / "tpudeploy.lock.json").write_text('{"format": "tpudeploy.lock/2"}', "utf-8")
+    _holds(at, "plan-pins-too-new", "plan", profile)
+
+
 def test_a_failed_boot_reads_well(desk: Open) -> None:
     at = desk(boot={"crash": OUT_OF_MEMORY})
     profile = at.write()

@@ -57,9 +57,12 @@ def test_a_prediction_that_fails_is_told_in_per_cent_and_refuses_nothing(serving
 
 
 def test_a_server_that_says_nothing_is_told_so(desk: Open) -> None:
-    at = desk(nodes="simulated")
+    at = desk(nodes="simulated", boot={"reachable": False})
     assert at.run("apply", "-auto-approve", at.write()).code == 0
-    assert "served_model google/gemma-4-E2B-it emulated (api) NOT IN EFFECT" in at.run("verify", "gemma.yaml").words
+    said = at.run("verify", "gemma.yaml")
+    assert said.code == 0, said.all
+    assert "api told nothing:" in said.words
+    assert "Nothing is told of its settings" in said.out
 
 
 def test_without_an_endpoint_there_is_nothing_to_verify(desk: Open) -> None:
@@ -72,7 +75,7 @@ def test_without_an_endpoint_there_is_nothing_to_verify(desk: Open) -> None:
 def _of_the_real_boot(tmp_path: Path, **changes: str) -> Attestation:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     profile = Profile.load(tmp_path / "gemma.yaml", set=changes)
-    return attest(sized(profile), Told(api={}, cache={}, log=effective(LOG.read_text(encoding="utf-8"))))
+    return attest(sized(profile), Told(log=effective(LOG.read_text(encoding="utf-8"))), address="gemma[0]")
 
 
 def test_a_real_boots_log_attests_eleven_settings_and_the_version_that_it_was_not(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from tpudeploy.domain import events
+from tpudeploy.domain.attestation import Attested, Verdict
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.domain.found import Asked, Found, Mark
@@ -40,6 +41,10 @@ PLACES = (
     Place(zone="us-east5-a", provisioning="spot", state=PlaceState.REFUSED, kind="stockout"),
 )
 
+SHORTER = Attested(
+    name="max_model_len", declared="16384", effective={"api": "4096"}, verdict=Verdict.DIFFERS, is_written=True
+)
+
 
 def _made(cls: Callable[..., events.Event], **facts: Any) -> events.Event:
     return cls(at=0.0, address="gemma[0]", **facts)
@@ -57,6 +62,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
     _made(events.LockWaiting, message="The state of gemma is locked by ada", seconds=4),
+    _made(events.Draining, **NAMED, seconds=60),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
     _made(events.Gone, **NAMED, reason="never appeared"),
@@ -64,6 +70,18 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.Updated, **NAMED, what="node"),
     _made(events.Updated, **NAMED, what="restart"),
     _made(events.Serving, **NAMED, url="http://1.2.3.4:8000", door="external", answer="Hello.", elapsed=200),
+    _made(events.Pinned, kind="image", name="vllm/vllm-tpu:nightly", to="sha256:01", before="sha256:00"),
+    _made(
+        events.Verified,
+        **NAMED,
+        held=4,
+        broken=(SHORTER,),
+        off=(),
+        blocks="17996",
+        tokens="1151744",
+        silent={"log": "HTTP 403"},
+    ),
+    _made(events.Verified, **NAMED, held=0, broken=(), off=(), blocks="", tokens="", silent={"api": "timed out"}),
     _made(events.Warned, message="cannot be reached from here", hint="open the port"),
     _made(events.ChangeDone, action=Action.CREATE, elapsed=200),
     _made(events.ChangeLeft, action=Action.CREATE, elapsed=200),

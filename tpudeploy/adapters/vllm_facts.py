@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+from tpudeploy.domain.attestation import Told
+from tpudeploy.domain.load import Lookups
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
+_CACHE = "vllm:cache_config_info"
 _LABELS = {
     "block_size": "block_size",
     "num_gpu_blocks": "num_blocks",
@@ -16,47 +21,93 @@ _LABELS = {
     "gpu_memory_utilization": "hbm_utilization",
     "enable_prefix_caching": "enable_prefix_caching",
 }
+_RESIDENT = "process_resident_memory_bytes"
+# vLLM 0.32, v1/metrics/loggers.py: in tokens.
+_ASKED, _HAD = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 _TOKENS = "kv_cache_size_tokens"
+_REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
-def api(client: VllmClient) -> Mapping[str, str]:
-    """From /v1/models and /version; nothing of what does not answer."""
+def facts(client: VllmClient) -> Told:
+    """From /v1/models, /version and /metrics."""
+    silent: dict[str, str] = {}
+    return Told(api=_api(client, silent), cache=_cache(client, silent), silent=silent)
+
+
+def _api(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     told: dict[str, str] = {}
-    models = _or_none(client.described) or ()
+    models = _asked(client.described, "api", silent) or ()
     if models:
         told["served_model"] = "\n".join(str(model.get("id", "")) for model in models)
-        length = models[0].get("max_model_len")
+        root, length = models[0].get("root"), models[0].get("max_model_len")
+        told |= {"model": str(root)} if root else {}
         told |= {"max_model_len": str(length)} if length else {}
-    version = _or_none(client.version)
+    version = _asked(client.version, "version", silent)
     return told | ({"version": version} if version else {})
 
 
-def cache(client: VllmClient) -> Mapping[str, str]:
-    """From /metrics: the first rank's labels, and the tokens of all."""
-    text = _or_none(client.metrics)
-    ranks = [] if text is None else list(_cache_configs(text))
-    if not ranks:
+def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
+    """The first rank's labels, and the tokens of all."""
+    text = _asked(client.metrics, "metrics", silent)
+    if text is None:
         return {}
-    told = {name: ranks[0][label] for label, name in _LABELS.items() if ranks[0].get(label, "None") != "None"}
+    resident = re.search(rf"^{_RESIDENT} (\S+)$", text, re.MULTILINE)
+    process = {} if resident is None else {"process_bytes": resident[1]}
+    ranks = list(_cache_configs(text))
+    if not ranks:
+        silent["metrics"] = f"they have no {_CACHE}"
+        return process
+    told = process | {name: ranks[0][label] for label, name in _LABELS.items() if ranks[0].get(label, "None") != "None"}
     tokens = [rank.get(_TOKENS, "") for rank in ranks]
     if all(each.isdecimal() for each in tokens):
         told["kv_cache_tokens"] = str(sum(map(int, tokens)))
+    if len(ranks) > 1:  # one may hold several ranks, where they are not processes of their own
+        told["data_parallel_size"] = str(len(ranks))
     return told
 
 
+def running(client: VllmClient) -> int | None:
+    """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
+    text = _asked(client.metrics, "metrics", {})
+    told = {} if text is None else _sums(text, *_REQUESTS)
+    return int(sum(told.values())) if told else None
+
+
+def lookups(client: VllmClient) -> Lookups | None:
+    """Of the prefix cache, all ranks together, from /metrics; None where nothing is said of it."""
+    text = _asked(client.metrics, "metrics", {})
+    counted = {} if text is None else _sums(text, _ASKED, _HAD)
+    if _ASKED not in counted:
+        return None
+    return Lookups(asked=counted[_ASKED], had=counted.get(_HAD, 0.0))
+
+
+def _sums(text: str, *names: str) -> Mapping[str, float]:
+    """Of these samples, over all their labels. Read line by line: /metrics is 50 KB, and this is asked at each cell."""
+    sums: dict[str, float] = {}
+    for line in text.splitlines():
+        name = line.partition("{")[0]
+        if name in names:
+            with suppress(ValueError):
+                sums[name] = sums.get(name, 0.0) + float(line.rpartition("} ")[2].split()[0])
+    return sums
+
+
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
+    """Of hundreds of lines only those that count are parsed."""
     from prometheus_client.parser import text_string_to_metric_families
 
+    lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(_CACHE))
     try:
-        for family in text_string_to_metric_families(text):
-            if family.name == "vllm:cache_config_info":
-                yield from (sample.labels for sample in family.samples)
+        for family in text_string_to_metric_families(lines):
+            yield from (sample.labels for sample in family.samples)
     except ValueError:
         return  # whoever answers there is no vLLM
 
 
-def _or_none(read: Callable[[], T]) -> T | None:
+def _asked(read: Callable[[], T], source: str, silent: dict[str, str]) -> T | None:
     try:
         return read()
-    except (NoAnswer, BadAnswer):
+    except (NoAnswer, BadAnswer) as why:
+        silent[source] = str(why)
         return None

@@ -47,18 +47,27 @@ def carry_out(
         report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
     if given.json:
         terminal.data(jsonl.result(report))
-    if report.error is not None:
-        terminal.talk("")
-        for error in distinct(report):
-            tell_error(terminal, error)
-        _list(context, report, as_json=given.json)
-        return report.error.exit_code
-    if given.json:
-        return exits.SUCCESS
+    if report.failures or given.json:
+        return _end(context, report, as_json=given.json)
     if plan.mode is Mode.REFRESH_ONLY and not plan.is_empty:
         terminal.data(terminal.paint.green("\nDone! What was found is written down. Nothing was touched."))
         return exits.SUCCESS
-    return _sum_up(context, plan, report)
+    code = _sum_up(context, plan, report)
+    for error in report.not_in_effect:
+        terminal.talk("")
+        tell_error(terminal, error)
+    return code if report.error is None else report.error.exit_code
+
+
+def _end(context: Context, report: Report, *, as_json: bool) -> int:
+    """Of what failed, or was told as a document: errors alone are left to tell."""
+    if report.error is None:
+        return exits.SUCCESS
+    context.terminal.talk("")
+    for error in distinct(report):
+        tell_error(context.terminal, error)
+    _list(context, report, as_json=as_json)
+    return report.error.exit_code
 
 
 @contextmanager
@@ -119,4 +128,4 @@ def _list(context: Context, report: Report, *, as_json: bool = False) -> None:
 
 def distinct(report: Report) -> Iterable[TpudeployError]:
     """Each of its errors once."""
-    return dict.fromkeys(o.error for o in report.outcomes if o.error is not None)
+    return (*report.failures, *report.not_in_effect)

@@ -87,7 +87,10 @@ class Context:
                 bad.extend(invalid.diagnostics)
         if bad:
             raise ProfileInvalid(f"{len(bad)} problem{'s' if len(bad) > 1 else ''} found.", diagnostics=bad)
-        warnings = [w for profile in good for w in profile.warnings]
+        if not any(profile.warnings for profile in good):
+            return good
+        workspace = self.workspace(paths)
+        warnings = [w for profile in good for w in workspace.warnings(profile)]
         if warnings:
             self.terminal.talk(diagnostics(warnings, self.terminal.paint) + "\n")
         return good

@@ -45,7 +45,7 @@ def groups() -> dict[str, dict[str, str]]:
     """What a person can meet, by where it comes from: code → text, whose first line is its title."""
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
     from tpudeploy.config.codes import EXPLANATIONS
-    from tpudeploy.core import lost, renamed, room, targets
+    from tpudeploy.core import lost, pins, renamed, room, targets
     from tpudeploy.core.bootlog.signatures import GROUPS as BOOTS
     from tpudeploy.core.checks import CHECKS
     from tpudeploy.emulator.process import EmulatorRunning
@@ -58,7 +58,7 @@ def groups() -> dict[str, dict[str, str]]:
     }
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
-    plans = {code: text for part in (lost, targets, room, renamed) for code, text in part.MEANINGS.items()}
+    plans = {code: text for part in (lost, targets, room, renamed, pins) for code, text in part.MEANINGS.items()}
     return {
         "Profiles": written,
         "Checks": {**{row.CODE: row.MEANING for row in CHECKS}, **plans},

@@ -29,6 +29,9 @@ class Usage(Exception):
     """A command line that cannot be understood. argparse would exit 2, which here means "changes"."""
 
 
+_LASTING = {"apply", "destroy", "ci", "drift", "emulator", "gc", "logs", "status"}
+
+
 class Parser(argparse.ArgumentParser):
     @property
     def known(self) -> Iterable[str]:
@@ -43,8 +46,12 @@ def run() -> NoReturn:
     """The console script. SIGTERM ends it as Ctrl-C does: saved, and said so."""
     _open_what_is_closed()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # What start-up imports stays: a collection only looks at it again and again.
-    gc.set_threshold(50_000)
+    # What start-up imports and profiles hold stays: a collection only looks at it again and again. Who may wait for
+    # hours collects, but seldom.
+    if _LASTING.isdisjoint(sys.argv):
+        gc.disable()
+    else:
+        gc.set_threshold(50_000)
     _end(main(sys.argv[1:]))
 
 

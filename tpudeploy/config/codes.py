@@ -278,7 +278,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     FLOATING_IMAGE: Explanation(
         "Floating image tag",
-        "A warning: the tag moves, so two applies a day apart may serve different engines.",
+        "A warning: the tag moves. What it is at the first apply is held in tpudeploy.lock.json from then on, so that "
+        "two applies a day apart serve the same engine; commit that file.",
         "image: vllm/vllm-tpu:v0.32.0",
     ),
 }

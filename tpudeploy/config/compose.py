@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import yaml
@@ -108,11 +107,12 @@ class _Builder:
         start, end = event.start_mark, event.end_mark
         assert start is not None
         assert end is not None
-        line = self._source.lines[start.line] if start.line < len(self._source.lines) else ""
-        before = _PROPERTIES.match(line, start.column) if getattr(event, "anchor", None) else None
-        begin = before.end() if before else start.column
-        stop = end.column if end.line == start.line else len(line)
-        return self._source.location(start.line, begin, stop - begin)
+        row, begin = start.line, start.column
+        line = self._source.lines[row] if row < len(self._source.lines) else ""
+        before = _PROPERTIES.match(line, begin) if getattr(event, "anchor", None) else None
+        begin = before.end() if before else begin
+        stop = end.column if end.line == row else len(line)
+        return self._source.location(row, begin, stop - begin)
 
     def _count(self, nodes: int, at: Location) -> None:
         self._nodes += nodes
@@ -135,8 +135,9 @@ class _Builder:
     def _end(self, event: Any) -> None:
         frame = self._open.pop()
         at = frame.at
-        if frame.start.flow_style and event.end_mark.line == frame.start.start_mark.line:
-            at = replace(at, width=event.end_mark.column + 1 - at.column)
+        begin = frame.start.start_mark
+        if frame.start.flow_style and event.end_mark.line == begin.line:
+            at = self._source.location(begin.line, at.column - 1, event.end_mark.column + 1 - at.column)
         node: Node = (
             MapNode(at=at, entries=frame.entries) if frame.is_map else ListNode(at=at, items=tuple(frame.items))
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _WORDS: dict[str, bool | None] = {
     "": None,
@@ -29,6 +30,7 @@ class NotFinite(ValueError):
     """NaN, an infinity, or a number too large to be one."""
 
 
+@lru_cache(maxsize=1024)  # keys, and the words of a fleet, come again and again
 def resolve(text: str) -> bool | int | float | str | None:
     """The value of a plain scalar. Raise NotFinite for what JSON cannot say."""
     if text in _WORDS:

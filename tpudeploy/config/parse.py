@@ -13,7 +13,8 @@ from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.keys import fields_at
 from tpudeploy.config.layers import Layers, stacked
 from tpudeploy.config.merge import written
-from tpudeploy.config.nodes import MapNode, Path, dotted, is_null, plain, walk
+from tpudeploy.config.nodes import MapNode, Path, is_null, plain
+from tpudeploy.config.origins import Origins
 from tpudeploy.config.profile import Profile
 from tpudeploy.config.reader import Reader
 from tpudeploy.config.rules.table import RULES
@@ -39,15 +40,19 @@ def parse(
     stack = [layers.file(name) for name in (path, *overlays)]
     stack += [layers.argument(text, ordinal) for ordinal, text in enumerate(sets, start=1)]
     root = stacked(stack)
-    tree = Interpolation(environment, layers.problems).tree(written(root)) if root else None
-    layers.problems.extend(credentials(layers.sources, tree))
+    tree = written(root) if root else None
+    # A value that is neither filled in nor escaped stands in its source as it is, and was looked at there.
+    may_differ = any("$" in source.text or "\\" in source.text for source in layers.sources)
+    if tree is not None and may_differ:
+        tree = Interpolation(environment, layers.problems).tree(tree)
+    layers.problems.extend(credentials(layers.sources, tree if may_differ else None))
     if root is None or tree is None:
         raise _invalid(path, layers.problems)
     spec, found = _checked(tree, dict(_nulls(root)))
     reported = in_order(_without_echoes(layers.problems, found, whole=layers.whole))
     if spec is None or errors_in(reported):
         raise _invalid(path, reported)
-    return Profile(spec=spec, origins=_origins(tree), warnings=reported)
+    return Profile(spec=spec, origins=Origins(tree), warnings=reported)
 
 
 def _checked(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
@@ -81,12 +86,6 @@ def _without_echoes(read: list[Diagnostic], checked: list[Diagnostic], *, whole:
         echoes = unread if diagnostic.severity is Severity.ERROR else wrong
         if diagnostic.location not in echoes and (whole or diagnostic.code not in codes.OF_ABSENCE):
             yield diagnostic
-
-
-def _origins(tree: MapNode) -> Mapping[str, Location]:
-    return {
-        dotted(path): node.at for path, node in walk(tree) if path and not (isinstance(node, MapNode) and node.entries)
-    }
 
 
 def _invalid(path: str, problems: Iterable[Diagnostic]) -> ProfileInvalid:

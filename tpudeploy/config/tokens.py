@@ -24,14 +24,27 @@ TOKENS = {
 }
 _ANY = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(f"({pattern})" for pattern in TOKENS.values()) + ")")
 _KINDS = tuple(TOKENS)
+# One of these begins every token. To look for them is a tenth of the search, and nearly every text has none.
+_BEGINNINGS = (
+    *("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "AIza", "ya29.", "GOCSPX-", "sk-"),
+    *("AKIA", "ASIA", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "eyJ", "-----BEGIN "),
+)
 
 
 def tokens_in(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each stretch that looks like a credential."""
+    if not _is_suspect(text):
+        return
     for match in _ANY.finditer(text):
         yield _KINDS[(match.lastindex or 1) - 1], match.start(), match.end()
 
 
 def masked(text: str) -> str:
     """The text with every such stretch blotted out, character by character: places and lines stay what they are."""
+    if not _is_suspect(text):
+        return text
     return _ANY.sub(lambda match: re.sub(r"[^\r\n\x85\u2028\u2029]", "*", match[0]), text)
+
+
+def _is_suspect(text: str) -> bool:
+    return any(beginning in text for beginning in _BEGINNINGS)

@@ -14,8 +14,6 @@ from tpudeploy.domain.diagnostics import Diagnostic
 # The key, and the values that are refused; none named where every value is.
 _REFUSED: dict[Path, tuple[object, ...]] = {
     ("placement", "backend"): ("gce-instance", "auto"),
-    ("lifecycle", "update"): ("blue-green",),
-    ("lifecycle", "on_run_end"): ("renew",),
 }
 _TYPE: Path = ("tpu", "type")
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from tpudeploy.core.collect import as_attempt
 from tpudeploy.core.fingerprint import effect, server_print
 from tpudeploy.core.node import SPEC_KEY
+from tpudeploy.core.pins import unpinned
 from tpudeploy.core.placement import allows
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.found import Asked, Found, is_label_of_ours
@@ -58,8 +59,11 @@ def _attempt(deployment: Deployment, found: Found, report: BootReport | None, no
         granted_at=(shown.created_at or now) if shown.phase is Phase.UP else None,
     )
     spec = dict(_slice_side(deployment, attempt, found))
-    if runs == server_print(deployment.attributes):
-        spec |= {p: v for p, v in deployment.attributes.items() if effect(p) is Effect.RESTART}
+    # It may have been booted before there were pins.
+    for known in (deployment.attributes, unpinned(deployment.attributes)):
+        if runs == server_print(known):
+            spec |= {p: v for p, v in known.items() if effect(p) is Effect.RESTART}
+            break
     return replace(attempt, spec=spec)
 
 

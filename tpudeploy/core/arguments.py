@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tpudeploy.catalog import flags
 from tpudeploy.config.owned import FLAG_OF_KEY, VARIABLE_OF_KEY
@@ -12,13 +12,15 @@ from tpudeploy.core.mirror import INSIDE
 _SERVED_NAME = "served-model-name"
 
 
-def serve(spec: ProfileSpec, *, tensor_parallel_size: int) -> tuple[str, ...]:
+def serve(spec: ProfileSpec, *, tensor_parallel_size: int, commit: str | None = None) -> tuple[str, ...]:
     """`vllm serve MODEL …`, in full. Keys first, then `args` in the order they were written.
 
-    Of a mirror, the model is a folder, which has no revision; clients still ask for `model.id`.
+    `commit` is what the model's revision is pinned to. Of a mirror, the model is a folder, which has no revision;
+    clients still ask for `model.id`.
     """
     words = ["vllm", "serve", spec.model.id if spec.model.mirror is None else INSIDE]
-    for name, value in _flags(spec, tensor_parallel_size):
+    decided = {"tensor_parallel_size": tensor_parallel_size, "revision": commit or spec.model.revision}
+    for name, value in _flags(spec, decided):
         flag = flags.find(name)
         if flag is None:
             raise KeyError(name)  # the parser has refused unknown flags
@@ -32,8 +34,7 @@ def environment(serving: ServingSpec) -> dict[str, str]:
     return {name: str(value) for name, value in written.items() if value is not None}
 
 
-def _flags(spec: ProfileSpec, tensor_parallel_size: int) -> Iterator[tuple[str, object]]:
-    decided = {"tensor_parallel_size": tensor_parallel_size}
+def _flags(spec: ProfileSpec, decided: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for (section, key), flag in FLAG_OF_KEY.items():
         if flag == "revision" and spec.model.mirror is not None:
             continue

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tpudeploy.core.bootlog.said import number
-from tpudeploy.core.serving import served_model
+from tpudeploy.core.cachebytes import measured, type_of
+from tpudeploy.core.serving import argument, loaded_model, served_model
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
@@ -14,65 +15,121 @@ from tpudeploy.domain.frozen import frozen
 
 # The largest deviation between predicted and measured blocks in any published boot is 0.03 %.
 _CLOSE = 0.005
+_ABOUT = 0.01
 _TAG = re.compile(r":v(\d+\.\d+\.\d+)$")
 # Cache types by the names of flags, labels and logs; on TPU every fp8 is one of these.
 _FP8 = {"fp8", "fp8_e4m3", "fp8_e5m2", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"}
 
 
-def attest(deployment: Deployment, told: Told) -> Attestation:
-    """Every setting that somebody declares or predicts, or that the engine tells."""
-    rows = [*_declared(deployment), *_predicted(deployment)]
-    settings = (_judged(row, told) for row in rows)
-    return Attestation(name=deployment.name, settings=tuple(s for s in settings if s.declared or s.effective))
+def attest(deployment: Deployment, told: Told, *, address: str, slice_name: str = "") -> Attestation:
+    """Every setting that somebody declares or predicts, or that the engine of a replica tells."""
+    witnesses = _witnesses(deployment, told)
+    settings = (_judged(row, witnesses) for row in (*_declared(deployment), *_predicted(deployment), *_TOLD))
+    return Attestation(
+        address=address,
+        slice_name=slice_name,
+        settings=tuple(s for s in settings if s.declared or s.effective),
+        silent=told.silent,
+    )
 
 
 @frozen
 class _Row:
-    """`declared` "" where the profile leaves it open. `equal` compares it with what one source says."""
+    """`declared` "" where the profile leaves it open. `equal` compares it with what one source says.
+
+    `is_written`: the profile says it, or we do for it; what only follows from the profile is predicted.
+    """
 
     name: str
     declared: str
     equal: Callable[[str, str], bool]
-    is_predicted: bool = False
+    is_written: bool = True
 
 
 def _declared(of: Deployment) -> Iterator[_Row]:
-    tag = _TAG.search(of.container.image)
+    tag = _TAG.search(str(of.attributes["serving.image"]))  # as it was written: a pin names no release
     yield _Row(name="served_model", declared=served_model(of), equal=_is_listed)
-    yield _Row(name="model", declared=of.container.serve[2], equal=_is_same)
+    yield _Row(name="model", declared=loaded_model(of), equal=_is_same)
     yield _Row(name="version", declared="" if tag is None else tag[1], equal=_is_release)
     budget = of.budget
     if not isinstance(budget, HbmBudget):
         return
-    engine = budget.engine
-    yield _Row(name="max_model_len", declared=str(engine.max_model_len), equal=_is_same)
-    yield _Row(name="tensor_parallel_size", declared=str(engine.tensor_parallel), equal=_is_same)
-    yield _Row(name="data_parallel_size", declared=str(engine.data_parallel), equal=_is_same)
-    yield _Row(name="hbm_utilization", declared=f"{engine.utilization:g}", equal=_is_near)
-    yield _Row(name="kv_cache_dtype", declared=engine.kv_dtype, equal=_is_same_type)
-    caching = of.attributes.get("serving.args.enable_prefix_caching", True)
-    yield _Row(name="enable_prefix_caching", declared=str(bool(caching)), equal=_is_same)
-    method = "None" if engine.speculation is None else engine.speculation.method
-    yield _Row(name="speculation", declared=method, equal=_names)
+    engine, written = budget.engine, of.attributes
+    yield _Row(
+        name="max_model_len",
+        declared=str(engine.max_model_len),
+        equal=_is_same,
+        is_written="serving.max_model_len" in written,
+    )
+    # Passed in every case; on one chip it can be nothing else.
+    yield _Row(
+        name="tensor_parallel_size",
+        declared=str(engine.tensor_parallel),
+        equal=_is_same,
+        is_written=engine.tensor_parallel > 1,
+    )
+    yield _Row(
+        name="data_parallel_size",
+        declared=str(engine.data_parallel),
+        equal=_is_same,
+        is_written=engine.data_parallel > 1,
+    )
+    yield _Row(
+        name="hbm_utilization",
+        declared=f"{engine.utilization:g}",
+        equal=_is_near,
+        is_written="serving.hbm_utilization" in written,
+    )
+    yield _Row(
+        name="kv_cache_dtype",
+        declared=engine.kv_dtype,
+        equal=_is_same_type,
+        is_written="serving.kv_cache_dtype" in written,
+    )
+    caching = argument(of, "enable_prefix_caching")
+    yield _Row(
+        name="enable_prefix_caching",
+        declared=str(caching is not False),
+        equal=_is_same,
+        is_written=caching is not None,
+    )
+    speculation = engine.speculation
+    yield _Row(
+        name="speculation",
+        declared="None" if speculation is None else speculation.method,
+        equal=_names,
+        is_written=speculation is not None,
+    )
 
 
 def _predicted(of: Deployment) -> Iterator[_Row]:
     budget = of.budget
     if not isinstance(budget, HbmBudget):
         return
-    is_written = budget.engine.block_size is not None
-    yield _Row(name="block_size", declared=str(budget.block_size), equal=_is_same, is_predicted=not is_written)
-    yield _Row(name="num_blocks", declared=str(budget.num_blocks), equal=_is_close, is_predicted=True)
-    yield _Row(name="kv_cache_tokens", declared=str(budget.kv_cache_tokens), equal=_is_close, is_predicted=True)
-    yield _Row(name="graphs", declared=str(budget.compilation.total), equal=_is_same, is_predicted=True)
+    block, blocks, tokens = budget.block_size, budget.num_blocks, budget.kv_cache_tokens
+    yield _Row(name="block_size", declared=str(block), equal=_is_same, is_written=budget.engine.block_size is not None)
+    yield _Row(name="num_blocks", declared=str(blocks), equal=_is_close, is_written=False)
+    yield _Row(name="kv_cache_tokens", declared=str(tokens), equal=_is_close, is_written=False)
+    each = budget.kv_bytes_per_token_per_chip
+    yield _Row(name="kv_bytes_per_token", declared=str(each), equal=_is_about, is_written=False)
+    yield _Row(name="graphs", declared=str(budget.compilation.total), equal=_is_same, is_written=False)
 
 
-def _judged(row: _Row, told: Told) -> Attested:
-    # With several ranks the log's size of the cache is one rank's, and no line says of which.
-    log = {
-        k: v for k, v in told.log.items() if k != "kv_cache_tokens" or told.log.get("data_parallel_size", "1") == "1"
-    }
-    sources: Mapping[str, Mapping[str, str]] = {"api": told.api, "metrics": told.cache, "log": log}
+def _witnesses(of: Deployment, told: Told) -> Mapping[str, Mapping[str, str]]:
+    """Source → name → value. What the bytes of the cache say counts as a witness of its own."""
+    log: dict[str, str] = dict(told.log)
+    by_bytes: dict[str, str] = {}
+    each = measured(of.budget, told.log) if isinstance(of.budget, HbmBudget) else None
+    if each is not None and isinstance(of.budget, HbmBudget):
+        log["kv_bytes_per_token"] = str(round(each))
+        found = type_of(each, of.budget)
+        by_bytes = {} if found is None else {"kv_cache_dtype": found}
+    if told.log.get("data_parallel_size", "1") != "1":
+        log.pop("kv_cache_tokens", None)  # one rank's, and no line says of which
+    return {"api": told.api, "metrics": told.cache, "log": log, "bytes": by_bytes}
+
+
+def _judged(row: _Row, sources: Mapping[str, Mapping[str, str]]) -> Attested:
     effective = {source: said[row.name] for source, said in sources.items() if said.get(row.name)}
     values = tuple(effective.values())
     return Attested(
@@ -81,6 +138,7 @@ def _judged(row: _Row, told: Told) -> Attested:
         effective=effective,
         verdict=_verdict(row, values),
         deviation=_deviation(row, values),
+        is_written=row.is_written and bool(row.declared),
     )
 
 
@@ -89,15 +147,15 @@ def _verdict(row: _Row, values: Sequence[str]) -> Verdict:
         return Verdict.UNTOLD
     if all(row.equal(row.declared, value) for value in values):
         return Verdict.HOLDS
-    return Verdict.OFF if row.is_predicted else Verdict.DIFFERS
+    return Verdict.DIFFERS if row.is_written else Verdict.OFF
 
 
 def _deviation(row: _Row, values: Sequence[str]) -> float | None:
     predicted = number(row.declared)
-    measured = number(values[0]) if values else None
-    if row.equal is not _is_close or not predicted or measured is None:
+    actual = number(values[0]) if values else None
+    if row.equal not in {_is_close, _is_about} or not predicted or actual is None:
         return None
-    return measured / predicted - 1
+    return actual / predicted - 1
 
 
 def _is_same(declared: str, said: str) -> bool:
@@ -124,6 +182,12 @@ def _is_close(declared: str, said: str) -> bool:
     return one is not None and other is not None and abs(other - one) <= _CLOSE * one
 
 
+def _is_about(declared: str, said: str) -> bool:
+    """What is reckoned from figures with two decimals."""
+    one, other = number(declared), number(said)
+    return one is not None and other is not None and abs(other - one) <= _ABOUT * one
+
+
 def _is_same_type(declared: str, said: str) -> bool:
     """`auto` is the model's own type, whichever that is, and so never eight bits."""
     if said == declared:
@@ -134,3 +198,9 @@ def _is_same_type(declared: str, said: str) -> bool:
 def _names(declared: str, said: str) -> bool:
     """`ngram` is named in `SpeculativeConfig(method='ngram', …)`; `None` is itself."""
     return said == "None" if declared == "None" else f"'{declared}'" in said
+
+
+# What nobody declares, and the engine tells.
+_TOLD = tuple(
+    _Row(name=name, declared="", equal=_is_same, is_written=False) for name in ("compile_seconds", "cache_hits")
+)

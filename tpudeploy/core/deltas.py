@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.core.checks import graph_cache
+from tpudeploy.core.pins import DIGEST, unpinned
 from tpudeploy.core.sizing import size
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
@@ -45,7 +46,7 @@ def weighed(change: Change, deployment: Deployment, patience: Patience) -> Chang
 
 def _budget(change: Change) -> HbmBudget | None:
     """Of what the slice was last asked to be; None where that cannot be sized (any more)."""
-    tree = {"version": 1, "name": change.deployment, **nested(_of_profile(change.before))}
+    tree = {"version": 1, "name": change.deployment, **nested(_of_profile(unpinned(change.before)))}
     if "config" in tree.get("model", {}):
         return None  # the file may say something else by now
     try:
@@ -63,5 +64,5 @@ def _keeps_graphs(change: Change, before: HbmBudget | None, deployment: Deployme
     """Whether the compile cache may still be there after the reboot, and still fit."""
     is_same = before is not None and before.compilation == after.compilation
     changed = {field.path for field in change.fields}
-    makes_others = any(path == "serving.image" or path.startswith("model.") for path in changed)
+    makes_others = any(path in {"serving.image", DIGEST} or path.startswith("model.") for path in changed)
     return is_same and not makes_others and not any(graph_cache.find(deployment))

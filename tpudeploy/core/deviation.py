@@ -16,6 +16,7 @@ class Kind(StrEnum):
 
     LOST = "lost"
     UNHEALTHY = "unhealthy"
+    NOT_IN_EFFECT = "not in effect"
     DRIFT = "drift"
 
 
@@ -23,7 +24,8 @@ class Kind(StrEnum):
 class Deviation:
     """`kind` is the worst of what was found; `lost` and `drifted` are what a plan would do about it.
 
-    `outside` is what was changed of what stands: it may be more than a plan would undo.
+    `outside` is what was changed of what stands: it may be more than a plan would undo. `ineffective`: what serves
+    otherwise than it was told.
     """
 
     name: str
@@ -32,12 +34,14 @@ class Deviation:
     unhealthy: tuple[ReplicaStatus, ...]
     drifted: tuple[Change, ...]
     outside: tuple[Drift, ...]
+    ineffective: tuple[Drift, ...] = ()
 
 
-def deviation(goal: Goal, status: DeploymentStatus) -> Deviation | None:
+def deviation(goal: Goal, status: DeploymentStatus, observed: Goal | None = None) -> Deviation | None:
     """None where all is well and where nothing was ever deployed.
 
-    While a run is under way, only a boot that failed is one: the rest is what the run is about.
+    While a run is under way, only a boot that failed is one: the rest is what the run is about. `observed` is the same
+    deployment's part of a plan that asked its engines too.
     """
     if not goal.lineage:
         return None
@@ -46,10 +50,23 @@ def deviation(goal: Goal, status: DeploymentStatus) -> Deviation | None:
     unhealthy = tuple(r for r in status.replicas if _is_unhealthy(r, is_underway=bool(status.underway)))
     drifted = tuple(c for c in changes if _differs(c))
     outside = () if status.underway else tuple(d for d in goal.drift if _matters(d, goal))
-    for kind, found in ((Kind.LOST, lost), (Kind.UNHEALTHY, unhealthy), (Kind.DRIFT, drifted or outside)):
+    asked = () if status.underway or observed is None else observed.drift
+    ineffective = tuple(d for d in asked if d.kind is DriftKind.NOT_IN_EFFECT)
+    for kind, found in (
+        (Kind.LOST, lost),
+        (Kind.UNHEALTHY, unhealthy),
+        (Kind.NOT_IN_EFFECT, ineffective),
+        (Kind.DRIFT, drifted or outside),
+    ):
         if found:
             return Deviation(
-                name=goal.name, kind=kind, lost=lost, unhealthy=unhealthy, drifted=drifted, outside=outside
+                name=goal.name,
+                kind=kind,
+                lost=lost,
+                unhealthy=unhealthy,
+                drifted=drifted,
+                outside=outside,
+                ineffective=ineffective,
             )
     return None
 
@@ -67,4 +84,7 @@ def _is_unhealthy(replica: ReplicaStatus, *, is_underway: bool) -> bool:
 def _differs(change: Change) -> bool:
     """Not what an earlier run left to do, nor a server that failed: that one is unhealthy."""
     changed = change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE, Action.DESTROY}
-    return changed and change.reason not in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}
+    # A successor for a run that ends is none either.
+    return (
+        changed and change.run_ends_at is None and change.reason not in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}
+    )

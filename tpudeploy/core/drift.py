@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from tpudeploy.core.fate import Fate, Moment, judge
 from tpudeploy.core.node import LABELS, TAGS, differing
+from tpudeploy.domain.attestation import Attestation
 from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
 from tpudeploy.domain.slices import Slice
 from tpudeploy.domain.state import Attempt, State
 
 SERVER = "server"  # the fingerprint of what runs, by the machine's own word
 SERVING = "serving"
+ENGINE = "engine."  # before what an engine says of itself
 
 
 def drift(state: State, moment: Moment) -> tuple[Drift, ...]:
@@ -23,6 +25,21 @@ def drift(state: State, moment: Moment) -> tuple[Drift, ...]:
         for attempt in record.attempts
         if attempt.granted_at is not None and attempt.releasing_at is None and not attempt.is_lost
         for found in _of_slice(state.deployment, record.index, attempt, moment)
+    )
+
+
+def ineffective(deployment: str, replica: int, attempt: Attempt, found: Attestation) -> Drift:
+    """Of a server that does not do what was applied, by its own word."""
+    fields = tuple(Drifted(path=f"{ENGINE}{s.name}", applied=s.declared, live=s.value) for s in found.broken)
+    return Drift(
+        deployment=deployment,
+        replica=replica,
+        kind=DriftKind.NOT_IN_EFFECT,
+        slice_name=attempt.name,
+        zone=attempt.zone,
+        fields=fields,
+        detail="its engine was told otherwise",
+        before=attempt.spec,
     )
 
 

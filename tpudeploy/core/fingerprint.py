@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 
+from tpudeploy.core.pins import effective
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.plan import Effect
 
@@ -49,8 +50,11 @@ def slice_print(attributes: Mapping[str, Json]) -> str:
 
 
 def server_print(attributes: Mapping[str, Json]) -> str:
-    """The same for two servers that need not be restarted to become one another."""
-    return _hash({p: v for p, v in attributes.items() if effect(p) is Effect.RESTART})
+    """The same for two servers that need not be restarted to become one another.
+
+    A pin counts as if its digest or commit had been written: who writes it out restarts nothing.
+    """
+    return _hash({p: v for p, v in effective(attributes).items() if effect(p) is Effect.RESTART})
 
 
 def live_attributes(attributes: Mapping[str, Json]) -> dict[str, Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tpudeploy.core.pins import FOLLOWS
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.state import Attempt, State
@@ -19,8 +20,8 @@ attribute. Was the profile renamed? Then its state has to be renamed too, or its
 
 Where both are meant to be, there is nothing to do."""
 }
-# These follow the name.
-_NAMES = {"serving.container_name"}
+# These follow the name, and pins the day.
+_NAMES = {"serving.container_name", *FOLLOWS}
 
 
 def renamed(deployment: Deployment, states: Iterable[State]) -> Iterator[Diagnostic]:

@@ -27,6 +27,7 @@ MAX_WORD_BYTES = 131_071
 TEMPLATE_BYTES = 49_152
 # Quoting, or JSON, makes at most six bytes of one, and no word of a profile stands in the script more than three times.
 _GROWTH = 18
+_PER_WORD = 8
 
 
 def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: str) -> str:
@@ -64,10 +65,14 @@ def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]
 
 def longest(deployment: Deployment) -> int:
     """Bytes that the script cannot exceed."""
-    written = repr(
-        (deployment.container, deployment.health, deployment.model_id, deployment.compile_cache, deployment.mirror)
-    )
-    return TEMPLATE_BYTES + _GROWTH * _size(written)
+    of, mirror, cache = deployment.container, deployment.mirror, deployment.compile_cache
+    texts = [of.name, of.image, deployment.model_id, deployment.health.prompt, of.shm_size or "", *of.serve, *of.setup]
+    for pair in (*of.environment.items(), *of.volumes, *((ref.variable, ref.secret) for ref in of.secrets)):
+        texts += pair
+    texts += [] if mirror is None else [mirror.bucket.name, mirror.bucket.prefix, mirror.folder]
+    texts += [] if cache is None else [cache.bucket.name, cache.bucket.prefix, cache.key, cache.digest, cache.folder]
+    # Each word also has its own line, its flag, and the quotes around it.
+    return TEMPLATE_BYTES + _GROWTH * (_size("".join(texts)) + _PER_WORD * len(texts))
 
 
 def _words(deployment: Deployment, spec: str) -> dict[str, object]:

@@ -45,7 +45,7 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
 def boot_metadata(deployment: Deployment, spec: str) -> dict[str, str]:
     """What the machine reads at boot. Guest attributes need the switch on Compute Engine (unverified on TPU VMs)."""
     return {
-        SCRIPT_KEY: deployment.startup_script,
+        SCRIPT_KEY: str(deployment.startup_script),
         SPEC_KEY: spec,
         "enable-guest-attributes": "TRUE",
     }

@@ -11,11 +11,10 @@ from tpudeploy import catalog
 from tpudeploy.config.profile import Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
-from tpudeploy.core import arguments
+from tpudeploy.core import arguments, pins, render
 from tpudeploy.core.compile_cache import DEFAULT as GRAPHS
 from tpudeploy.core.compile_cache import compile_cache
 from tpudeploy.core.mirror import INSIDE, mirror
-from tpudeploy.core.render import startup_script
 from tpudeploy.core.sizing import size
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import (
@@ -32,6 +31,8 @@ from tpudeploy.domain.deployment import (
     Via,
 )
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.pins import NONE, Pins
+from tpudeploy.domain.script import Script
 
 _GIB = 1024**3
 # Room for a 20 GB image, the weights of the largest model that one host takes, twice, and both caches.
@@ -44,19 +45,31 @@ _GRAPHS = ("/var/lib/tpudeploy/xla", GRAPHS)
 
 
 def resolve(
-    profile: Profile, templates: Mapping[str, str], *, project: str | None, config_json: str | None = None
+    profile: Profile,
+    templates: Mapping[str, str],
+    *,
+    project: str | None,
+    config_json: str | None = None,
+    held: Pins = NONE,
 ) -> Deployment:
     """What must be true. `project` is the fallback where the profile names none; `config_json` is model.config's text.
 
+    `held` is what names are pinned to.
+
     Raise `errors.ConfigError` where the startup script would be larger than Google takes.
     """
-    known = without_script(profile, project=project, config_json=config_json)
-    from tpudeploy.core.fingerprint import server_print  # not for `validate`, which starts sooner without
+    known = without_script(profile, project=project, config_json=config_json, held=held)
+    render.check_size(known, lambda: templates)
 
-    return replace(known, startup_script=startup_script(known, templates, server_print(known.attributes)))
+    def rendered() -> str:
+        from tpudeploy.core.fingerprint import server_print  # not for `validate`, which starts sooner without
+
+        return render.startup_script(known, templates, server_print(known.attributes))
+
+    return replace(known, startup_script=Script(rendered))
 
 
-def without_script(profile: Profile, *, project: str | None, config_json: str | None) -> Deployment:
+def without_script(profile: Profile, *, project: str | None, config_json: str | None, held: Pins = NONE) -> Deployment:
     """The same but for its startup script: enough to be sized and checked, and sooner."""
     spec = profile.spec
     kind = catalog.accelerator_type(spec.tpu.type)
@@ -64,7 +77,7 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
     weights = mirror(spec)
-    container = _container(spec, kind, weights)
+    container = _container(spec, kind, held, weights)
     deployment = Deployment(
         name=spec.name,
         replicas=spec.replicas,
@@ -94,23 +107,26 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
             prevent_destroy=spec.lifecycle.prevent_destroy,
             create_before_destroy=spec.lifecycle.replace == "create-before-destroy",
             ignore_changes=spec.lifecycle.ignore_changes,
+            blue_green=spec.lifecycle.update == "blue-green",
+            renew=spec.lifecycle.on_run_end == "renew",
         ),
         compile_cache=compile_cache(spec, container, kind),
         mirror=weights,
-        startup_script="",
+        startup_script=Script(""),
         attributes={},
-        origins=profile.origins,
+        origins={**profile.origins, **dict(pins.origins(spec, held))},
         budget=size(spec, config_json=config_json),
     )
-    return replace(deployment, attributes=dict(_attributes(spec, deployment)))
+    return replace(deployment, attributes=dict(_attributes(spec, deployment, held)))
 
 
-def _container(spec: ProfileSpec, kind: AcceleratorType, weights: Mirror | None) -> Container:
+def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins, weights: Mirror | None) -> Container:
     serving = spec.serving
+    digest, commit = held.of(pins.image_of(spec)), held.of(pins.model_of(spec))
     return Container(
         name=serving.container_name or spec.name,
-        image=serving.image,
-        serve=arguments.serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind)),
+        image=serving.image if digest is None else pins.at_digest(serving.image, digest),
+        serve=arguments.serve(spec, tensor_parallel_size=_tensor_parallel(serving, kind), commit=commit),
         setup=serving.setup,
         environment={**arguments.environment(serving), **serving.env},
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
@@ -167,8 +183,11 @@ def _zones(placement: PlacementSpec, generation: Generation, model: Provisioning
     return tuple(map(Zone.parse, known))
 
 
-def _attributes(spec: ProfileSpec, deployment: Deployment) -> Iterator[tuple[str, Json]]:
-    """The resolved profile, flat. `replicas` is counted beside it; `version`, `name`, `extends` say nothing of one."""
+def _attributes(spec: ProfileSpec, deployment: Deployment, held: Pins) -> Iterator[tuple[str, Json]]:
+    """The resolved profile, flat, and its pins, each behind what it pins.
+
+    `replicas` is counted beside it; `version`, `name`, `extends` say nothing of one.
+    """
     decided: dict[str, Any] = {
         "placement.project": deployment.project,
         "placement.valid_until": (spec.placement.valid_until or _VALID_UNTIL).text,
@@ -179,9 +198,14 @@ def _attributes(spec: ProfileSpec, deployment: Deployment) -> Iterator[tuple[str
         "tpu.runtime_version": deployment.runtime_version,
     }
     tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})
+    pinned = {"serving.image": (pins.DIGEST, held.of(pins.image_of(spec)))}
+    pinned["model.revision"] = (pins.COMMIT, held.of(pins.model_of(spec)))
     for path, value in {**_flat(tree), **decided}.items():
         if value is not None and value not in ({}, []):
             yield path, value
+        pin, to = pinned.get(path, ("", None))
+        if to is not None:
+            yield pin, to
 
 
 # Mappings whose entries are attributes of their own; any other mapping is one value (a JSON argument, say).

@@ -71,7 +71,7 @@ def _docker(of: Deployment | None) -> Sequence[str]:
 
 
 def _script(of: Deployment | None) -> Sequence[str]:
-    return () if of is None else of.startup_script.splitlines()
+    return () if of is None else str(of.startup_script).splitlines()
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from tpudeploy.domain.deployment import Container, Deployment
+from tpudeploy.domain.deployment import Container, Deployment, Json
 
 # Each step has a bash of its own, so that no text of it (a comment, an open quote, a here-document, `exit 0`) can
 # swallow what comes after. No variable is used, because any name could be one of the profile's. The last line takes
@@ -68,6 +68,18 @@ def served_model(deployment: Deployment) -> str:
         if flag == "--served-model-name":
             return value or following
     return deployment.model_id
+
+
+def loaded_model(deployment: Deployment) -> str:
+    """What `vllm serve` is given to load: a path where the weights are a copy, else the model itself."""
+    words = deployment.container.serve
+    return words[2] if words[:2] == ("vllm", "serve") and len(words) > 2 else deployment.model_id  # noqa: PLR2004 - `vllm serve MODEL`
+
+
+def argument(deployment: Deployment, name: str) -> Json:
+    """One of `serving.args`, in either spelling; None where it is not written."""
+    written = (f"serving.args.{name}", f"serving.args.{name.replace('_', '-')}")
+    return next((deployment.attributes[path] for path in written if path in deployment.attributes), None)
 
 
 def _assignments(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from tpudeploy.domain.script import Script
+
 T = TypeVar("T")
 _UNIONS = (Union, UnionType)
 
@@ -34,6 +36,8 @@ def _read(hint: Any, tree: Any) -> Any:
         return _data(hint, tree)
     if issubclass(hint, Enum):
         return hint(tree)
+    if hint is Script:
+        return Script(_a(str, tree))
     return _scalar(hint, tree)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.core.fingerprint import effect
+from tpudeploy.core.pins import FOLLOWS
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.state import Attempt
@@ -11,20 +12,26 @@ from tpudeploy.domain.state import Attempt
 def wanted(deployment: Deployment, attempt: Attempt) -> dict[str, Json]:
     """The attributes this slice should have: the profile's, but ignored ones as the slice has them.
 
-    A restart that happens for another reason takes the ignored serving attributes along: the container is rendered
-    from the profile, and the state must say what really runs.
+    A pin that the slice was not given, or that is not known any more, is ignored too: what it runs may well be just
+    what is pinned, and nobody's server is restarted because a lock file has come, or is missing.
+
+    A restart that happens for another reason takes the ignored serving attributes along, and another slice the pins:
+    the container is rendered from the profile, and the state must say what really runs.
     """
-    ignored = deployment.lifecycle.ignore_changes
-    if not ignored:
-        return dict(deployment.attributes)
-    before, after = attempt.spec, deployment.attributes
+    ignored, before, after = deployment.lifecycle.ignore_changes, attempt.spec, deployment.attributes
+    new = {p for p in FOLLOWS if (p in before) != (p in after)}
+    if not ignored and not new:
+        return dict(after)
     differing = [p for p in {*before, *after} if before.get(p) != after.get(p)]
-    restarts = any(effect(p) is Effect.RESTART and not covers(ignored, p) for p in differing)
-    kept = {p for p in differing if covers(ignored, p) and not (restarts and effect(p) is Effect.RESTART)}
+    left = {p for p in differing if p in new or covers(ignored, p)}
+    costs = {effect(p) for p in differing if p not in left}
+    taken_along = {p for p in left if effect(p) is Effect.RESTART} if Effect.RESTART in costs else set()
+    kept = left - taken_along - (new if Effect.REPLACE in costs else set())
     own = {p: v for p, v in after.items() if p not in kept}
     return own | {p: before[p] for p in kept if p in before}
 
 
 def covers(ignored: tuple[str, ...], path: str) -> bool:
-    """Whether `path` is one of the ignored, or below one."""
-    return any(path == i or path.startswith(f"{i}.") for i in ignored)
+    """Whether `path` is one of the ignored, or below one, or the pin of one."""
+    named = (path, *FOLLOWS.get(path, ()))
+    return any(each == i or each.startswith(f"{i}.") for i in ignored for each in named)

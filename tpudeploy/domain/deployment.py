@@ -13,6 +13,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.script import Script
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -108,9 +109,13 @@ class HealthGoal:
 
 @frozen
 class Lifecycle:
+    """`blue_green`: a serving change is brought up on a second slice. `renew`: a run that ends is taken over before."""
+
     prevent_destroy: bool
     create_before_destroy: bool
     ignore_changes: tuple[str, ...]
+    blue_green: bool = False
+    renew: bool = False
 
 
 @frozen
@@ -142,7 +147,7 @@ class Deployment:
     lifecycle: Lifecycle
     compile_cache: CompileCache | None = None
     mirror: Mirror | None = None
-    startup_script: str = field(repr=False)
+    startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
     budget: HbmBudget | Unsized = field(default=Unsized(because="nobody asked"), compare=False, repr=False)

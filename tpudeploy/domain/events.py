@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
+from tpudeploy.domain.attestation import Attested
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.plan import Action
@@ -110,6 +112,13 @@ class LockWaiting(_Event):
 
 
 @frozen
+class Draining(_OfRequest):
+    """Clients are sent to another slice; this one serves on, for `seconds` at least."""
+
+    seconds: float
+
+
+@frozen
 class Released(_OfRequest):
     reason: str
 
@@ -139,6 +148,36 @@ class Serving(_OfRequest):
     door: str
     answer: str
     elapsed: float
+
+
+@frozen
+class Pinned(_Event):
+    """From here on this name means `to`, whatever it comes to mean elsewhere. `before` is "" where it was not pinned.
+
+    `kind` is `image` or `model`; `address` is empty, for it is the whole project's.
+    """
+
+    kind: str
+    name: str
+    to: str
+    before: str
+
+
+@frozen
+class Verified(_OfRequest):
+    """What the engine of a slice does was held against what was declared: once, when it has come to serve.
+
+    `held` is how many declared settings are in effect. `broken` are those that are not, `off` what was predicted and
+    is not so. `blocks` and `tokens` are those of its KV cache, "" where nobody says. `silent`: which witness told
+    nothing, and why.
+    """
+
+    held: int
+    broken: tuple[Attested, ...]
+    off: tuple[Attested, ...]
+    blocks: str
+    tokens: str
+    silent: Mapping[str, str]
 
 
 @frozen
@@ -181,11 +220,14 @@ Event: TypeAlias = (
     | LockHeld
     | Retrying
     | LockWaiting
+    | Draining
     | Released
     | Gone
     | Adopted
     | Updated
     | Serving
+    | Pinned
+    | Verified
     | Warned
     | ChangeDone
     | ChangeLeft

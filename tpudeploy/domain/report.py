@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from tpudeploy.domain.errors import TpudeployError, worst
+from tpudeploy.domain.errors import NotInEffect, TpudeployError, worst
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.tree import tree
@@ -60,16 +60,25 @@ class Summary:
 
 @frozen
 class Report:
-    """`unchanged` are the deployments of which nothing was asked."""
+    """`unchanged` are the deployments of which nothing was asked.
+
+    `not_in_effect`: of each replica that serves otherwise than it was told, how; that ends no outcome.
+    """
 
     outcomes: tuple[Outcome, ...]
     endpoints: tuple[Endpoint, ...] = ()
     unchanged: tuple[str, ...] = ()
+    not_in_effect: tuple[NotInEffect, ...] = ()
+
+    @property
+    def failures(self) -> tuple[TpudeployError, ...]:
+        """What ended an outcome, each once."""
+        return tuple(dict.fromkeys(o.error for o in self.outcomes if o.error is not None))
 
     @property
     def error(self) -> TpudeployError | None:
         """The worst thing that went wrong, or None."""
-        return worst(o.error for o in self.outcomes if o.error is not None)
+        return worst((*self.failures, *self.not_in_effect))
 
     @property
     def deployments(self) -> tuple[Summary, ...]:
@@ -92,6 +101,7 @@ class Report:
             "type": "report",
             "outcomes": [outcome.to_dict() for outcome in self.outcomes],
             "endpoints": tree(self.endpoints),
+            "not_in_effect": [error.to_dict() for error in self.not_in_effect],
             "deployments": [summary.to_dict() for summary in self.deployments],
         }
 

@@ -184,7 +184,8 @@ class Health:
 class Observed:
     """One moment: every slice that a state remembers, and what the serving ones answer. Absent means 404.
 
-    `unseen` are those that could not be looked at, and why: of them nothing is known.
+    `unseen` are those that could not be looked at, and why: of them nothing is known. `running` are the requests that
+    a slice which clients have left still works at or has waiting, where it tells.
     """
 
     at: float
@@ -192,3 +193,4 @@ class Observed:
     reports: Mapping[str, BootReport] = field(default_factory=dict)
     health: Mapping[str, Health] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
+    running: Mapping[str, int] = field(default_factory=dict)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from tpudeploy.domain.script import Script
+
 
 def tree(of: Any) -> Any:
     """Dataclasses and mappings become dicts, tuples become lists; properties are not part of it."""
@@ -15,4 +17,4 @@ def tree(of: Any) -> Any:
         return {key: tree(value) for key, value in of.items()}
     if isinstance(of, tuple | list):
         return [tree(value) for value in of]
-    return of
+    return str(of) if isinstance(of, Script) else of

@@ -49,6 +49,11 @@ class Cloud:
 
         self.agenda.add(at, unless_overtaken)
 
+    def pushed(self, name: str) -> str:
+        """What an image or a model of this name is just now: another text each time that it is pushed anew."""
+        every = self.scenario.project.pushes.get(name)
+        return name if every is None else f"{name} {self.clock.now() // every:.0f}"
+
     def visible_slice(self, name: str) -> QueuedResource:
         """Raise Refusal: 404 for what is not there, or not yet to be seen."""
         slice_ = self.slices.get(name)

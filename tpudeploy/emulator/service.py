@@ -25,6 +25,7 @@ from tpudeploy.emulator import (
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.server import Reply
+from tpudeploy.emulator.services import registry
 from tpudeploy.emulator.storage import api as storage
 from tpudeploy.emulator.trouble import Trouble
 
@@ -146,6 +147,8 @@ class Service:
             return self._answered(call, troubles, lambda: of.deed(self._cloud, call))
 
         reply = self._play(call, carry_out)
+        if of.service == "registry":
+            return registry.dressed(reply)
         return reply if of.service != "compute" else _without_status(reply)
 
     def _tpu(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:

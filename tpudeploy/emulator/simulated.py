@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.script import engine_of
 from tpudeploy.emulator.server import Reply, Server
 from tpudeploy.emulator.stand_in import ANSWER, answer
 
@@ -25,7 +26,7 @@ class Simulated:
         self._facts = facts
         self._behaviour = behaviour
         self._booted_at: float | None = None
-        self._spec = ""
+        self._spec = self._script = ""
         self._server: Server | None = None
 
     @property
@@ -54,7 +55,8 @@ class Simulated:
     def reboot(self) -> None:
         """Metadata is read at boot alone: a new spec waits there until then."""
         self._booted_at = self._facts.clock.now()
-        self._spec = self._facts.metadata().get("tpudeploy-spec", "")
+        metadata = self._facts.metadata()
+        self._spec, self._script = metadata.get("tpudeploy-spec", ""), metadata.get("startup-script", "")
 
     def stop(self) -> None:
         self._booted_at = None
@@ -70,7 +72,8 @@ class Simulated:
 
     def _answer(self, method: str, target: str, body: bytes) -> Reply:
         serves = self._booted_at is not None and self._phase()[0] == "serving"
-        return answer(method, target, body, serves=serves)
+        engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour) if serves else None
+        return answer(method, target, body, serves=serves, engine=engine)
 
     def _phase(self) -> tuple[str, str]:
         assert self._booted_at is not None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tpudeploy.emulator.machine.vllm.engine import Engine
+from tpudeploy.emulator.machine.vllm.metrics import cache_config
 from tpudeploy.emulator.server import Reply
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
 _MODEL = "emulated"
 
 
-def answer(method: str, target: str, body: bytes, *, serves: bool) -> Reply:
-    """Any model asked for is there: a simulated node was never told one."""
+def answer(method: str, target: str, body: bytes, *, serves: bool, engine: Engine | None = None) -> Reply:
+    """Any model asked for is there. `engine` is what its script would start, as far as that can be read."""
     if not serves:
         return Reply(http=503, body="")
     sent = json.loads(body) if body else {}
@@ -20,14 +22,25 @@ def answer(method: str, target: str, body: bytes, *, serves: bool) -> Reply:
         case "GET", "/health":
             return Reply(http=200, body="")
         case "GET", "/v1/models":
-            models = [{"id": _MODEL, "object": "model", "owned_by": "tpudeploy-emulator"}]
-            return Reply(http=200, body={"object": "list", "data": models})
+            return Reply(http=200, body={"object": "list", "data": _models(engine)})
+        case "GET", "/version" if engine is not None:
+            return Reply(http=200, body={"version": engine.version})
+        case "GET", "/metrics" if engine is not None:
+            return Reply(http=200, body=f"{cache_config(engine)}\n" if engine.keeps_stats else "")
         case "POST", "/v1/chat/completions":
             return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": ANSWER}})
         case "POST", "/v1/completions":
             return _completion(sent, "text_completion", {"text": ANSWER})
         case _:
             return Reply(http=404, body={"detail": "Not Found"})
+
+
+def _models(engine: Engine | None) -> list[dict[str, Any]]:
+    card = {"object": "model", "owned_by": "tpudeploy-emulator"}
+    if engine is None:
+        return [{"id": _MODEL, **card}]
+    more = {"root": engine.model, "max_model_len": engine.max_model_len}
+    return [{"id": name, **card, **more} for name in engine.served_names]
 
 
 def _completion(sent: dict[str, Any], kind: str, choice: dict[str, Any]) -> Reply:

@@ -9,6 +9,8 @@ project:
   firewalls: [{name: allow-vllm, ...}]            # as Compute Engine lists them, instead of the default network's
   addresses: {us-east5: 0}                        # the quota IN_USE_ADDRESSES, by region; "*" is any
   images: ["vllm/vllm-tpu:v0.32.0"]               # only these are in a registry
+  models: [google/gemma-4-E2B-it]                 # only these are on the hub
+  pushes: {"vllm/vllm-tpu:nightly": 86400}        # every so many seconds the tag, or the model, is something newer
   prices: {us-east5: {spot: 2.5}}                 # USD per chip-hour in the billing catalogue, by provisioning model
   quota_metrics: {preemptible: tpu-v6e-spot}      # another spelling of the metric of v6e chips
 """
@@ -46,6 +48,8 @@ class Surroundings:
     firewalls: Sequence[Mapping[str, Any]] = _DEFAULT_RULES
     addresses: Mapping[str, int] = field(default_factory=dict)
     images: Sequence[str] | None = None
+    models: Sequence[str] | None = None
+    pushes: Mapping[str, float] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     quota_metrics: Mapping[str, str] = field(default_factory=dict)
 

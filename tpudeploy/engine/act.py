@@ -59,6 +59,10 @@ class Hands:
             case step.Adopt():
                 attempt = self._attempt(what.replica, what.name)
                 self._put(what.replica, replace(attempt, spec=wanted(self._aim(), attempt)))
+            case step.Drain():
+                self._drain(what)
+            case step.Renew():
+                self._put(what.replica, replace(self._attempt(what.replica, what.name), is_ending=True))
             case step.Wait() | step.Done() | step.GiveUp():
                 pass
 
@@ -149,6 +153,13 @@ class Hands:
         self._world.cloud.restart(attempt.ref)
         self._put(what.replica, replace(attempt, boot_asked=True))
         self._world.emit(events.Updated(**self._about(what.replica, attempt), what="restart"))
+
+    def _drain(self, what: step.Drain) -> None:
+        attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
+        self._put(what.replica, replace(attempt, draining_at=now if what.begins else None))
+        if what.begins:
+            seconds = self._world.patience.drain
+            self._world.emit(events.Draining(**self._about(what.replica, attempt), seconds=seconds))
 
     def _aim(self) -> Deployment:
         if self._deployment is None:

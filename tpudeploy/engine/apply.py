@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from tpudeploy.core.drift import refreshed
 from tpudeploy.core.fingerprint import aim_print, server_print
+from tpudeploy.core.handover import ending
 from tpudeploy.core.placement import is_closed
 from tpudeploy.core.seen import changed
 from tpudeploy.core.targets import marked
@@ -21,12 +22,13 @@ from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import Announcer
+from tpudeploy.engine.attest import Attestor
 from tpudeploy.engine.converge import Convergence, finished
 from tpudeploy.engine.lost import tell_adopted, with_adopted
 from tpudeploy.engine.plan import goal as look_anew
 from tpudeploy.engine.schedule import side_by_side
 from tpudeploy.engine.session import session
-from tpudeploy.ports import World
+from tpudeploy.ports import Witnesses, World
 
 
 @frozen
@@ -41,23 +43,30 @@ def apply(
     world: World,
     plan: Plan,
     *,
+    witnesses: Witnesses | None = None,
     until: Wait = Wait.SERVING,
     timeout: float | None = None,
     keep: bool = False,
+    on_begun: Callable[[], None] = lambda: None,
 ) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
     way there. A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no longer asks
     for these very changes; of several, each is held against its own part, and the others go on. One from a file holds
-    as a whole, or `errors.StalePlan` is raised.
+    as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is written
+    down, before anything is asked for.
+
+    What serves at its end is held against what it was told; `witnesses` are asked.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
     if plan.source and len(todo) > 1:
         _all_hold(world, todo, plan.source)
     begun, failed = _begun(world, todo, plan.source)
-    runs = [_Run(world, g, until, deadline, keep=keep) for g in begun]
+    if begun or not todo:
+        on_begun()
+    runs = [_Run(world, g, until, deadline, keep=keep, attestor=Attestor(world, g, witnesses)) for g in begun]
     try:
         side_by_side(world.clock, runs, threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
@@ -72,6 +81,7 @@ def apply(
         outcomes=(*failed, *(o for r in runs for o in r.result.outcomes)),
         endpoints=tuple(e for r in runs for e in r.result.endpoints),
         unchanged=tuple(g.name for g in plan.goals if g.name not in asked),
+        not_in_effect=tuple(error for run in runs for error in run.attestor.not_in_effect),
     )
 
 
@@ -112,7 +122,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
             goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
         elif source:
             _must_be_true(goal, held.state, current, source)
-        state = refreshed(state, current.drift)
+        state = ending(refreshed(state, current.drift), current.renews)
         if _shape(current.changes) != _shape(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
@@ -176,7 +186,17 @@ def _must_be_true(goal: Goal, state: State, current: Goal, source: str) -> None:
 class _Run:
     """One deployment's way to its goal, and what came of it."""
 
-    def __init__(self, world: World, goal: Goal, until: Wait, deadline: float | None, *, keep: bool) -> None:
+    def __init__(
+        self,
+        world: World,
+        goal: Goal,
+        until: Wait,
+        deadline: float | None,
+        *,
+        keep: bool,
+        attestor: Attestor,
+    ) -> None:
+        self.attestor = attestor
         self._world = world
         self._is_kept = keep
         self._goal = goal
@@ -184,7 +204,7 @@ class _Run:
         self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
         for change in self._todo:
             world.emit(_started(world, change))
-        self._announcer = Announcer(world, goal.name, publishes=goal.covers(0))
+        self._announcer = Announcer(world, goal)
         self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline, keep=keep)
         self._is_ended = False
         self.result = Result(outcomes=())
@@ -193,6 +213,8 @@ class _Run:
         """See `schedule.Run`. What is ours to tell goes into `result`."""
         try:
             pause = self._way.step()
+            if self._way.last is not None and self._way.is_there:
+                self.attestor.tell(self._way.last.state, self._way.last.observed)
             if pause is None or (self._way.is_there and not self._is_ended):
                 self.result = self._reached()
         except errors.Interrupted:
@@ -226,7 +248,7 @@ class _Run:
         """Only now stop remembering the approval; what serves no more is not published."""
         with session(self._world, self._goal.name, "finish") as held:
             if not self._announcer.endpoints and self._goal.covers(0):
-                self._world.state.publish(self._goal.name, None)
+                self._announcer.withdraw(held)
             held.save(finished(held.state, self._goal.fingerprint))
 
     def _end(self, kind: type[events.ChangeDone | events.ChangeLeft]) -> None:
@@ -283,7 +305,7 @@ def _restarting(goal: Goal, state: State) -> State:
     """Write down which servers are to be booted anew as they are: one that failed shows nothing else to decide by."""
     if goal.deployment is None:
         return state
-    names = {c.slice_name for c in goal.changes if c.action is Action.RESTART}
+    names = {c.slice_name if c.action is Action.RESTART else c.boots_anew for c in goal.changes}
     for record in state.records:
         for attempt in record.attempts:
             if attempt.name in names and attempt.booted == server_print(wanted(goal.deployment, attempt)):

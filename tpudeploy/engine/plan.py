@@ -13,8 +13,10 @@ from tpudeploy.core.diff import changes, removals
 from tpudeploy.core.drift import drift, refreshed, told
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import aim_print
+from tpudeploy.core.handover import due, ending
 from tpudeploy.core.lifecycle import prevented
 from tpudeploy.core.lost import unremembered
+from tpudeploy.core.luck import acquisition
 from tpudeploy.core.presume import presumed
 from tpudeploy.core.quota import Book
 from tpudeploy.core.remember import remember
@@ -24,7 +26,7 @@ from tpudeploy.core.seen import seen
 from tpudeploy.core.targets import Targets, marked, partial, within
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.errors import ConfigError, StateError
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.found import Found
 from tpudeploy.domain.frozen import frozen
@@ -37,7 +39,7 @@ from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.scope import Extent, Scope, extents_of
-from tpudeploy.ports import World
+from tpudeploy.ports import Witnesses, World
 
 _MOST_OTHERS = 20  # states that are read on the chance that one of them was renamed
 
@@ -48,10 +50,12 @@ def plan(
     scope: Scope | None = None,
     *,
     facts: Callable[[str | None], Facts] | None = None,
+    witnesses: Witnesses | None = None,
 ) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
 
     `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
+    `witnesses` are asked where the plan is to touch nothing: what serves otherwise than it was told is drift.
 
     Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read,
     `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none has.
@@ -65,7 +69,7 @@ def plan(
     found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
     parts = [_part(world, d, states.get(d.name), extents[d.name], found.found.get(d.name, ()), asked) for d in known]
     if asked.mode is Mode.REFRESH_ONLY:
-        goals = tuple(together(world.threads, lambda part: _observed(world, part[0]), parts))
+        goals = tuple(together(world.threads, lambda part: _observed(world, part[0], witnesses), parts))
     else:
         goals = tuple(_goals(world, [part for part, _ in parts], refresh=asked.refresh))
     stray = (said for _, diagnostics in parts for said in diagnostics)
@@ -167,7 +171,7 @@ def _part(  # noqa: PLR0917 - what is known of one deployment, each of another k
     return replace(fresh, known=known, adopts=tuple(f.ref.name for f in chosen)), left
 
 
-def _observed(world: World, part: _Part) -> Goal:
+def _observed(world: World, part: _Part, witnesses: Witnesses | None) -> Goal:
     """What is found of it, and nothing that would be done."""
     if part.aim is None or not part.known.lineage:
         return Goal(
@@ -180,7 +184,7 @@ def _observed(world: World, part: _Part) -> Goal:
             changes=(),
             targets=part.targets,
         )
-    return observation(world, part.aim, part.known, part.targets)
+    return observation(world, part.aim, part.known, part.targets, witnesses=witnesses)
 
 
 def goal(
@@ -224,6 +228,11 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
     moment = Moment(observed=observed, patience=world.patience)
     outside = within(targets, drift(known, moment)) if refresh else ()
     known = refreshed(known, outside)
+    renews: tuple[str, ...] = ()
+    if deployment is not None and deployment.lifecycle.renew:
+        moment = replace(moment, acquisition=_acquisition(world, deployment))
+        renews = due(deployment, known, moment)
+        known = ending(known, renews)
     all_of_it = removals(part.name, known, moment) if deployment is None else changes(deployment, known, moment)
     would = within(targets, all_of_it)
     would = tuple(_adopting(change) if change.slice_name in part.adopts else change for change in would)
@@ -245,7 +254,16 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
         drift=outside,
         replaces=part.replaces,
         targets=targets,
+        renews=renews,
     )
+
+
+def _acquisition(world: World, deployment: Deployment) -> float | None:
+    """Seconds that a grant took lately; None where nobody knows."""
+    try:
+        return acquisition(deployment, world.state.history(), world.clock.now())
+    except StateError:
+        return None
 
 
 def _adopting(change: Change) -> Change:

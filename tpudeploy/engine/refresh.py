@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.drift import drift, recorded
+from collections.abc import Iterator, Sequence
+
+from tpudeploy.core.drift import drift, ineffective, recorded
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import aim_print
 from tpudeploy.core.targets import Targets, within
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.plan import Goal, Plan
+from tpudeploy.domain.plan import Drift, Goal, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
+from tpudeploy.domain.together import together
+from tpudeploy.engine.attest import Server, applied, serving
 from tpudeploy.engine.look import look
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import session
-from tpudeploy.ports import World
+from tpudeploy.ports import Witnesses, World
 
 
-def observation(world: World, deployment: Deployment, state: State, targets: Targets) -> Goal:
-    """One look, endpoints asked anew. Raise `errors.Fault`."""
+def observation(
+    world: World, deployment: Deployment, state: State, targets: Targets, *, witnesses: Witnesses | None = None
+) -> Goal:
+    """One look, endpoints asked anew; with `witnesses`, what serves is held against what it was given as well.
+
+    Raise `errors.Fault`.
+    """
     budget = world.patience.faults_at_plan
     observed = looking_again(world, deployment.name, lambda: look(world, state, deployment), budget=budget)
     found = drift(state, Moment(observed=observed, patience=world.patience))
+    if witnesses is not None:
+        found = (*found, *_not_in_effect(world, witnesses, deployment, serving(state, observed)))
     return Goal(
         name=deployment.name,
         deployment=deployment,
@@ -33,6 +44,15 @@ def observation(world: World, deployment: Deployment, state: State, targets: Tar
         drift=within(targets, found),
         targets=targets,
     )
+
+
+def _not_in_effect(
+    world: World, witnesses: Witnesses, deployment: Deployment, servers: Sequence[Server]
+) -> Iterator[Drift]:
+    told = together(world.threads, lambda server: applied(witnesses, deployment, server), servers)
+    for server, found in zip(servers, told, strict=True):
+        if found.broken:
+            yield ineffective(deployment.name, server.replica, server.attempt, found)
 
 
 def record(world: World, plan: Plan) -> Report:

@@ -13,6 +13,7 @@ _HAS = {
     DriftKind.DELETED: "has been deleted",
     DriftKind.LOST: "has been taken away",
     DriftKind.UNHEALTHY: "no longer serves",
+    DriftKind.NOT_IN_EFFECT: "does not do what was applied",
 }
 _HEAD = """Note: Objects have changed outside of tpudeploy
 
@@ -21,6 +22,8 @@ _UNDONE = """Unless the profile was changed in the same way, or ignores them (li
 following plan includes actions to undo these changes, or to respond to them."""
 _RECORDED = """Nothing will be done to undo these. If you expected them, `tpudeploy apply -refresh-only` writes them
 down in the state, without touching anything; `tpudeploy apply` undoes what the profile says otherwise."""
+_TOLD = """What an engine does otherwise than it was told is not written down. `tpudeploy verify` shows every setting
+and who says so; where the server was changed by hand, a reboot of its machine starts what was applied."""
 _NOTHING = "No changes. What is there is what was last applied."
 
 
@@ -34,7 +37,9 @@ def alone(of: Iterable[Drift], paint: Paint) -> str:
     known = tuple(of)
     if not known:
         return _NOTHING
-    return "\n".join([_HEAD.format(beside=""), "", _blocks(known, paint), "", _RECORDED])
+    left = [_RECORDED] if any(d.kind is not DriftKind.NOT_IN_EFFECT for d in known) else []
+    left += [_TOLD] if any(d.kind is DriftKind.NOT_IN_EFFECT for d in known) else []
+    return "\n".join([_HEAD.format(beside=""), "", _blocks(known, paint), "", "\n\n".join(left)])
 
 
 def _blocks(of: Iterable[Drift], paint: Paint) -> str:

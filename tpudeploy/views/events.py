@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from tpudeploy.domain import events
+from tpudeploy.domain.attestation import Attested
+from tpudeploy.domain.pins import FILE
 from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.views import outlook, words
@@ -71,6 +73,9 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.LockWaiting():
             again = f"asking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('Waiting for the lock')}, {again}: {words.plain(event.message)}"
+        case events.Draining():
+            least = words.duration(event.seconds)
+            return f"Clients are sent there; {event.name} serves those it still has, for {least} at least"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
         case events.Gone():
@@ -82,6 +87,11 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Serving():
             answer = f": {words.value(event.answer)}" if event.answer else ""
             return f"{paint.green('Serving')} at {event.url}{answer}"
+        case events.Pinned():
+            before = f", was {event.before}" if event.before else ""
+            return f"Pinned {event.name} to {event.to}{before} ({FILE})"
+        case events.Verified():
+            return _verified(event, paint)
         case events.Warned():
             hint = "".join(f"\n  {each}" for each in event.hint.splitlines())
             return f"{paint.yellow('Warning')}: {event.message}{hint}" if hint else event.message
@@ -92,6 +102,37 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.ChangeFailed():
             return paint.red("Failed")
     assert_never(event)
+
+
+def _verified(event: events.Verified, paint: Paint) -> str:
+    """One line where all is as declared and planned; what is not, a line each."""
+    cache = f"{_thousands(event.blocks)} blocks, {_thousands(event.tokens)} tokens" if event.blocks else ""
+    held = f"{event.held} declared setting{'s' if event.held != 1 else ''} in effect" if event.held else ""
+    if not cache and not held and not event.broken and not event.off:
+        return f"{paint.yellow('Nothing attested')}: {_silent(event.silent)}"
+    planned = f"{cache}{'' if event.off else ': as planned'}" if cache else ""
+    told = "; ".join(filter(None, (planned, held, _silent(event.silent))))
+    broken = "".join(f"\n  {paint.red('Not in effect')}: {_differs(each, 'declared')}" for each in event.broken)
+    off = "".join(f"\n  {paint.yellow('Not as planned')}: {_differs(each, 'planned')}" for each in event.off)
+    return f"Attested: {told or 'nothing else'}{broken}{off}"
+
+
+def _differs(of: Attested, how: str) -> str:
+    deviation = "" if of.deviation is None else f" ({of.deviation:+.1%})"
+    witnesses = ", ".join(of.effective)
+    return f"{of.name} is {words.plain(of.value)}, {how} {words.plain(of.declared)}{deviation} [{witnesses}]"
+
+
+def _silent(of: Mapping[str, str]) -> str:
+    """`api and metrics told nothing (timed out)`."""
+    by_reason: dict[str, list[str]] = {}
+    for source, why in of.items():
+        by_reason.setdefault(words.plain(why), []).append(source)
+    return "; ".join(f"{' and '.join(sources)} told nothing ({why})" for why, sources in by_reason.items())
+
+
+def _thousands(number: str) -> str:
+    return f"{int(number):,}" if number.isdecimal() else "?"
 
 
 def _holder(event: events.LockHeld) -> str:

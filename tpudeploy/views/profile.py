@@ -7,15 +7,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tpudeploy.core.pins import COMMIT, DIGEST, unpinned
 from tpudeploy.domain.deployment import Deployment
 
+# Beside which key a pin is told: a lock file holds it, not the profile.
+_PINS = {"serving.image": DIGEST, "model.id": COMMIT}
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w./-]*")
 
 
 def profile(name: str, deployment: Deployment) -> str:
     """Valid YAML that resolves to the same deployment. Values no file says are marked as defaults."""
     tree: dict[str, Any] = {"version": 1, "name": name, "replicas": deployment.replicas}
-    for path, value in deployment.attributes.items():
+    for path, value in unpinned(deployment.attributes).items():
         *sections, key = _parts(path)
         branch = tree
         for section in sections:
@@ -49,4 +52,5 @@ def _lines(tree: Mapping[str, Any], deployment: Deployment, depth: int) -> list[
 
 def _origin(path: str, deployment: Deployment) -> str:
     at = deployment.origin(path)
-    return "default" if at is None else f"{at.file}:{at.line}"
+    to = deployment.attributes.get(_PINS.get(path, ""))
+    return f"{'default' if at is None else f'{at.file}:{at.line}'}{'' if to is None else f', pinned to {to}'}"

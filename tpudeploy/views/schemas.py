@@ -13,7 +13,7 @@ from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from tpudeploy.core import statefile
+from tpudeploy.core import pinfile, statefile
 from tpudeploy.domain import events
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
@@ -89,6 +89,21 @@ def state() -> Schema:
     return _document("tpudeploy state", State, adds={"format": {"const": statefile.FORMAT}}, is_output=False)
 
 
+def lock() -> Schema:
+    """Of tpudeploy.lock.json. Each name is held to what its section holds."""
+    held = {
+        section: {
+            "type": "object",
+            "description": f"Each {kind} as a profile writes it, and {what}.",
+            "additionalProperties": {"type": "string", "pattern": f"^{pattern}$"},
+        }
+        for section, kind, pattern, what in pinfile.SECTIONS
+    }
+    about = "What names that can move are pinned to. Keys that are not known stay as they are."
+    written = _object({"format": {"const": pinfile.FORMAT}, **held}, about, optional=held)
+    return {"$schema": _DIALECT, "title": "tpudeploy lock", **written}
+
+
 def event_lines() -> Schema:
     """Of one line of `--json`: the version, which is the first, an event, or what it came to."""
     made = _Definitions(is_output=True)
@@ -108,7 +123,7 @@ def event_lines() -> Schema:
     return {"$schema": _DIALECT, "title": "tpudeploy events, one line", **of, "definitions": made.known}
 
 
-SCHEMAS: Mapping[str, Callable[[], Schema]] = {"plan": plan, "state": state, "events": event_lines}
+SCHEMAS: Mapping[str, Callable[[], Schema]] = {"plan": plan, "state": state, "events": event_lines, "lock": lock}
 
 
 def text(name: str) -> str:

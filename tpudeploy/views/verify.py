@@ -1,10 +1,10 @@
-"""An attestation: declared beside effective, what is not in effect first."""
+"""A verification: declared beside effective, what is not in effect first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.domain.attestation import Attestation, Attested, Verdict
+from tpudeploy.domain.attestation import Attestation, Attested, Verdict, Verification
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
@@ -17,17 +17,25 @@ _WORDS = {
 }
 
 
-def verify(of: Attestation, paint: Paint) -> str:
-    rows = sorted(of.settings, key=lambda s: _ORDER.index(s.verdict))
-    return "\n".join([paint.bold(of.name), *_table(rows, paint), "", _summary(of, paint)])
+def verify(of: Verification, paint: Paint) -> str:
+    """One table a replica, and one sentence for all."""
+    blocks = ["\n".join(_replica(each, paint)) for each in of.replicas]
+    return "\n\n".join([*blocks, _summary(of, paint)])
+
+
+def _replica(of: Attestation, paint: Paint) -> Iterator[str]:
+    yield f"{paint.bold(of.address)} = {of.slice_name}"
+    yield from _table(sorted(of.settings, key=lambda s: _ORDER.index(s.verdict)), paint)
+    yield from (paint.yellow(f"  {source} told nothing: {words.plain(why)}") for source, why in of.silent.items())
 
 
 def _table(rows: list[Attested], paint: Paint) -> Iterator[str]:
     cells = [(s.name, s.declared or "(open)", _effective(s)) for s in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(words.width, column)) for column in zip(*cells, strict=True)]
     for row, texts in zip(rows, cells, strict=True):
         line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True))
-        yield f"  {line}  {_coloured(row.verdict, paint)}{_deviation(row)}"
+        told = _coloured(row.verdict, paint) if row.declared else paint.dim("told")
+        yield f"  {line}  {told}{_deviation(row)}"
 
 
 def _effective(of: Attested) -> str:
@@ -54,11 +62,13 @@ def _coloured(verdict: Verdict, paint: Paint) -> str:
             return paint.dim(_WORDS[verdict])
 
 
-def _summary(of: Attestation, paint: Paint) -> str:
-    broken = len(of.broken)
+def _summary(of: Verification, paint: Paint) -> str:
+    broken = sum(len(replica.broken) for replica in of.replicas)
     if broken:
-        return paint.red(f"{broken} declared setting{'s are' if broken > 1 else ' is'} not in effect.")
-    held = sum(s.verdict is Verdict.HOLDS for s in of.settings)
+        where = ", ".join(replica.address for replica in of.replicas if replica.broken)
+        which = f" ({where})" if len(of.replicas) > 1 else ""
+        return paint.red(f"{broken} declared setting{'s are' if broken > 1 else ' is'} not in effect{which}.")
+    held = sum(len(replica.judged(Verdict.HOLDS)) for replica in of.replicas)
     if not held:
-        return paint.yellow("The engine says nothing of its settings: neither its API, nor /metrics, nor its log.")
+        return paint.yellow("Nothing is told of its settings: neither by its API, nor by /metrics, nor by its log.")
     return paint.green(f"All {held} settings that can be told are in effect.")

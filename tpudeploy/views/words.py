@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from datetime import UTC, datetime
 from itertools import accumulate
 from unicodedata import east_asian_width
 
+from tpudeploy.core.pins import FOLLOWS
 from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.plan import Action, Change, FieldChange
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
@@ -21,6 +24,12 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\uff
 def plain(text: str) -> str:
     """Somebody else's text, safe to show: each character that is no text is shown as one that cannot be."""
     return _UNSEEN.sub("\ufffd", text)
+
+
+def told(change: Change) -> list[FieldChange]:
+    """What is to be seen of its attributes: of something new, what was written and what is pinned, not the defaults."""
+    is_new = change.action is Action.CREATE
+    return [f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS]
 
 
 def duration(seconds: float) -> str:
@@ -44,6 +53,11 @@ def span(least: float, most: float) -> str:
     """`10 to 14 min`, or `14 min` where both are the same."""
     shortest, longest = minutes(least), minutes(most)
     return longest if shortest == longest else f"{shortest.removesuffix(' min')} to {longest}"
+
+
+def moment(at: float) -> str:
+    """`2026-11-21 14:05 UTC`, of seconds since the epoch."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def ago(seconds: float) -> str:

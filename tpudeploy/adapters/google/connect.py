@@ -85,6 +85,11 @@ class Connection:
         """The URL of a container registry, which the emulator stands in for too."""
         return f"{self._endpoint}/registry/{host}" if self._endpoint else f"https://{host}"
 
+    @property
+    def hub(self) -> str:
+        """The URL of Hugging Face's hub, which the emulator stands in for too."""
+        return f"{self._endpoint}/hub" if self._endpoint else "https://huggingface.co"
+
     def collection(self, name: str, version: str, *path: str) -> Any:
         """A collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`.
 

@@ -21,6 +21,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     asked: planning.Asked = {**planning.asked(given), "refresh_only": True}
     profiles = context.load(given.profiles, given)
-    plan = context.workspace(given.profiles).plan(profiles, **asked, on_event=teller(terminal, as_json=given.json))
+    plan = context.workspace(given.profiles).plan(
+        profiles, **asked, attest=True, on_event=teller(terminal, as_json=given.json)
+    )
     tell(plan, terminal, as_json=given.json)
     return exits.SUCCESS if plan.is_empty else exits.CHANGES

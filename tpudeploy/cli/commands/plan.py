@@ -1,4 +1,4 @@
-"""Show what would change, why, and which line of which file caused it. Changes nothing."""
+"""Show what would change, why, and which line of which file caused it. Changes nothing, but for pins with -pin."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tpudeploy.cli import exits, options, planning
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.plan_text import tell
 from tpudeploy.cli.progress import teller
+from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Plan
 
 
@@ -21,6 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "adopt", "take over slices that no state remembers")
     planning.replacing(parser)
     options.flag(parser, "refresh-only", "only write down what changed outside; touch nothing")
+    options.flag(parser, "pin", "first look up anew what tags and revisions are, and hold that in tpudeploy.lock.json")
     planning.arguments(parser)
     options.switch(parser, "refresh", "take the cloud to be as the states remember it; apply looks all the same")
     options.backend(parser)
@@ -30,8 +32,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     asked = planning.asked(given, destroy=given.destroy)
-    profiles = context.load(given.profiles, given)
-    plan = context.workspace(given.profiles).plan(profiles, **asked, on_event=teller(terminal, as_json=given.json))
+    if given.pin and (given.destroy or given.refresh_only):
+        raise UsageError("-pin is for what is to be applied.", hint="Leave out -destroy and -refresh-only.")
+    profiles, emit = context.load(given.profiles, given), teller(terminal, as_json=given.json)
+    workspace = context.workspace(given.profiles)
+    if given.pin and not workspace.pin(profiles, on_event=emit):
+        terminal.talk("Nothing has moved: the pins are what they were.")
+    plan = workspace.plan(profiles, **asked, on_event=emit)
     tell(plan, terminal, as_json=given.json)
     if given.out is not None:
         plan.save(context.folder / given.out)

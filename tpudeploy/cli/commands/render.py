@@ -29,7 +29,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _startup_script(_: Profile, deployment: Deployment) -> str:
-    return deployment.startup_script
+    return str(deployment.startup_script)
 
 
 def _docker(_: Profile, deployment: Deployment) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import UsageError
 from tpudeploy.views.status import status
 
 
@@ -14,15 +14,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
     options.parallelism(parser)
     options.backend(parser)
+    options.flag(parser, "details", "what each engine runs with, and what its chips hold: planned beside measured")
     options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
+    if given.details and not given.profiles:
+        raise UsageError("What was planned stands in a profile.", hint="Name the profiles: status -details PROFILE...")
     workspace = context.workspace(given.profiles)
-    found = workspace.status(context.load(given.profiles, given)) if given.profiles else workspace.status_of_all()
+    profiles = context.load(given.profiles, given)
+    found = workspace.status(profiles) if profiles else workspace.status_of_all()
+    more = [each for profile in profiles for each in workspace.details(profile)] if given.details else []
+    terminal = context.terminal
     if given.json:
-        tree = {"format": "tpudeploy.status/1", "emulated": workspace.is_emulated}
-        context.terminal.data(json.dumps({**tree, "deployments": [d.to_dict() for d in found]}, indent=2))
-    else:
-        context.terminal.data(status(found, context.terminal.paint, emulated=workspace.is_emulated))
+        known = documents.status(found, emulated=workspace.is_emulated)
+        known |= documents.details(more) if given.details else {}
+        terminal.data(documents.text(known))
+        return exits.SUCCESS
+    terminal.data(status(found, terminal.paint, emulated=workspace.is_emulated))
+    if given.details:
+        from tpudeploy.views.details import details
+
+        terminal.data("".join(f"\n{details(each, terminal.paint)}" for each in more))
     return exits.SUCCESS

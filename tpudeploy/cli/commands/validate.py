@@ -30,7 +30,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.reports import REPORTS, Checked
 
     project = cache(lambda folder: context.workspace([str(folder / "profile.yaml")]))
-    checked = [Checked(file=path, found=tuple(_found(path, given, context, project))) for path in given.profiles]
+    checked = [Checked(file=path, found=tuple(problems(path, given, context, project))) for path in given.profiles]
     if given.format != "text":
         context.terminal.data(REPORTS[given.format](checked))
     for row in checked if given.format == "text" else ():
@@ -41,14 +41,15 @@ def run(given: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS if all(row.is_valid for row in checked) else exits.ERROR
 
 
-def _found(
+def problems(
     path: str, given: argparse.Namespace, context: Context, project: Callable[[Path], Workspace]
 ) -> list[Diagnostic]:
     """`project` is that of the profiles in a folder."""
     try:
-        profile = context.read(path, given)
-        deployment = project(Path(path).parent).deployment(profile, offline=True, script=False)
+        profile, workspace = context.read(path, given), project(Path(path).parent)
+        deployment = workspace.deployment(profile, offline=True, script=False)
+        warnings = workspace.warnings(profile)
     except ConfigError as error:
         whole = Diagnostic(code=error.code, message=error.message, hint=error.hint)
         return list(error.diagnostics) or [whole]
-    return [*profile.warnings, *check([deployment])]
+    return [*warnings, *check([deployment])]

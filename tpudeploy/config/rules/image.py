@@ -22,5 +22,5 @@ def floating_tag(root: MapNode) -> Iterator[Diagnostic]:
     if not image or "@" in image or (tag and re.search(r"[0-9]", tag[1]) and not tag[1].startswith("latest")):
         return
     message = f"The tag {quoted(tag[1])} floats" if tag else "Without a tag the image is `latest`, which floats"
-    hint = "name a release or a digest; until then two applies may serve different engines"
+    hint = "name a release or a digest; else what it is at the first apply is held in tpudeploy.lock.json"
     yield warning(codes.FLOATING_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tpudeploy.config.schema.base import Form, Section, Text, Version, Words
+from tpudeploy.config.schema.base import Form, Section, Text, Version, Words, unwritten
 from tpudeploy.config.schema.lifecycle import HealthSpec, LifecycleSpec
 from tpudeploy.config.schema.model import ModelSpec
 from tpudeploy.config.schema.placement import NetworkSpec, PlacementSpec
@@ -41,7 +41,7 @@ class ProfileSpec(Section):
         examples=[{"HF_TOKEN": "hf-token"}],
     )
     placement: PlacementSpec = Field(
-        default_factory=PlacementSpec.model_construct,
+        default_factory=unwritten(PlacementSpec),
         description="Where a slice may stand and how it is asked for. Default: on-demand, any zone.",
     )
     replicas: int = Field(
@@ -51,11 +51,11 @@ class ProfileSpec(Section):
         description="Slices that serve the same. Default: 1.",
     )
     lifecycle: LifecycleSpec = Field(
-        default_factory=LifecycleSpec.model_construct,
+        default_factory=unwritten(LifecycleSpec),
         description="How a deployment changes. Default: its own defaults.",
     )
     health: HealthSpec = Field(
-        default_factory=HealthSpec.model_construct,
+        default_factory=unwritten(HealthSpec),
         description="When a deployment counts as serving. Default: its own defaults.",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
@@ -16,11 +17,16 @@ class Section(BaseModel):
     """A mapping of the profile: no key that is not listed, no value of another type, no change after.
 
     Three habits keep start-up short. No section builds a validator of its own, because whole profiles are validated;
-    hence one that is not written is made by `model_construct`, its defaults as they are. And the files of sections do
+    hence one that is not written is made by `unwritten`, its defaults as they are. And the files of sections do
     without `from __future__ import annotations`: pydantic reads annotations, and would compile each one's text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
+
+
+def unwritten(section: type[Section]) -> Callable[[], Any]:
+    """The section that nobody wrote: one for all profiles, for it cannot change."""
+    return cache(section.model_construct)
 
 
 class Form:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag
 
-from tpudeploy.config.schema.base import Form, Section, Time
+from tpudeploy.config.schema.base import Form, Section, Time, unwritten
 from tpudeploy.domain.names import ZONE
 
 ZoneName = Annotated[str, Form(ZONE.pattern, "us-east5-b")]
@@ -110,7 +110,7 @@ class PlacementSpec(Section):
         examples=[2.0],
     )
     network: NetworkSpec = Field(
-        default_factory=NetworkSpec.model_construct,
+        default_factory=unwritten(NetworkSpec),
         description="How the VM is connected. Default: the default network, with an external address.",
     )
     service_account: ServiceAccount | None = Field(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tpudeploy.core.bootlog import timeline
 from tpudeploy.core.bootlog.lines import lines
 from tpudeploy.core.bootlog.read import last_start
+from tpudeploy.core.bootlog.said import number
+from tpudeploy.domain.bootlog import Line
 
 # Names are those of core/attest.py. Up to 0.26 the cache's size has a line of its own, from 0.32 on it is `TPU KV …`.
 _SAYS: Mapping[str, re.Pattern[str]] = {
@@ -19,11 +21,21 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
     "enable_prefix_caching": re.compile(r"\benable_prefix_caching=(True|False)"),
     "speculation": re.compile(r"\bspeculative_config=(None|SpeculativeConfig\([^)]*\))"),
     "num_blocks": re.compile(r"Init kv-cache \|.*?num_blocks=\[(\d+)"),
+    "used_gib": re.compile(r"Init kv-cache \|.*?hbm=\[\(([\d.]+), "),
+    "limit_gib": re.compile(r"Init kv-cache \|.*?hbm=\[\([\d.]+, ([\d.]+)\)"),
+    "dtype": re.compile(r"with config: .*?\bdtype=(?:torch\.)?(\w+)"),
+    "quantization": re.compile(r"with config: .*?\bquantization=(?!None\b)(\w+)"),
     "block_size": re.compile(r"regular_attn_shape=\(num_blocks, \((\d+),"),
     "kv_cache_dtype": re.compile(r"regular_attn_dtype=(\w+)"),
+    "compile_seconds": re.compile(r"^init engine .* took .*\(compilation: ([\d.]+) s\)"),
     "kv_cache_tokens": re.compile(r"(?:GPU|TPU) KV cache size: ([\d,]+) tokens"),
 }
-_MEMORY = re.compile(r"total_hbm_limit_gb=([\d.]+)GiB \| total_hbm_limit_cap_gb=([\d.]+)GiB")
+# Of all chips of a rank together (tpu_inference 0.32.0 worker/tpu_worker.py:512-570).
+_MEMORY = re.compile(r"total_hbm_(limit|limit_cap|used|avail)_gb=([\d.]+)GiB")
+_GIB = 2**30
+# By jax._src.compiler; at its default level it does not say so, then `cache_hits` is not told (UNVERIFIED on a TPU).
+_HIT = re.compile(r"Persistent compilation cache hit for", re.IGNORECASE)
+_MISS = re.compile(r"Persistent compilation cache miss for", re.IGNORECASE)
 
 
 def effective(text: str) -> Mapping[str, str]:
@@ -35,16 +47,23 @@ def effective(text: str) -> Mapping[str, str]:
             found = says.search(line.text)
             if found is not None:
                 told[name] = next(group for group in found.groups() if group is not None).replace(",", "")
-        memory = _MEMORY.search(line.text)
-        if memory is not None:
-            told |= _share(*memory.groups())
+        told |= _memory(dict(_MEMORY.findall(line.text)))
     graphs = timeline.graphs(start)
-    return told | ({"graphs": str(graphs)} if graphs else {})
+    is_whole = any(timeline.READY.search(line.text) for line in start)  # a log that still grows has not all of them
+    return {**told, **_hits(start)} | ({"graphs": str(graphs)} if graphs and is_whole else {})
 
 
-def _share(limit: str, cap: str) -> Mapping[str, str]:
-    """Utilization as the engine applied it: to two decimals, for both are written so."""
-    try:
-        return {"hbm_utilization": f"{float(cap) / float(limit):.2f}"}
-    except (ValueError, ZeroDivisionError):
-        return {}
+def _memory(written: Mapping[str, str]) -> Mapping[str, str]:
+    """Utilization as the engine applied it, to two decimals, for both are written so; and the bytes of each part."""
+    gib = {part: number(value) for part, value in written.items()}
+    limit, cap = gib.get("limit"), gib.get("limit_cap")
+    told = {"hbm_utilization": f"{cap / limit:.2f}"} if limit and cap else {}
+    parts = {"hbm_bytes": limit, "weights_bytes": gib.get("used"), "kv_cache_bytes": gib.get("avail")}
+    return told | {name: str(round(value * _GIB)) for name, value in parts.items() if value}
+
+
+def _hits(start: Sequence[Line]) -> Mapping[str, str]:
+    """Of the programs that were looked up in the compile cache, how many were there."""
+    hits = sum(_HIT.search(line.text) is not None for line in start)
+    misses = sum(_MISS.search(line.text) is not None for line in start)
+    return {"cache_hits": f"{hits} of {hits + misses}"} if hits + misses else {}

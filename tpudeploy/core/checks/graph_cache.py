@@ -33,10 +33,11 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
             hint = "Put it in a volume, or leave out serving.volumes."
             yield error(deployment, CODE, message, path="serving.xla_cache_bucket", hint=hint)
         return
-    path = _PATH if _PATH in deployment.origins else "serving.volumes"
     if host is None:
         message = f"The compile cache {cache} is in no volume: it dies with the container."
-        yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")
     elif is_emptied(host):
         message = f"The compile cache {cache} is in {host} on the machine: it dies when that reboots."
-        yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")
+    else:
+        return
+    path = _PATH if _PATH in deployment.origins else "serving.volumes"
+    yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")

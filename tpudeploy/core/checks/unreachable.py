@@ -28,7 +28,8 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     hint = "It needs Cloud NAT, or a copy in Google's own services."
     if not _GOOGLE.match(deployment.container.image):
-        message = f"Without an external address the machine cannot reach the registry of {deployment.container.image}."
+        image = deployment.attributes["serving.image"]
+        message = f"Without an external address the machine cannot reach the registry of {image}."
         yield warning(deployment, CODE, message, path="serving.image", hint=hint)
     is_here = deployment.mirror is not None or deployment.model_id.startswith(("gs://", "/"))
     if not is_here and "HF_ENDPOINT" not in deployment.container.environment:

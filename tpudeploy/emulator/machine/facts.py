@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
@@ -41,6 +41,7 @@ class Behaviour:
     * `crash`: text of the failure the engine logs before it exits, or "" to serve.
     * `hang`: the engine never gets healthy.
     * `kv_blocks`, `block_size`: override the measured boots.
+    * `instead`: flags that the engine takes otherwise than it is given them: what it does is not what it was told.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
     * `bucket`: how long each object takes from or to Cloud Storage.
     * `reachable` False: a firewall drops what comes from outside.
@@ -55,6 +56,7 @@ class Behaviour:
     hang: bool = False
     kv_blocks: int | None = None
     block_size: int | None = None
+    instead: Mapping[str, str] = field(default_factory=dict)
     guest_attributes: bool = True
     reachable: bool = True
     bucket: float = 0.0

@@ -16,6 +16,7 @@ from tpudeploy.emulator.services import (
     billing,
     cloud_logging,
     compute,
+    hub,
     iam,
     registry,
     resource_manager,
@@ -110,6 +111,14 @@ METHODS: tuple[Method, ...] = (
         "HEAD",
         r"registry/(?P<host>[^/]+)/v2/(?P<repository>.+)/manifests/(?P<reference>[^/]+)",
         registry.head,
+    ),
+    # Nor this: Hugging Face's hub.
+    Method(
+        "hub",
+        "models.get",
+        "GET",
+        r"hub/api/models/(?P<model>[^/]+(?:/[^/]+)?)/revision/(?P<revision>.+)",
+        hub.get,
     ),
 )
 

@@ -22,7 +22,7 @@ from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-TOLD = ("boot_seconds", "crash", "hang", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
+TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
@@ -155,12 +155,13 @@ class Daemon:
             task={
                 "container": identity,
                 "control": self._control,
+                "image": options.image,
                 "words": serve.words if serve else (),
                 "refusal": refusal(options.command, serve, setup_fails=self._behaviour.setup_fails),
                 "environment": environment,
                 "place": place or (self._addresses.inner_address, 0),
                 "accelerator_type": self._facts.accelerator_type,
-                "image": digest(options.image),
+                "image_digest": digest(options.image),
                 "cache_folder": self._cache_folder(options, environment),
                 "has_weights": self._has_weights(options, serve.words if serve else ()),
                 **{name: getattr(self._behaviour, name) for name in TOLD},

@@ -14,7 +14,6 @@ from socketserver import ThreadingTCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.emulator.machine.vllm import completions
 from tpudeploy.emulator.machine.vllm.completions import Refused
 from tpudeploy.emulator.machine.vllm.engine import Engine
@@ -133,7 +132,7 @@ def empty(handler: Handler, _body: bytes) -> None:
 
 
 def version(handler: Handler, _body: bytes) -> None:
-    handler.send(200, {"version": VLLM_VERSION})
+    handler.send(200, {"version": handler.server.engine.version})
 
 
 def load(handler: Handler, _body: bytes) -> None:

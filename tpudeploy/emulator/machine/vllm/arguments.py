@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from tpudeploy.catalog.flags import Flag, Style, ValueType, find
 
@@ -24,6 +25,10 @@ class Arguments:
 
     model: str
     flags: Mapping[str, tuple[str, ...]]
+
+    def but(self, instead: Mapping[str, str]) -> Self:
+        """The same, with other words after these flags."""
+        return replace(self, flags={**self.flags, **{name: (word,) for name, word in instead.items()}})
 
     def has(self, name: str) -> bool:
         return name in self.flags and self.flags[name] != ("no",)

@@ -38,7 +38,7 @@ MEASURED_INIT, MEASURED_COMPILATION = 447.75, 393.98
 KEPT_SECONDS = sum(end - start for _, count, start, end in GRAPHS if end - start >= count * LEAST_SECONDS)
 
 WHENCE = {
-    "made up": "nobody measured a boot like this: the figures of the KV cache are made up",
+    "unmeasured": "nobody measured a boot like this: of the KV cache there are no figures",
     "scenario": "the figures of the KV cache are the scenario's",
 }
 
@@ -49,7 +49,10 @@ def milestones(
     """Second of the measured boot → line. `{at}` becomes the time of day. What the cache holds, takes less."""
     cache = engine.cache
     concurrency = cache.tokens / engine.max_model_len
-    yield 12, f"{API}INFO {{at}} [api_utils.py:345] version 0.32.0, model {engine.model} (the emulator's stand-in)"
+    yield (
+        12,
+        f"{API}INFO {{at}} [api_utils.py:345] version {engine.version}, model {engine.model} (the emulator's stand-in)",
+    )
     yield 12, f"{API}INFO {{at}} [api_utils.py:273] non-default args: {_shown(arguments)}"
     yield 24, f"{API}INFO {{at}} [model.py:1883] Using max model len {engine.max_model_len}"
     yield 83, f"{CORE}INFO {{at}} [compilation_manager.py:66] Enabling JAX compile cache."
@@ -63,7 +66,9 @@ def milestones(
     if cache.origin in WHENCE:
         yield 143 - sooner, f"{CORE}INFO {{at}} [emulator] {WHENCE[cache.origin]}"
     pool = f"{cache.tokens:,} tokens, Maximum concurrency for {engine.max_model_len:,} tokens per request"
-    yield 143 - sooner, f"{CORE}INFO {{at}} [kv_cache_utils.py:2330] TPU KV cache size: {pool}: {concurrency:.2f}x"
+    if cache.origin != "unmeasured":
+        size = f"{CORE}INFO {{at}} [kv_cache_utils.py:2330] TPU KV cache size: {pool}: {concurrency:.2f}x"
+        yield 143 - sooner, size
     ready = yield from _graphs(143 - sooner, programs)
     yield ready + 62, f"{API}INFO {{at}} [api_server.py:682] Starting vLLM server on http://{place[0]}:{place[1]}"
 

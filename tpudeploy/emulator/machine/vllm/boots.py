@@ -1,8 +1,8 @@
-"""Boots that somebody measured, and what the stand-in reports where nobody did.
+"""Boots that somebody measured, and what the stand-in does where nobody did.
 
 Sources: boot logs of a v6e-1 (32,768 tokens, 17,996 blocks) and of a v6e-4 (16,384 tokens, TP 4, 18,523 blocks),
-both of google/gemma-4-E2B-it. Anything else is made up, and the log says so; the product's arithmetic is not used
-on purpose.
+both of google/gemma-4-E2B-it. Of anything else nothing is told, and the log says so; the product's arithmetic is not
+used on purpose.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tpudeploy.emulator.machine.vllm.arguments import Arguments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """The KV cache of a boot. `origin`: measured, scenario, or made up."""
+    """The KV cache of a boot. `origin`: measured, scenario, or unmeasured, of which nothing is told."""
 
     block_size: int
     blocks: int
@@ -46,7 +46,7 @@ DEFAULTS = {  # the block size has none: it follows from the lengths
     "tensor-parallel-size": "1",
 }
 UNMEASURED = ("additional-config", "data-parallel-size", "quantization", "speculative-config")  # each takes memory
-MADE_UP = Cache(block_size=64, blocks=8192, memory="", origin="made up")
+UNMEASURED_CACHE = Cache(block_size=64, blocks=8192, memory="", origin="unmeasured")
 MEASURED = (
     MeasuredBoot(
         model="google/gemma-4-E2B-it",
@@ -84,13 +84,13 @@ MEASURED = (
 
 
 def cache_of(arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> Cache:
-    """The scenario's word first, then a measured boot, then what is made up."""
-    found = next((row.cache for row in MEASURED if _matches(row, arguments, task, max_model_len)), MADE_UP)
+    """The scenario's word first, then a measured boot, then one of which nothing is told."""
+    found = next((row.cache for row in MEASURED if _matches(row, arguments, task, max_model_len)), UNMEASURED_CACHE)
     asked = int(arguments.text("block-size") or found.block_size)
     blocks = int(arguments.text("num-gpu-blocks-override") or found.blocks)
     if task["kv_blocks"] is None and task["block_size"] is None:
         same = (asked, blocks) == (found.block_size, found.blocks)
-        return found if same else Cache(block_size=asked, blocks=blocks, memory="", origin="made up")
+        return found if same else Cache(block_size=asked, blocks=blocks, memory="", origin="unmeasured")
     return Cache(
         block_size=task["block_size"] or asked, blocks=task["kv_blocks"] or blocks, memory="", origin="scenario"
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
 from tpudeploy.emulator.machine.vllm.boots import Cache, cache_of
 
@@ -29,9 +31,11 @@ class Engine:
     gpu_memory_utilization: float
     prefix_caching: bool
     user_block_size: bool
+    version: str
 
 
-def new_engine(arguments: Arguments, task: Mapping[str, Any]) -> Engine:
+def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
+    arguments = given.but(task["instead"])
     length = arguments.text("max-model-len", "auto")
     max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else size(length)
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
@@ -48,7 +52,14 @@ def new_engine(arguments: Arguments, task: Mapping[str, Any]) -> Engine:
         gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
         prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
         user_block_size=arguments.has("block-size"),
+        version=version_of(task["image"]),
     )
+
+
+def version_of(image: str) -> str:
+    """What its tag names (v0.32.0); of any other image the one that is imitated."""
+    found = re.search(r":v(\d+\.\d+\.\d+)$", image)
+    return VLLM_VERSION if found is None else found[1]
 
 
 def size(word: str) -> int:

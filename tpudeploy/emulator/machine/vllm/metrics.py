@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,7 @@ class Metrics:
         self._created = time.time()
         self.running_now = 0
         self._counters: Counter[tuple[str, str]] = Counter()
+        self._cached: OrderedDict[int, None] = OrderedDict()
         lengths = table.lengths(engine.max_model_len)
         self._histograms = {name: Histogram(bounds or lengths) for name, bounds in table.HISTOGRAMS.items()}
 
@@ -72,13 +73,27 @@ class Metrics:
         prompt = served.answer.prompt
         given = sum(prompt.sizes)
         with self._lock:
+            had = self._looked_up(prompt.prefixes) if self._engine.prefix_caching else 0
             self._counters["prompt_tokens", ""] += given
-            self._counters["prompt_tokens_by_source", "local_compute"] += given
+            self._counters["prompt_tokens_by_source", "local_compute"] += given - had
+            self._counters["prompt_tokens_by_source", "local_cache_hit"] += had
             self._counters["prefix_cache_queries", ""] += given if self._engine.prefix_caching else 0
+            self._counters["prefix_cache_hits", ""] += had
             for choice in served.answer.choices:
                 self._counters["generation_tokens", ""] += len(choice.words)
                 self._counters["request_success", choice.reason] += 1
             self._observe(served, given, sum(len(choice.words) for choice in served.answer.choices))
+
+    def _looked_up(self, prefixes: Sequence[int]) -> int:
+        """Tokens that were there, each block as the latest used; of the rest the longest unused make room."""
+        cache, cached = self._engine.cache, self._cached
+        had = sum(1 for prefix in prefixes if prefix in cached)
+        for prefix in prefixes:
+            cached[prefix] = None
+            cached.move_to_end(prefix)
+        while len(cached) > cache.blocks:
+            cached.popitem(last=False)
+        return had * cache.block_size
 
     def _observe(self, served: Served, given: int, made: int) -> None:
         rest = served.whole - served.first
@@ -126,7 +141,7 @@ class Metrics:
             yield f"# TYPE vllm:{name} histogram"
             yield from histogram.lines(f"vllm:{name}", self._labels(name, "", ""))
         yield "# TYPE vllm:cache_config_info gauge"
-        yield f"vllm:cache_config_info{{{self._cache_labels()}}} 1.0"
+        yield cache_config(self._engine)
 
     def _labels(self, name: str, label: str, value: str) -> str:
         pairs = {"model_name": self._engine.served_names[0]}
@@ -136,23 +151,26 @@ class Metrics:
             pairs[label] = value
         return _joined(pairs)
 
-    def _cache_labels(self) -> str:
-        engine = self._engine
-        return _joined(
-            {
-                "block_size": engine.cache.block_size,
-                "cache_dtype": engine.cache_dtype,
-                "enable_prefix_caching": engine.prefix_caching,
-                "engine": "0",
-                "gpu_memory_utilization": engine.gpu_memory_utilization,
-                "kv_cache_max_concurrency": engine.cache.tokens / engine.max_model_len,
-                "kv_cache_size_tokens": engine.cache.tokens,
-                "num_gpu_blocks": engine.cache.blocks,
-                "num_gpu_blocks_override": None,
-                "prefix_caching_hash_algo": "sha256",
-                "user_specified_block_size": engine.user_block_size,
-            }
-        )
+
+def cache_config(engine: Engine) -> str:
+    """The line that tells of the KV cache. Of one that nobody measured it says nothing."""
+    cache = None if engine.cache.origin == "unmeasured" else engine.cache
+    labels = _joined(
+        {
+            "block_size": None if cache is None and not engine.user_block_size else engine.cache.block_size,
+            "cache_dtype": engine.cache_dtype,
+            "enable_prefix_caching": engine.prefix_caching,
+            "engine": "0",
+            "gpu_memory_utilization": engine.gpu_memory_utilization,
+            "kv_cache_max_concurrency": None if cache is None else cache.tokens / engine.max_model_len,
+            "kv_cache_size_tokens": None if cache is None else cache.tokens,
+            "num_gpu_blocks": None if cache is None else cache.blocks,
+            "num_gpu_blocks_override": None,
+            "prefix_caching_hash_algo": "sha256",
+            "user_specified_block_size": engine.user_block_size,
+        }
+    )
+    return f"vllm:cache_config_info{{{labels}}} 1.0"
 
 
 def _joined(pairs: Mapping[str, object]) -> str:

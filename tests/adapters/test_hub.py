@@ -1,0 +1,40 @@
+"""The hub names the commit of a revision, or there is a reason why it does not."""
+
+from __future__ import annotations
+
+import pytest
+from answering import answering, http
+
+from tpudeploy.adapters.hub import Hub
+from tpudeploy.domain.facts import Unknown
+
+PATH = "/api/models/a/b/revision/main"
+COMMIT = "0123456789" * 4
+
+
+@pytest.mark.parametrize(
+    ("revision", "path"),
+    [("", PATH), ("v1", "/api/models/a/b/revision/v1"), ("refs/pr/7", "/api/models/a/b/revision/refs%2Fpr%2F7")],
+)
+def test_a_revision_is_a_commit(revision: str, path: str) -> None:
+    with answering({path: http(f'{{"id": "a/b", "sha": "{COMMIT}"}}')}) as url:
+        assert Hub(url, timeout=5).commit("a/b", revision) == COMMIT
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (http("{}", status="401 Unauthorized"), "shows no such model or revision"),
+        (http("{}", status="404 Not Found"), "shows no such model or revision"),
+        (http("{}", status="429 Too Many Requests"), "answered 429"),
+        (http('{"sha": "main"}'), "named no commit"),
+        (http("[]"), "named no commit"),
+        (http("<html>"), "cannot be asked"),
+        (b"", "cannot be asked"),
+    ],
+)
+def test_whatever_else_it_answers_is_a_reason_not_to_know(answer: bytes, words: str) -> None:
+    with answering({PATH: answer}) as url:
+        found = Hub(url, timeout=5).commit("a/b", "")
+    assert isinstance(found, Unknown)
+    assert words in found.because

@@ -1,0 +1,155 @@
+"""At the end of an apply, what serves is held against what it was told: quiet where all holds, 13 where it does not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from desk import PROFILE, Desk, Open
+
+from tpudeploy import Profile, Workspace
+
+MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
+SHORTER = {"instead": {"max-model-len": "4096"}}
+CLOSED = PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  args: {disable_log_stats: true}")
+
+
+def _asks(at: Desk, path: str) -> int:
+    return sum(path in request.path for request in at.emulator.requests)
+
+
+def test_one_line_says_that_all_is_as_planned(desk: Open) -> None:
+    at = desk()
+    said = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert said.code == 0, said.all
+    lines = [line for line in said.err.splitlines() if "Attested" in line]
+    assert lines == ["gemma[0]: Attested: 17,996 blocks, 1,151,744 tokens: as planned; 4 declared settings in effect"]
+    assert _asks(at, "entries:list") == 0, "API and metrics said it all: Logging was not asked"
+
+
+def test_a_declared_setting_that_is_not_in_effect_exits_13_and_costs_nothing_else(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    said = at.run("apply", "-auto-approve", at.write())
+    assert said.code == 13, said.all
+    assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in said.err
+    assert "gemma[0] does not do what its profile says: max_model_len is 4096, declared 16384." in said.err
+    assert "Done! Resources: 1 added" in said.out
+    assert 'gemma[0] endpoint = "http://' in said.out
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert at.state()["goal"] is None, "nothing is left to a re-run"
+    assert at.run("output", "gemma").code == 0
+
+
+def test_a_prediction_that_fails_is_named_and_is_no_failure(desk: Open) -> None:
+    at = desk(boot={"kv_blocks": 9000})
+    said = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert said.code == 0, said.all
+    assert "Not as planned: num_blocks is 9000, planned 18000 (-50.0%) [metrics]" in said.err
+
+
+def test_of_several_replicas_each_is_asked_and_the_deviating_one_is_named(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    said = at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n"))
+    assert said.code == 13
+    assert {f"gemma[{n}] does not do what its profile says" in said.err for n in (0, 1)} == {True}
+    verified = at.run("verify", "gemma.yaml", "--json")
+    assert verified.code == 13
+    rows = json.loads(verified.out)["settings"]
+    assert {r["replica"] for r in rows if r["verdict"] == "differs"} == {"gemma[0]", "gemma[1]"}
+
+
+def test_what_cannot_be_read_is_said_and_is_no_alarm(desk: Open) -> None:
+    at = desk()
+    said = at.run("apply", "-auto-approve", at.write(CLOSED))
+    assert said.code == 0, said.all
+    assert "metrics told nothing (they have no vllm:cache_config_info)" in said.err
+    assert "Not" not in next(line for line in said.err.splitlines() if "Attested" in line)
+
+
+def test_an_endpoint_that_is_out_of_reach_is_no_alarm(desk: Open) -> None:
+    at = desk(boot={"reachable": False})
+    said = at.run("apply", "-auto-approve", at.write())
+    assert said.code == 0, said.all
+    assert "Nothing attested: api and metrics told nothing (it cannot be reached from here)" in said.err
+
+
+def test_the_log_is_read_where_only_the_log_can_tell(desk: Open) -> None:
+    at = desk()
+    at.write(PROFILE.replace("v6e-1", "v6e-4"))
+    said = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert said.code == 0, said.all
+    assert _asks(at, "entries:list") == 1, "how many chips share a layer stands nowhere else"
+
+
+def test_a_setting_that_is_ignored_is_held_against_what_was_applied(desk: Open) -> None:
+    at = desk()
+    ignoring = PROFILE + "lifecycle: {ignore_changes: [serving.max_model_len, placement.labels]}\n"
+    assert at.run("apply", "-auto-approve", at.write(ignoring)).code == 0
+    at.write(ignoring.replace("16384", "8192").replace("[spot]", "[spot]\n  network: {tags: [search]}"))
+    said = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert said.code == 0, said.all
+    assert "Attested: 4 declared settings in effect" in said.err
+
+
+def _start_another(at: Desk, index: int = 0) -> None:
+    """Somebody starts a container anew by hand, with another length."""
+    nodes = at.emulator._cloud.nodes
+    host: Any = nodes[sorted(nodes)[index]].hosts[0]
+    host._behaviour = replace(host._behaviour, **SHORTER)
+
+
+def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(desk: Open) -> None:
+    at = desk()
+    profile = at.write(PROFILE + "replicas: 2\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.run("drift", profile).code == 0
+    _start_another(at, index=1)
+    told = at.run("drift", profile)
+    assert told.code == 2
+    assert "# gemma[1] does not do what was applied" in told.out
+    assert '~ engine.max_model_len = "16384" (applied) -> "4096" (live)' in told.out
+    assert "gemma[0]" not in told.out
+    assert "-refresh-only` writes them" not in told.out, "nothing could write it down"
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0, "no plan would undo it"
+    assert at.run("plan", profile, "-refresh-only", "-detailed-exitcode").code == 0
+    found = json.loads(at.run("drift", profile, "-json").out.splitlines()[-1])["goals"][0]["drift"]
+    assert [(d["address"], d["kind"]) for d in found] == [("gemma[1]", "not in effect")]
+
+
+def test_drift_is_against_what_was_applied_not_what_the_profile_says_by_now(desk: Open) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    changed = at.write(PROFILE.replace("16384", "8192"))
+    assert at.run("drift", changed).code == 0, "what is meant is no drift"
+    _start_another(at)
+    assert '= "16384" (applied) -> "4096" (live)' in at.run("drift", changed).out
+
+
+def test_the_report_and_the_stream_have_it_for_programs(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    said = at.run("apply", "-auto-approve", "-json", at.write())
+    assert said.code == 13
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    verified = next(line for line in lines if line["type"] == "verified")
+    assert [row["name"] for row in verified["broken"]] == ["max_model_len"]
+    report = next(line for line in lines if line["type"] == "report")
+    assert [(d["name"], d["result"]) for d in report["deployments"]] == [("gemma", "served")]
+    assert report["not_in_effect"][0]["exit_code"] == 13
+
+
+def test_from_the_library_it_is_in_the_report(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    profile = Profile.load(at.folder / at.write())
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        report = workspace.apply(workspace.plan([profile]))
+    assert report.failures == ()
+    assert report.error is not None
+    assert report.error.exit_code == 13
+
+
+def test_a_real_machine_attests_by_api_metrics_and_log(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 60})
+    said = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert said.code == 0, said.all
+    assert "17,996 blocks, 1,151,744 tokens: as planned" in said.err

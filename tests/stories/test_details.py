@@ -1,0 +1,83 @@
+"""What an engine runs with and what its chips hold, planned beside measured: `status --details`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from desk import PROFILE, Desk, Open
+
+from tpudeploy.core.attest import attest
+from tpudeploy.core.bootlog import effective
+from tpudeploy.core.details import details
+from tpudeploy.domain.attestation import Told
+from tpudeploy.domain.details import Details
+from tpudeploy.loading import Profile, sized
+
+MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
+LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
+GIB = 2**30
+
+
+def test_a_serving_machine_shows_what_it_runs_with(desk: Open) -> None:
+    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
+    assert at.run("apply", "-auto-approve", at.write(MEASURED)).code == 0
+    said = at.run("status", "-details", "gemma.yaml")
+    assert said.code == 0, said.all
+    assert "gemma[0] serving" in said.words, "what status says without it stays"
+    assert "vLLM 0.32.0 0.32.0" in said.words
+    assert "longest request 32768 32768" in said.words
+    assert "KV cache in bfloat16" in said.words
+    assert "weights 8.97 GiB 8.97 GiB as planned" in said.words
+    assert "KV cache 19.78 GiB 19.77 GiB" in said.words
+    assert "The API server holds" in said.words
+
+
+def test_without_a_profile_it_says_what_is_missing(desk: Open) -> None:
+    said = desk().run("status", "-details")
+    assert said.code == 1
+    assert "Name the profiles" in said.err
+
+
+def test_what_is_not_deployed_has_no_details(desk: Open) -> None:
+    at = desk()
+    said = at.run("status", "-details", at.write(), "-json")
+    assert said.code == 0, said.all
+    assert json.loads(said.out)["details"] == []
+
+
+def test_a_machine_that_does_not_serve_is_told_so(desk: Open) -> None:
+    at = desk(boot={"crash": "RESOURCE_EXHAUSTED: no memory"})
+    assert at.run("apply", "-auto-approve", at.write()).code == 1
+    said = at.run("status", "-details", "gemma.yaml")
+    assert said.code == 0, said.all
+    assert "api told nothing" in said.words
+
+
+def _of_the_real_boot(tmp_path: Path) -> Details:
+    (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
+    deployment = sized(Profile.load(tmp_path / "gemma.yaml"))
+    told = Told(log=effective(LOG.read_text(encoding="utf-8")))
+    return details(deployment, told, attest(deployment, told, address="gemma[0]"))
+
+
+def test_a_real_boots_memory_is_within_30_mib_of_the_plan(tmp_path: Path) -> None:
+    memory = {share.name: share for share in _of_the_real_boot(tmp_path).memory}
+    assert {name for name, share in memory.items() if share.measured is None} == {"programs need"}
+    for name in ("weights", "KV cache", "HBM", "room for programs"):
+        share = memory[name]
+        assert share.planned is not None
+        assert share.measured is not None
+        assert abs(share.measured - share.planned) < 0.03 * GIB, name
+
+
+def test_a_real_boots_precision_and_graphs_are_told(tmp_path: Path) -> None:
+    facts = {fact.name: fact for fact in _of_the_real_boot(tmp_path).facts}
+    told = {name: facts[name].told for name in ("weights in", "KV cache in", "computes in", "bytes of a token")}
+    assert told == {
+        "weights in": "bfloat16",
+        "KV cache in": "bfloat16",
+        "computes in": "bfloat16",
+        "bytes of a token": "18431",
+    }
+    assert facts["graphs"].told == "199"

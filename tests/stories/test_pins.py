@@ -1,0 +1,436 @@
+"""What a tag or a revision means is looked up once, held in tpudeploy.lock.json, and the same from then on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+from tpudeploy.adapters.pin_file import PinFile
+from tpudeploy.core.pins import new, with_pins
+from tpudeploy.domain.pins import Kind, Name, Pin, Pins
+
+DAY = 86400.0
+MODEL = "google/gemma-4-E2B-it"
+NIGHTLY = PROFILE.replace("v0.32.0", "nightly")
+DAILY = {"pushes": {"vllm/vllm-tpu:nightly": DAY, MODEL: DAY}}
+DIGEST = f"sha256:{'ab' * 32}"
+COMMIT = "c0" * 20
+SILENT = ({"fault": "unavailable", "method": "registry.*"}, {"fault": "unavailable", "method": "hub.*"})
+
+
+def lock(at: Desk) -> Mapping[str, Any]:
+    tree: Mapping[str, Any] = json.loads((at.folder / "tpudeploy.lock.json").read_text("utf-8"))
+    return tree
+
+
+def hold(at: Desk, **more: Any) -> None:
+    tree = {
+        "format": "tpudeploy.lock/1",
+        "images": {"vllm/vllm-tpu:nightly": DIGEST},
+        "models": {MODEL: COMMIT},
+        **more,
+    }
+    (at.folder / "tpudeploy.lock.json").write_text(json.dumps(tree, indent=2) + "\n", "utf-8")
+
+
+def asked(at: Desk) -> list[str]:
+    """Of the registry and the hub."""
+    return [r.path for r in at.emulator.requests if r.path.startswith(("/registry", "/hub"))]
+
+
+def scripts(at: Desk) -> list[str]:
+    """What the machines boot."""
+    return [node.spec["metadata"]["startup-script"] for node in at.emulator._cloud.nodes.values()]
+
+
+def applied(at: Desk, *words: str) -> str:
+    said = at.run("apply", "-auto-approve", *words, "gemma.yaml")
+    assert said.code == 0, said.all
+    return said.all
+
+
+def planned(at: Desk, *words: str) -> tuple[int, str]:
+    said = at.run("plan", "-detailed-exitcode", *words, "gemma.yaml")
+    return said.code, said.words
+
+
+def test_the_first_apply_holds_the_image_and_the_model_and_shows_both_names(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    code, before = planned(at)
+    assert code == 2
+    assert not (at.folder / "tpudeploy.lock.json").exists(), "a plan writes nothing"
+    said = applied(at)
+    held = lock(at)
+    digest, commit = held["images"]["vllm/vllm-tpu:nightly"], held["models"][MODEL]
+    assert held["format"] == "tpudeploy.lock/1"
+    for text in (before, " ".join(said.split())):
+        assert f'+ serving.image = "vllm/vllm-tpu:nightly" ({at.folder}/gemma.yaml:8)' in text
+        assert f'+ serving.image_digest = "{digest}"' in text
+        assert f'+ model.commit = "{commit}"' in text
+    assert f"Pinned vllm/vllm-tpu:nightly to {digest} (tpudeploy.lock.json)" in said
+    (script,) = scripts(at)
+    assert f"\n  vllm/vllm-tpu@{digest}\n" in script
+    assert f"\n  --revision\n  {commit}\n" in script
+    assert "nightly" not in script
+
+
+def test_a_tag_that_moves_changes_neither_what_runs_nor_what_is_added_next_week(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    applied(at)
+    held, (first,) = lock(at), scripts(at)
+    at.clock.sleep(7 * DAY)
+    assert planned(at)[0] == 0
+    at.write(NIGHTLY + "replicas: 2\n")
+    applied(at)
+    assert scripts(at) == [first, first]
+    assert lock(at) == held
+    assert len(asked(at)) == 2, "of both once, and never again"
+
+
+def test_what_is_committed_is_used_in_another_checkout_and_nobody_is_asked(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    hold(at)
+    code, said = planned(at)
+    assert code == 2
+    assert f'+ serving.image_digest = "{DIGEST}" (tpudeploy.lock.json:4)' in said
+    assert f'+ model.commit = "{COMMIT}" (tpudeploy.lock.json:7)' in said
+    applied(at)
+    assert DIGEST in scripts(at)[0]
+    assert asked(at) == []
+
+
+def test_a_lock_file_that_nobody_committed_is_written_again_from_what_runs(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    applied(at)
+    held = lock(at)
+    (at.folder / "tpudeploy.lock.json").unlink()
+    at.clock.sleep(7 * DAY)
+    assert planned(at)[0] == 0
+    at.write(NIGHTLY.replace("16384", "8192"))
+    said = applied(at)
+    assert "serving.image_digest" not in said.partition("Pinned")[0], "the image stays what it was"
+    assert lock(at) == held
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "connection-refused", "iam-denied"])
+def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(desk: Open, fault: str) -> None:
+    at = desk(trouble=[{"fault": fault, "method": "registry.*"}, {"fault": fault, "method": "hub.*"}])
+    at.write(NIGHTLY)
+    said = applied(at)
+    assert "Warning: vllm/vllm-tpu:nightly is not pinned:" in said
+    assert f"Warning: {MODEL} is not pinned:" in said
+    assert "[TPU3030]" in said
+    assert 'The tag "nightly" floats' in said
+    assert "\n  vllm/vllm-tpu:nightly\n" in scripts(at)[0]
+    assert not (at.folder / "tpudeploy.lock.json").exists()
+
+
+def test_what_is_private_is_not_pinned_and_the_rest_is(desk: Open) -> None:
+    at = desk(project={"images": [], "models": []})
+    at.write(NIGHTLY)
+    said = applied(at)
+    assert "registry-1.docker.io has no such image, or shows it to nobody without an account." in said
+    assert "shows no such model or revision to whoever asks." in said
+
+
+def test_what_ran_before_there_were_pins_is_not_restarted_for_them(desk: Open) -> None:
+    at = desk(trouble=[{**row, "times": 1} for row in SILENT], nodes="real")
+    at.write(NIGHTLY)
+    applied(at)
+    before = scripts(at)
+    assert planned(at)[0] == 0
+    assert "Pinned vllm/vllm-tpu:nightly" in applied(at)
+    assert planned(at)[0] == 0
+    at.write(NIGHTLY + "  labels: {team: search}\n")
+    applied(at)
+    assert scripts(at) == before
+    at.write(NIGHTLY.replace("16384", "8192"))
+    code, said = planned(at)
+    digest = lock(at)["images"]["vllm/vllm-tpu:nightly"]
+    assert code == 2
+    assert f'+ serving.image_digest = "{digest}" # needs a restart (tpudeploy.lock.json:4)' in said
+    applied(at)
+    assert digest in scripts(at)[0]
+    assert planned(at)[0] == 0
+
+
+def test_what_a_run_began_unpinned_is_ended_so_without_a_new_approval(desk: Open) -> None:
+    at = desk(trouble=[{**row, "times": 1} for row in SILENT])
+    at.write(NIGHTLY)
+    at.killed(60.0, "apply", "-auto-approve", "gemma.yaml")
+    resumed = at.run("apply", "gemma.yaml")  # nobody is there to say yes
+    assert resumed.code == 0, resumed.all
+    assert "\n  vllm/vllm-tpu:nightly\n" in scripts(at)[0]
+
+
+def test_a_run_that_was_killed_goes_on_with_what_it_pinned(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    at.killed(60.0, "apply", "-auto-approve", "gemma.yaml")
+    at.clock.sleep(DAY)
+    resumed = at.run("apply", "gemma.yaml")
+    assert resumed.code == 0, resumed.all
+    assert lock(at)["images"]["vllm/vllm-tpu:nightly"] in scripts(at)[0]
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        NIGHTLY.replace("vllm/vllm-tpu:nightly", f"vllm/vllm-tpu:nightly@{DIGEST}").replace(
+            f"id: {MODEL}", f"id: {MODEL}\n  revision: {COMMIT}"
+        ),
+        NIGHTLY.replace("vllm/vllm-tpu:nightly", f"vllm/vllm-tpu@{DIGEST}").replace(MODEL, "gs://bucket/weights"),
+        NIGHTLY.replace("vllm/vllm-tpu:nightly", f"vllm/vllm-tpu@{DIGEST}").replace(MODEL, "/mnt/weights"),
+        NIGHTLY.replace("vllm/vllm-tpu:nightly", f"vllm/vllm-tpu@{DIGEST}").replace(
+            "  max_model_len: 16384", "  env: {HF_ENDPOINT: https://hub.example}"
+        ),
+    ],
+    ids=["in full", "a bucket", "a folder", "another hub"],
+)
+def test_what_cannot_move_is_not_asked_for(desk: Open, profile: str) -> None:
+    at = desk()
+    at.write(profile)
+    assert "not pinned" not in planned(at)[1]
+    assert asked(at) == []
+
+
+def test_a_branch_is_pinned_as_such(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY.replace(f"id: {MODEL}", f"id: {MODEL}\n  revision: refs/pr/7"))
+    applied(at)
+    (name,) = lock(at)["models"]
+    assert name == f"{MODEL}@refs/pr/7"
+    assert f"/hub/api/models/{MODEL}/revision/refs%2Fpr%2F7" in asked(at)
+
+
+def test_a_saved_plan_applies_the_image_that_it_showed(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    assert at.run("plan", "-out", "it.plan", "gemma.yaml").code == 0
+    at.clock.sleep(DAY)
+    assert at.run("apply", "it.plan").code == 0
+    shown = json.loads((at.folder / "it.plan").read_text("utf-8"))["resource_changes"][0]["change"]["after"]
+    assert lock(at)["images"]["vllm/vllm-tpu:nightly"] == shown["serving"]["image_digest"]
+    assert shown["serving"]["image_digest"] in scripts(at)[0]
+
+
+def test_what_works_offline_reads_the_lock_file_and_asks_nobody(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    assert "vllm/vllm-tpu:nightly vllm serve" in at.run("render", "gemma.yaml", "docker").out
+    assert "floats" in at.run("validate", "gemma.yaml").all
+    hold(at)
+    docker = at.run("render", "gemma.yaml", "docker").out
+    assert f"vllm/vllm-tpu@{DIGEST} vllm serve {MODEL} --revision {COMMIT}" in docker
+    resolved = at.run("render", "gemma.yaml", "profile").out
+    assert f'image: "vllm/vllm-tpu:nightly"  # {at.folder}/gemma.yaml:8, pinned to {DIGEST}' in resolved
+    at.write(resolved, "resolved.yaml")
+    assert at.run("render", "resolved.yaml", "docker").out == docker
+    assert "floats" not in at.run("validate", "gemma.yaml").all, "it does no longer"
+    assert at.run("size", "gemma.yaml").code == 0
+    assert not at.emulator.requests
+
+
+BROKEN: Mapping[str, tuple[Any, str, str]] = {
+    "no JSON": ("<<<<<<< HEAD\n{", "it is no JSON", "TPU1002"),
+    "a list": ("[]", "it names no format", "TPU1002"),
+    "no format": ("{}", "it names no format", "TPU1002"),
+    "a short digest": ({"images": {"a:b": "sha256:01"}}, "`a:b` is held to", "TPU1002"),
+    "a branch": ({"models": {"a/b": "main"}}, "which is not a commit: 40 hexadecimal digits", "TPU1002"),
+    "no mapping": ({"images": ["a:b"]}, "`images` is no mapping", "TPU1002"),
+    "both sides of a merge": (
+        f'{{"format": "tpudeploy.lock/1", "models": {{"a/b": "{COMMIT}", "a/b": "{"0" * 40}"}}}}',
+        "`a/b` stands there twice, and differs",
+        "TPU1002",
+    ),
+    "a newer format": ({"format": "tpudeploy.lock/2"}, "this tpudeploy reads `tpudeploy.lock/1`", "TPU1003"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("command", ["plan", "apply", "validate", "render", "destroy"])
+def test_a_lock_file_that_cannot_be_meant_is_refused_and_left_as_it_is(desk: Open, what: str, command: str) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    text, words, code = BROKEN[what]
+    path = at.folder / "tpudeploy.lock.json"
+    path.write_text(text if isinstance(text, str) else json.dumps({"format": "tpudeploy.lock/1", **text}), "utf-8")
+    before = path.read_bytes()
+    said = at.run(command, "gemma.yaml", *(["docker"] if command == "render" else []))
+    assert said.code == 1
+    assert words in said.words
+    assert code in said.all
+    assert path.read_bytes() == before
+    assert not at.asked()
+
+
+def test_what_is_not_known_and_whose_profile_is_gone_stays_in_the_file(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    hold(at, images={"other:tag": DIGEST}, models={}, adapters={"a/lora": {"commit": COMMIT}})
+    applied(at)
+    held = lock(at)
+    assert held["images"]["other:tag"] == DIGEST
+    assert held["adapters"] == {"a/lora": {"commit": COMMIT}}
+    assert list(held["images"]) == ["other:tag", "vllm/vllm-tpu:nightly"]
+
+
+def test_destroying_neither_asks_nor_changes_a_pin(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    applied(at)
+    held, before = lock(at), len(asked(at))
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert lock(at) == held
+    assert len(asked(at)) == before
+
+
+def test_several_profiles_of_one_image_ask_for_it_once_and_get_the_same(desk: Open) -> None:
+    at = desk()
+    for name in ("gemma", "other", "third"):
+        at.write(NIGHTLY.replace("name: gemma", f"name: {name}"), f"{name}.yaml")
+    assert at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml", "third.yaml").code == 0
+    assert len(asked(at)) == 2
+    assert len(lock(at)["images"]) == 1
+    assert all(lock(at)["images"]["vllm/vllm-tpu:nightly"] in script for script in scripts(at))
+
+
+def test_writing_out_what_was_pinned_restarts_nothing(desk: Open) -> None:
+    at = desk(nodes="real")
+    at.write(NIGHTLY)
+    applied(at)
+    held, slices = lock(at), dict(at.slices)
+    digest, commit = held["images"]["vllm/vllm-tpu:nightly"], held["models"][MODEL]
+    in_full = NIGHTLY.replace("vllm-tpu:nightly", f"vllm-tpu@{digest}").replace(MODEL, f"{MODEL}\n  revision: {commit}")
+    at.write(in_full)
+    code, said = planned(at)
+    assert code == 2
+    assert "will be updated in place" in said
+    assert "needs a restart" not in said
+    applied(at)
+    assert dict(at.slices) == slices
+    assert planned(at)[0] == 0
+
+
+def test_a_profile_written_from_a_pinned_slice_restarts_nothing(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    applied(at)
+    (name,) = at.slices
+    for gone in (".tpudeploy/state/gemma.json", "gemma.yaml"):
+        (at.folder / gone).unlink()
+    said = at.run("import", "gemma[0]", name, "-generate", "-foreign")
+    assert said.code == 0, said.all
+    assert "@sha256:" in (at.folder / "gemma.yaml").read_text("utf-8")
+    assert planned(at)[0] == 0
+
+
+def test_a_file_that_cannot_be_written_stops_no_apply(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    (at.folder / ".tpudeploy" / "pins.lock").mkdir(parents=True)
+    assert "Warning: tpudeploy.lock.json cannot be written" in applied(at)
+    at.clock.sleep(7 * DAY)
+    assert planned(at)[0] == 0, "the slice remembers"
+
+
+def test_what_the_emulator_pinned_is_pinned_for_nothing_real(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    hold(at, models={})
+    applied(at)
+    assert f"--revision {lock(at)['models'][MODEL]}" in at.run("render", "gemma.yaml", "docker").out
+    monkeypatch.delenv("TPU_EMULATOR_HOST")
+    rendered = at.run("render", "gemma.yaml", "docker").out
+    assert DIGEST in rendered, "what a person committed counts everywhere"
+    assert "--revision" not in rendered
+
+
+def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> None:
+    first, second = (PinFile(tmp_path, tmp_path / ".tpudeploy", emulated=False) for _ in range(2))
+    name, other = Name(kind=Kind.IMAGE, text="a:b"), Name(kind=Kind.MODEL, text="a/b")
+
+    def adding(*pins: Pin) -> Any:
+        return lambda held: with_pins(held, new(held, pins))
+
+    def overtaken(held: Pins) -> Pins:
+        assert not (tmp_path / "tpudeploy.lock.json").exists()
+        return with_pins(held, [Pin(name=name, to=DIGEST)])
+
+    first.update(overtaken)
+    second.update(adding(Pin(name=name, to=f"sha256:{'0' * 64}"), Pin(name=other, to=COMMIT)))
+    held = first.read()
+    assert held.of(name) == DIGEST
+    assert held.of(other) == COMMIT
+
+
+def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(desk: Open) -> None:
+    at = desk(project=DAILY, nodes="real")
+    at.write(NIGHTLY)
+    at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml").code == 0
+    old = lock(at)
+    same = at.run("plan", "-pin", "gemma.yaml")
+    assert "Nothing has moved: the pins are what they were." in same.err
+    assert "No changes" in same.out
+    at.clock.sleep(DAY)
+    said = at.run("plan", "-pin", "-detailed-exitcode", "gemma.yaml", "other.yaml")
+    now = lock(at)
+    was, to = (held["images"]["vllm/vllm-tpu:nightly"] for held in (old, now))
+    assert was != to
+    assert said.code == 2
+    assert f"Pinned vllm/vllm-tpu:nightly to {to}, was {was} (tpudeploy.lock.json)" in said.err
+    assert f'~ serving.image_digest = "{was}" -> "{to}" # needs a restart (tpudeploy.lock.json:4)' in said.words
+    assert "Plan: 0 to add, 0 to change, 2 to restart, 0 to destroy." in said.out, "both have the model"
+    assert now["images"]["vllm/vllm-tpu:v0.32.0"] == old["images"]["vllm/vllm-tpu:v0.32.0"]
+    assert was in "".join(scripts(at)), "a plan touches no slice"
+    slices = dict(at.slices)
+    assert at.run("apply", "-auto-approve", "gemma.yaml", "other.yaml").code == 0
+    assert dict(at.slices) == slices
+    assert {to in script for script in scripts(at)} == {True, False}
+    assert planned(at)[0] == 0
+
+
+def test_plan_pin_keeps_what_nobody_tells_and_says_so(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    hold(at)
+    before = lock(at)
+    for row in SILENT:
+        at.emulator.script(row)
+    said = at.run("plan", "-pin", "gemma.yaml")
+    assert said.code == 0, said.all
+    assert f"vllm/vllm-tpu:nightly stays pinned to {DIGEST}: registry-1.docker.io answered 503." in said.err
+    assert f"{MODEL} stays pinned to {COMMIT}" in said.err
+    assert lock(at) == before
+
+
+def test_plan_pin_writes_before_anything_stands_and_apply_uses_it(desk: Open) -> None:
+    at = desk(project=DAILY)
+    at.write(NIGHTLY)
+    said = at.run("plan", "-pin", "-json", "gemma.yaml")
+    kinds = [json.loads(line)["type"] for line in said.out.splitlines()]
+    assert kinds == ["version", "pinned", "pinned", "plan"]
+    held = lock(at)
+    at.clock.sleep(DAY)
+    applied(at)
+    assert lock(at) == held
+    assert held["images"]["vllm/vllm-tpu:nightly"] in scripts(at)[0]
+
+
+@pytest.mark.parametrize("option", ["-destroy", "-refresh-only"])
+def test_pins_are_renewed_for_what_is_to_be_applied(desk: Open, option: str) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    said = at.run("plan", "-pin", option, "gemma.yaml")
+    assert said.code == 1
+    assert "-pin is for what is to be applied." in said.err

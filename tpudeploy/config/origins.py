@@ -1,0 +1,30 @@
+"""Where every written value came from, gathered when somebody first asks: most profiles of a fleet are never asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from tpudeploy.config.nodes import MapNode, dotted, walk
+from tpudeploy.domain.diagnostics import Location
+
+
+class Origins(Mapping[str, Location]):
+    """The dotted path of every leaf of a tree, lists by index and as a whole, to its place."""
+
+    def __init__(self, tree: MapNode) -> None:
+        self._tree = tree
+
+    @cached_property
+    def _places(self) -> dict[str, Location]:
+        leaves = (p for p in walk(self._tree) if p[0] and not (isinstance(p[1], MapNode) and p[1].entries))
+        return {dotted(path): node.at for path, node in leaves}
+
+    def __getitem__(self, path: str) -> Location:
+        return self._places[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)

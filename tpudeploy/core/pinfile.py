@@ -1,0 +1,94 @@
+"""Pins ↔ JSON: `tpudeploy.lock.json`, the format `tpudeploy.lock/1`. One line a pin, so that git merges them.
+
+People commit it, merge it and edit it: what cannot be meant is refused with its name, what is not known is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.errors import PinsTooNew, PinsUnreadable
+from tpudeploy.domain.pins import Kind, Name, Pins
+
+FORMAT = "tpudeploy.lock/1"
+# Section of the file, what it is about, what a name is held to, and how that is called.
+SECTIONS: tuple[tuple[str, Kind, str, str], ...] = (
+    ("images", Kind.IMAGE, r"sha256:[0-9a-f]{64}", "a digest: sha256: and 64 hexadecimal digits"),
+    ("models", Kind.MODEL, r"[0-9a-f]{40}", "a commit: 40 hexadecimal digits"),
+)
+
+
+def dumps(pins: Pins) -> str:
+    """Names in the order of the alphabet, what is not ours behind them."""
+    tree = {
+        "format": FORMAT,
+        "images": dict(sorted(pins.images.items())),
+        "models": dict(sorted(pins.models.items())),
+        **pins.more,
+    }
+    return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
+
+
+def loads(text: str, *, source: str) -> Pins:
+    """Raise `errors.PinsUnreadable` or `errors.PinsTooNew`; `source` names the file."""
+    try:
+        tree = json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, source))
+    except (ValueError, RecursionError) as cause:
+        _refuse(source, f"it is no JSON: {cause}")
+    if not isinstance(tree, dict) or "format" not in tree:
+        _refuse(source, "it names no format")
+    if tree["format"] != FORMAT:
+        raise PinsTooNew(
+            f"{source} is written in the format `{tree['format']}`; this tpudeploy reads `{FORMAT}`.",
+            hint="Use the version of tpudeploy that wrote it, or a newer one.",
+        )
+    found = {section: _section(tree, section, pattern, what, source) for section, _, pattern, what in SECTIONS}
+    return Pins(
+        images=found["images"],
+        models=found["models"],
+        lines={
+            Name(kind=kind, text=name): _location(text, name, source)
+            for section, kind, _, _ in SECTIONS
+            for name in found[section]
+        },
+        more={key: value for key, value in tree.items() if key not in {"format", *found}},
+    )
+
+
+def _section(tree: Mapping[str, Any], section: str, pattern: str, what: str, source: str) -> dict[str, str]:
+    written = tree.get(section, {})
+    if not isinstance(written, dict):
+        _refuse(source, f"`{section}` is no mapping")
+    for name, to in written.items():
+        if not isinstance(to, str) or not re.fullmatch(pattern, to):
+            _refuse(source, f"`{name}` is held to {json.dumps(to)}, which is not {what}")
+    return dict(written)
+
+
+def _once(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
+    """What two branches pinned differently stands there twice after a careless merge."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if found.setdefault(key, value) != value:
+            _refuse(source, f"`{key}` stands there twice, and differs")
+    return found
+
+
+def _location(text: str, name: str, source: str) -> Location:
+    """The line on which it is written, as this module writes it; 0 where a person wrote it otherwise."""
+    key = json.dumps(name, ensure_ascii=False)
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith(f"{key}:"):
+            return Location(file=source, line=number, column=1 + line.index(key), width=len(key), text=line)
+    return Location(file=source, line=0, column=0)
+
+
+def _refuse(source: str, why: str) -> NoReturn:
+    raise PinsUnreadable(
+        f"{source} cannot be used: {why}.",
+        hint="Put back the version that was committed last, or take that line out and run `tpudeploy plan --pin`.",
+    )
