@@ -73,5 +73,6 @@ stopped() { # stopped STATUS: the end of the script, foreseen or not
   if (($1 != 0)) && [[ -z $verdict ]]; then
     report failed "The startup script broke at its line ${broken_line:-?}; its log is $log"
   fi
+  (($1 == 0)) || unharmed timeline keep_timeline
   exit "$1"
 }

@@ -125,12 +125,17 @@ class BootPhase(StrEnum):
 
 @frozen
 class BootReport:
-    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs."""
+    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
+
+    `timeline` and `cache` are its account of its last start, for display only: core/timeline.py reads the one.
+    """
 
     phase: BootPhase
     detail: str = ""
     spec: str = ""
     answer: str = ""
+    timeline: str = ""
+    cache: str = ""
 
 
 @frozen

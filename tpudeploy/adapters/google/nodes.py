@@ -130,6 +130,8 @@ def _report(items: Mapping[str, str]) -> BootReport | None:
         detail=items.get("detail", ""),
         spec=items.get("spec", ""),
         answer=items.get("answer", ""),
+        timeline=items.get("timeline", ""),
+        cache=items.get("cache", ""),
     )
 
 
