@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
+    from tpudeploy.domain.timeline import Timeline
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
@@ -374,6 +375,16 @@ class Workspace:
         from tpudeploy.engine.logs import logs
 
         return logs(self._world(None), CloudLogging(self.connection), name)
+
+    def timelines(self, name: str) -> tuple[Timeline, ...]:
+        """The last start of each machine of a deployment; none where nothing was granted, or nothing is told.
+
+        Raise `errors.StateError`, or `errors.Fault` or `errors.Denied` where the machines cannot be asked.
+        """
+        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+        from tpudeploy.engine.timeline import timelines
+
+        return timelines(self._world(None), CloudLogging(self.connection), name)
 
     def status_of_all(self) -> tuple[DeploymentStatus, ...]:
         """How everything with a state here stands. Without profiles nothing is probed."""

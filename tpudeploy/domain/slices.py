@@ -130,6 +130,7 @@ class BootReport:
     `started`: when its container was, in seconds since the epoch; None before, and by scripts of before.
     `change` is the change that it took over last, by the name that its metadata give it; `undone` one that failed, for
     `cause`, after which it went back to the server before.
+    `timeline` and `cache` are its account of its last start, for display only: core/timeline.py reads the one.
     """
 
     phase: BootPhase
@@ -140,6 +141,8 @@ class BootReport:
     change: str = ""
     undone: str = ""
     cause: str = ""
+    timeline: str = ""
+    cache: str = ""
 
 
 @frozen

@@ -135,6 +135,8 @@ def _report(items: Mapping[str, str]) -> BootReport | None:
         change=items.get("change", ""),
         undone=undone,
         cause=cause,
+        timeline=items.get("timeline", ""),
+        cache=items.get("cache", ""),
     )
 
 

@@ -168,7 +168,7 @@ class Daemon:
                 "environment": environment,
                 "place": place or (self._addresses.inner_address, 0),
                 "accelerator_type": self._facts.accelerator_type,
-                "digest": digest(options.image),
+                "image_digest": digest(options.image),
                 "cache_folder": self._cache_folder(options, environment),
                 "has_weights": self._has_weights(options, serve.words if serve else ()),
                 **{name: getattr(self._behaviour, name) for name in TOLD},
