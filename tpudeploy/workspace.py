@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.metrics import Metrics
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
@@ -442,6 +443,37 @@ class Workspace:
         self._url(deployment)
         found = verify(self._world(None), self._witnesses, deployment)
         return Verification(name=deployment.name, replicas=found)
+
+    def metrics(self, profile: config.Profile) -> Metrics:
+        """What each of its machines says of itself at this moment, in words. What does not answer says why.
+
+        Raise `errors.StateError` where it has no machine, `errors.Fault` or `errors.Denied` where it cannot be seen.
+        """
+        from tpudeploy.adapters.vllm_metrics import HttpMeter
+        from tpudeploy.domain.metrics import Metrics
+        from tpudeploy.engine.metrics import metered
+
+        deployment = self.deployment(profile, script=False)
+        return Metrics(replicas=metered(self._world(None), HttpMeter(has_iap=not self.is_emulated), deployment))
+
+    def metrics_of_published(self, names: Iterable[str] | None = None) -> Metrics:
+        """The same of what answers at published endpoints: of these deployments, or of all that have one here.
+
+        Raise `errors.QueryFailed` where there is none, `errors.StateUnreadable`.
+        """
+        from tpudeploy.adapters.vllm_metrics import HttpMeter
+        from tpudeploy.domain.metrics import Metrics
+        from tpudeploy.domain.together import together
+        from tpudeploy.engine.metrics import judged
+
+        meter, asked = HttpMeter(has_iap=False), self.states.names() if names is None else tuple(names)
+        urls = {name: str(known["url"]) for name in asked if (known := self.endpoint(name)) is not None}
+        if not urls or (names is not None and len(urls) < len(asked)):
+            lacking = ", ".join(name for name in asked if name not in urls)
+            said = f"{lacking} has no endpoint yet." if lacking else "Nothing is published here."
+            raise QueryFailed(said, hint="Run `tpudeploy apply` first, or name a profile.")
+        told = together(self._threads, lambda each: judged(each[0], each[1], meter.at(each[1])), urls.items())
+        return Metrics(replicas=tuple(told))
 
     def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
         """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""

@@ -20,7 +20,12 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
     found = _RUN.search(script)
     if found is None:
         return None
-    otherwise = (behaviour.kv_blocks, behaviour.block_size, tuple(behaviour.instead.items()))
+    otherwise = (
+        behaviour.kv_blocks,
+        behaviour.block_size,
+        tuple(behaviour.instead.items()),
+        tuple(behaviour.load.items()),
+    )
     return _engine(found[1], accelerator_type, *otherwise)
 
 
@@ -31,6 +36,7 @@ def _engine(
     kv_blocks: int | None,
     block_size: int | None,
     instead: tuple[tuple[str, str], ...],
+    load: tuple[tuple[str, float], ...],
 ) -> Engine | None:
     """A fleet has the same words many times."""
     try:
@@ -45,6 +51,7 @@ def _engine(
             "kv_blocks": kv_blocks,
             "block_size": block_size,
             "instead": dict(instead),
+            "load": dict(load),
         }
         return new_engine(arguments.parse(serve.words), task)
     except (ValueError, run_options.UsageError, arguments.UsageError):

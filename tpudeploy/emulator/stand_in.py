@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tpudeploy.emulator.machine.vllm.engine import Engine
-from tpudeploy.emulator.machine.vllm.metrics import cache_config
+from tpudeploy.emulator.machine.vllm.metrics import Metrics
 from tpudeploy.emulator.server import Reply
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
@@ -26,7 +26,7 @@ def answer(method: str, target: str, body: bytes, *, serves: bool, engine: Engin
         case "GET", "/version" if engine is not None:
             return Reply(http=200, body={"version": engine.version})
         case "GET", "/metrics" if engine is not None:
-            return Reply(http=200, body=f"{cache_config(engine)}\n" if engine.keeps_stats else "")
+            return Reply(http=200, body=Metrics(engine).text())
         case "POST", "/v1/chat/completions":
             return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": ANSWER}})
         case "POST", "/v1/completions":

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "output": "the endpoint and other outputs",
     "logs": "a boot's log, and what it died of",
     "verify": "what the profile declares against what the engine does",
+    "metrics": "what a running server says of itself now, in words",
     "query": "ask the endpoint a question",
     "import": "take a queued resource that stands in the cloud into the state",
     "state": "look at what is remembered, move it, forget it, take it out, put it back",
