@@ -18,7 +18,8 @@ TpudeployError                        message · hint · code · exit_code
 │   ├── StateLocked         10        names the holder
 │   ├── StateConflict                 somebody else wrote in between
 │   ├── StateUnreadable
-│   └── StateTooNew
+│   ├── StateTooNew
+│   └── RunUnreadable                 a benchmark's run, not a state
 ├── CloudError               1        Google said no; `refusal` says what that means
 │   ├── Fault                         look again: the call's effect is unknown
 │   ├── Refused                       this place, now or ever
@@ -188,6 +189,12 @@ class StateTooNew(StateError):
     """A later version of tpudeploy wrote the state. It is left as it stands."""
 
     code = "TPU4004"
+
+
+class RunUnreadable(StateError):
+    """A benchmark's run is not what was written when it was measured. It is left as it stands."""
+
+    code = "TPU4005"
 
 
 class CloudError(TpudeployError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from functools import lru_cache
 
 from tpudeploy.emulator.machine.docker import run_options
@@ -20,13 +21,9 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
     found = _RUN.search(script)
     if found is None:
         return None
-    otherwise = (
-        behaviour.kv_blocks,
-        behaviour.block_size,
-        tuple(behaviour.instead.items()),
-        tuple(behaviour.load.items()),
-    )
-    return _engine(found[1], accelerator_type, *otherwise)
+    otherwise = (behaviour.kv_blocks, behaviour.block_size, tuple(behaviour.instead.items()))
+    engine = _engine(found[1], accelerator_type, *otherwise)
+    return None if engine is None else replace(engine, load=behaviour.load)
 
 
 @lru_cache(maxsize=256)
@@ -36,7 +33,6 @@ def _engine(
     kv_blocks: int | None,
     block_size: int | None,
     instead: tuple[tuple[str, str], ...],
-    load: tuple[tuple[str, float], ...],
 ) -> Engine | None:
     """A fleet has the same words many times."""
     try:
@@ -51,7 +47,7 @@ def _engine(
             "kv_blocks": kv_blocks,
             "block_size": block_size,
             "instead": dict(instead),
-            "load": dict(load),
+            "load": {},
         }
         return new_engine(arguments.parse(serve.words), task)
     except (ValueError, run_options.UsageError, arguments.UsageError):

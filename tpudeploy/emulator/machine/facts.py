@@ -40,6 +40,7 @@ class Behaviour:
     * `load`: what its /metrics say on top of what passed: vLLM's names without `vllm:`, a reason behind a dot, as in
       {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
+    * `token_seconds`: between two tokens of a simulated node, where it is told to go on (`ignore_eos`) and to stream.
     * `reachable` False: a firewall drops what comes from outside.
     """
 
@@ -55,4 +56,5 @@ class Behaviour:
     instead: Mapping[str, str] = field(default_factory=dict)
     load: Mapping[str, float] = field(default_factory=dict)
     guest_attributes: bool = True
+    token_seconds: float = 0.0
     reachable: bool = True
