@@ -481,15 +481,27 @@ class Workspace:
         told = together(self._threads, lambda each: judged(each[0], each[1], meter.at(each[1])), urls.items())
         return Metrics(replicas=tuple(told))
 
-    def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
-        """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
+    def ask(
+        self,
+        profile: config.Profile,
+        prompt: str,
+        *,
+        max_tokens: int,
+        on_piece: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """One completion from the published endpoint, streamed: `on_piece` is given each piece of text as it comes.
+
+        Raise `errors.QueryFailed`.
+        """
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
         from tpudeploy.core.serving import served_model
 
         deployment = self.deployment(profile)
         client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment), timeout=60.0)
         try:
-            return client.complete(served_model(deployment), prompt, max_tokens=max_tokens, now=self.clock.now)
+            hear: Callable[[str], None] = on_piece if on_piece is not None else _unheard
+            model = served_model(deployment)
+            return client.complete(model, prompt, max_tokens=max_tokens, now=self.clock.now, on_piece=hear)
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
@@ -829,6 +841,10 @@ def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event
             warnings.warn(f"on_event raised {failure!r}; it hears no more of this run", RuntimeWarning, stacklevel=2)
 
     return emit
+
+
+def _unheard(_: str) -> None:
+    """Nobody waits for each piece."""
 
 
 def _silent(_: events.Event) -> None:
