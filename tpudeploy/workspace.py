@@ -220,6 +220,7 @@ class Workspace:
         world = self._world(on_event)
         if plan.mode is Mode.REFRESH_ONLY:
             return record(world, plan)
+        self.pins.read()  # one that cannot be used stops what nothing was begun of yet
         pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
         return apply(
             world,
