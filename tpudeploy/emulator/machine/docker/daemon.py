@@ -23,7 +23,8 @@ from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
+# What a stand-in knows of its scenario.
+TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size", "load")
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
