@@ -127,7 +127,8 @@ class BootPhase(StrEnum):
 class BootReport:
     """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
 
-    `started`: when its container was, in seconds since the epoch; None before, and by scripts of before.
+    `started`: when its container was, in seconds since the epoch; None before, and by scripts of before. `pulled`: per
+    cent of the image's layers that are here; None where nobody says.
     """
 
     phase: BootPhase
@@ -135,6 +136,7 @@ class BootReport:
     spec: str = ""
     answer: str = ""
     started: float | None = None
+    pulled: int | None = None
 
 
 @frozen
