@@ -108,7 +108,7 @@ class Convergence:
         self._chronicle = Chronicle(world, goal.name)
         deployment = goal.deployment
         renews = deployment is not None and deployment.lifecycle.renew
-        self._acquisition = self._chronicle.acquisition(deployment) if deployment is not None and renews else None
+        self._acquisition = self._chronicle.acquisition(deployment) if deployment is not None and renews else 0.0
         self._last: Tick | None = None
         self._held: Session | None = None
         self._turn = -inf
