@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tpudeploy.adapters.http_probe import HttpProbe, opened
+from tpudeploy.adapters.doors import opened
+from tpudeploy.adapters.http_probe import HttpProbe
 from tpudeploy.adapters.vllm_client import VllmClient
 from tpudeploy.adapters.vllm_facts import facts
 from tpudeploy.domain import errors

@@ -104,7 +104,7 @@ class Convergence:
         self._keep = keep
         self._reached_at: float | None = None
         self._left_at: float | None = None
-        self._progress = Progress(world, goal.name)
+        self._progress = Progress(world, goal.name, goal.deployment)
         self._chronicle = Chronicle(world, goal.name)
         deployment = goal.deployment
         renews = deployment is not None and deployment.lifecycle.renew
