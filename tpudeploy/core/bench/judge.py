@@ -28,8 +28,8 @@ def judge(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) ->
 
 
 def _doubts(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) -> Iterator[Doubt]:
-    asked = of.requests + of.requests_failed
-    if not of.requests:
+    asked = (of.requests or 0) + of.requests_failed
+    if of.requests == 0:
         yield CellStatus.FAILED, f"not one of {asked} requests was answered after the warm-up"
     elif of.requests_failed > _FAILED * asked:
         yield CellStatus.FAILED, f"{of.requests_failed} of {asked} requests failed"
