@@ -177,6 +177,10 @@ class Probe(Protocol):
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
 
+    def running(self, deployment: Deployment, found: Slice) -> int | None:
+        """The requests it works at or has waiting; None where it does not tell."""
+        ...
+
 
 class Witness(Protocol):
     """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""
@@ -213,6 +217,29 @@ class Survey(Protocol):
         ...
 
 
+class Sources(Protocol):
+    """Where images and models come from. Never raises: what failed is in the answer."""
+
+    def look_up(self, name: Name) -> str | Unknown:
+        """The digest or the commit that a name means today."""
+        ...
+
+
+class PinStore(Protocol):
+    """Where pins are kept, for people to commit. Both raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""
+
+    def read(self) -> Pins:
+        """None are held where there is no file."""
+        ...
+
+    def update(self, change: Callable[[Pins], Pins]) -> Pins:
+        """Put in its place what `change` makes of it, one writer at a time; what was held before.
+
+        Raise `errors.StateError` where it cannot be written.
+        """
+        ...
+
+
 class LoadDriver(Protocol):
     """Whose client drives the load of a benchmark."""
 
@@ -244,29 +271,6 @@ class Runs(Protocol):
 
     def all(self) -> tuple[Run, ...]:
         """Oldest first. Raise `errors.RunUnreadable` for what is no run, or was changed."""
-        ...
-
-
-class Sources(Protocol):
-    """Where images and models come from. Never raises: what failed is in the answer."""
-
-    def look_up(self, name: Name) -> str | Unknown:
-        """The digest or the commit that a name means today."""
-        ...
-
-
-class PinStore(Protocol):
-    """Where pins are kept, for people to commit. Both raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""
-
-    def read(self) -> Pins:
-        """None are held where there is no file."""
-        ...
-
-    def update(self, change: Callable[[Pins], Pins]) -> Pins:
-        """Put in its place what `change` makes of it, one writer at a time; what was held before.
-
-        Raise `errors.StateError` where it cannot be written.
-        """
         ...
 
 

@@ -513,7 +513,7 @@ class Workspace:
     @property
     def _witnesses(self) -> Witnesses:
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.adapters.vllm_facts import HttpWitness
+        from tpudeploy.adapters.http_witness import HttpWitness
         from tpudeploy.ports import Witnesses
 
         return Witnesses(engine=HttpWitness(self.probe), logs=CloudLogging(self.connection), applied=loading.applied)

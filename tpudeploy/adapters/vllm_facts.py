@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
-from tpudeploy.adapters.http_probe import HttpProbe, opened
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.domain import errors
 from tpudeploy.domain.attestation import Told
-from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.load import Lookups
-from tpudeploy.domain.slices import Health, Slice
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
@@ -25,32 +21,11 @@ _LABELS = {
     "gpu_memory_utilization": "hbm_utilization",
     "enable_prefix_caching": "enable_prefix_caching",
 }
+_RESIDENT = "process_resident_memory_bytes"
 # vLLM 0.32, v1/metrics/loggers.py: in tokens.
 _ASKED, _HAD = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
-_RESIDENT = "process_resident_memory_bytes"
 _TOKENS = "kv_cache_size_tokens"
-
-
-class HttpWitness:
-    """See `ports.Witness`. Doors and keys are the probe's."""
-
-    def __init__(self, probe: HttpProbe) -> None:
-        self._probe = probe
-
-    def told(self, deployment: Deployment, found: Slice, health: Health) -> Told:
-        if not health.serving or health.node_only or health.door == Via.NODE:
-            return _silent("it cannot be reached from here" if health.serving else health.detail)
-        with opened(Via(health.door), deployment, found) as url:
-            if url is None:
-                return _silent("the slice has no address")
-            try:
-                return facts(VllmClient(url, api_key=self._probe.key(deployment)))
-            except errors.CloudError as error:
-                return _silent(error.message)
-
-
-def _silent(why: str) -> Told:
-    return Told(silent={"api": why, "metrics": why})
+_REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
 def facts(client: VllmClient) -> Told:
@@ -89,6 +64,13 @@ def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     if len(ranks) > 1:  # one may hold several ranks, where they are not processes of their own
         told["data_parallel_size"] = str(len(ranks))
     return told
+
+
+def running(client: VllmClient) -> int | None:
+    """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
+    text = _asked(client.metrics, "metrics", {})
+    told = {} if text is None else _sums(text, *_REQUESTS)
+    return int(sum(told.values())) if told else None
 
 
 def lookups(client: VllmClient) -> Lookups | None:

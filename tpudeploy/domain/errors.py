@@ -27,7 +27,8 @@ TpudeployError                        message · hint · code · exit_code
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
 │   ├── StillStarting                 yet; a re-run resumes
-│   └── NotInEffect         13        it serves, but not as it was told
+│   ├── NotInEffect         13        it serves, but not as it was told
+│   └── GivenUpUpdate       13        on a second slice; the first goes on serving
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
@@ -259,6 +260,13 @@ class NotInEffect(ServingError):
     """An engine serves, and does not do what the profile declares. Nothing is left to a re-run."""
 
     code = "TPU6003"
+    exit_code = 13
+
+
+class GivenUpUpdate(ServingError):
+    """A second slice does not serve, so that it takes nothing over: the first goes on serving, as it was."""
+
+    code = "TPU6004"
     exit_code = 13
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.diagnosis import Grade
 
@@ -22,8 +21,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace, terminal = context.workspace([given.profile]), context.terminal
     found = workspace.doctor(profile, refresh=given.refresh)
     if given.json:
-        tree = {"format": "tpudeploy.doctor/1", "emulated": workspace.is_emulated, **found.to_dict()}
-        terminal.data(json.dumps(tree, indent=2, ensure_ascii=False))
+        terminal.data(documents.text(documents.doctor(found, emulated=workspace.is_emulated)))
     else:
         from tpudeploy.views.doctor import doctor
 

@@ -22,12 +22,12 @@ def run(given: argparse.Namespace, context: Context) -> int:
     if given.code is None:
         context.terminal.data(_all(context))
         return exits.SUCCESS
-    wanted, text = _found(given.code.strip(), known)
+    wanted, text = explained(given.code.strip(), known)
     context.terminal.data(f"{context.terminal.paint.bold(wanted)}  {text}")
     return exits.SUCCESS
 
 
-def _found(written: str, known: dict[str, str]) -> tuple[str, str]:
+def explained(written: str, known: dict[str, str]) -> tuple[str, str]:
     """A code with its text. Raise UsageError where it is neither a code nor words of Google's."""
     from tpudeploy.cli.explanations import of_text
 

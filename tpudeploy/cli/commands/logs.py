@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -62,17 +61,22 @@ def _headed(logs: dict[str, str]) -> Iterator[str]:
 
 
 def _explain(logs: dict[str, str], profile: Profile | None, given: argparse.Namespace, context: Context) -> None:
-    from tpudeploy.core.bootlog import read
     from tpudeploy.views.logs import explained
 
-    budget, terminal = _budget(profile), context.terminal
-    readings: dict[str, Reading] = {name: read(text, budget=budget) for name, text in logs.items()}
+    readings, terminal = read_all(logs, profile), context.terminal
     if given.json:
-        trees = [{"log": name, **reading.to_dict()} for name, reading in readings.items()]
-        terminal.data(json.dumps({"format": "tpudeploy.logs/1", "logs": trees}, indent=2, ensure_ascii=False))
+        terminal.data(documents.text(documents.logs(readings)))
         return
     told = {name: explained(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
     terminal.data("\n\n".join(_headed(told)))
+
+
+def read_all(logs: Mapping[str, str], profile: Profile | None) -> dict[str, Reading]:
+    """What each log tells; remedies are for `profile`."""
+    from tpudeploy.core.bootlog import read
+
+    budget = _budget(profile)
+    return {name: read(text, budget=budget) for name, text in logs.items()}
 
 
 def _follow(profile: Profile, given: argparse.Namespace, context: Context) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
@@ -30,14 +28,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.excerpt import diagnostics
 
     deployment = sized(profile)
-    found, swept = check([deployment]), _swept(deployment) if given.sweep else None
+    found, swept = check([deployment]), swept_around(deployment) if given.sweep else None
     terminal = context.terminal
     if given.json:
-        tree = {"format": "tpudeploy.size/1", "name": deployment.name, **deployment.budget.to_dict()}
-        tree["diagnostics"] = [asdict(d) for d in (*profile.warnings, *found)]
-        if swept is not None:
-            tree["sweep"] = _tree(swept)
-        terminal.data(json.dumps(tree, indent=2, ensure_ascii=False))
+        terminal.data(documents.text(documents.size(deployment, (*profile.warnings, *found), swept)))
         return exits.SUCCESS
     terminal.data(view.size(deployment.name, deployment.budget, terminal.paint))
     if swept is not None:
@@ -47,7 +41,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS
 
 
-def _swept(deployment: Deployment) -> Sweep | None:
+def swept_around(deployment: Deployment) -> Sweep | None:
     from tpudeploy.core.sizing.sweep import sweep
     from tpudeploy.domain.budget import Unsized
 
@@ -55,11 +49,3 @@ def _swept(deployment: Deployment) -> Sweep | None:
         return None
     prices = [c.usd_per_chip_hour for c in deployment.candidates if c.usd_per_chip_hour is not None]
     return sweep(deployment.budget, usd_per_chip_hour=min(prices, default=None))
-
-
-def _tree(of: Sweep) -> dict[str, object]:
-    return {
-        "best": [option.to_dict() for option in of.best],
-        "failures": [asdict(failure) for failure in of.failures],
-        "tried": of.tried,
-    }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.views.status import status
@@ -28,10 +27,9 @@ def run(given: argparse.Namespace, context: Context) -> int:
     more = [each for profile in profiles for each in workspace.details(profile)] if given.details else []
     terminal = context.terminal
     if given.json:
-        tree = {"format": "tpudeploy.status/1", "emulated": workspace.is_emulated}
-        known: dict[str, object] = {**tree, "deployments": [d.to_dict() for d in found]}
-        known |= {"details": [d.to_dict() for d in more]} if given.details else {}
-        terminal.data(json.dumps(known, indent=2, ensure_ascii=False))
+        known = documents.status(found, emulated=workspace.is_emulated)
+        known |= documents.details(more) if given.details else {}
+        terminal.data(documents.text(known))
         return exits.SUCCESS
     terminal.data(status(found, terminal.paint, emulated=workspace.is_emulated))
     if given.details:

@@ -30,7 +30,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.reports import REPORTS, Checked
 
     project = cache(lambda folder: context.workspace([str(folder / "profile.yaml")]))
-    checked = [Checked(file=path, found=tuple(_found(path, given, context, project))) for path in given.profiles]
+    checked = [Checked(file=path, found=tuple(problems(path, given, context, project))) for path in given.profiles]
     if given.format != "text":
         context.terminal.data(REPORTS[given.format](checked))
     for row in checked if given.format == "text" else ():
@@ -41,7 +41,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS if all(row.is_valid for row in checked) else exits.ERROR
 
 
-def _found(
+def problems(
     path: str, given: argparse.Namespace, context: Context, project: Callable[[Path], Workspace]
 ) -> list[Diagnostic]:
     """`project` is that of the profiles in a folder."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 
 
@@ -22,7 +21,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     found = context.workspace([given.profile]).verify(profile)
     terminal = context.terminal
     if given.json:
-        terminal.data(json.dumps({"format": "tpudeploy.verify/1", **found.to_dict()}, indent=2, ensure_ascii=False))
+        terminal.data(documents.text(documents.verify(found)))
     else:
         terminal.data(verify(found, terminal.paint))
     return exits.SUCCESS if found.holds else exits.REFUSED

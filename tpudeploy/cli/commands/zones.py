@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 
 
@@ -21,8 +20,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace, terminal = context.workspace(given.profiles), context.terminal
     found = workspace.zones(context.load(given.profiles, given), type=given.type, refresh=given.refresh)
     if given.json:
-        tree = {"format": "tpudeploy.zones/1", "emulated": workspace.is_emulated}
-        terminal.data(json.dumps({**tree, "tables": [t.to_dict() for t in found]}, indent=2, ensure_ascii=False))
+        terminal.data(documents.text(documents.zones(found, emulated=workspace.is_emulated)))
         return exits.SUCCESS
     from tpudeploy.views.zones import zones
 

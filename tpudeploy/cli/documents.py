@@ -1,0 +1,78 @@
+"""The documents that `--json` prints, and that an agent is answered with: each is made here, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.core.sizing.sweep import Sweep
+    from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.domain.details import Details
+    from tpudeploy.domain.diagnosis import Diagnosis
+    from tpudeploy.domain.diagnostics import Diagnostic
+    from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.status import DeploymentStatus
+
+Document = dict[str, object]
+
+
+def text(of: Mapping[str, object]) -> str:
+    return json.dumps(of, indent=2, ensure_ascii=False)
+
+
+def status(found: Iterable[DeploymentStatus], *, emulated: bool) -> Document:
+    return {"format": "tpudeploy.status/1", "emulated": emulated, "deployments": [d.to_dict() for d in found]}
+
+
+def details(found: Iterable[Details]) -> Document:
+    """What `status --details` adds."""
+    return {"details": [d.to_dict() for d in found]}
+
+
+def zones(found: Iterable[Zones], *, emulated: bool) -> Document:
+    return {"format": "tpudeploy.zones/1", "emulated": emulated, "tables": [t.to_dict() for t in found]}
+
+
+def doctor(found: Diagnosis, *, emulated: bool) -> Document:
+    return {"format": "tpudeploy.doctor/1", "emulated": emulated, **found.to_dict()}
+
+
+def verify(found: Verification) -> Document:
+    return {"format": "tpudeploy.verify/1", **found.to_dict()}
+
+
+def size(of: Deployment, diagnostics: Iterable[Diagnostic], swept: Sweep | None) -> Document:
+    tree: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
+    tree["diagnostics"] = [asdict(d) for d in diagnostics]
+    if swept is not None:
+        tree["sweep"] = {
+            "best": [option.to_dict() for option in swept.best],
+            "failures": [asdict(failure) for failure in swept.failures],
+            "tried": swept.tried,
+        }
+    return tree
+
+
+def logs(readings: Mapping[str, Reading]) -> Document:
+    """`readings` by the name of their slice, or file."""
+    trees = [{"log": name, **reading.to_dict()} for name, reading in readings.items()]
+    return {"format": "tpudeploy.logs/1", "logs": trees}
+
+
+def answer(of: Completion) -> Document:
+    """A completion with its speed; `tokens_per_second` is null where no time passed."""
+    first, last = of.pieces[0][0], of.pieces[-1][0]
+    return {
+        "answer": of.text,
+        "ttft_seconds": round(first, 4),
+        "total_seconds": round(last, 4),
+        "prompt_tokens": of.prompt_tokens,
+        "completion_tokens": of.completion_tokens,
+        "tokens_per_second": round(of.completion_tokens / last, 2) if last > 0 else None,
+    }
