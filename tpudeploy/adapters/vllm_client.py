@@ -28,6 +28,13 @@ class BadAnswer(Exception):
         self.message = message
 
 
+class NothingSaid(BadAnswer):
+    """A completion without a token of text: an answer, though an odd one."""
+
+    def __init__(self) -> None:
+        super().__init__(HTTPStatus.OK, "the completion is empty")
+
+
 @frozen
 class Completion:
     """`at` pairs of (seconds since the request, piece of text), in order of arrival; tokens as the server counts."""
@@ -74,19 +81,24 @@ class VllmClient:
         """/metrics, in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""
         return self._text("GET", "/metrics").decode("utf-8", "replace")
 
-    def complete(self, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion:
-        """A chat completion; a plain one where the model has no chat template. `now` gives seconds."""
-        with _expected():
-            return self._complete(model, prompt, max_tokens, now)
+    def complete(
+        self, model: str, prompt: str, *, max_tokens: int, now: Any, sampling: Mapping[str, Any] | None = None
+    ) -> Completion:
+        """A chat completion; a plain one where the model has no chat template. `now` gives seconds.
 
-    def _complete(self, model: str, prompt: str, max_tokens: int, now: Any) -> Completion:
-        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens}
+        `sampling` are further fields of the request, such as `temperature`. Raise `NoAnswer` or `BadAnswer`.
+        """
+        with _expected():
+            return self._complete(model, prompt, {"max_tokens": max_tokens, **(sampling or {})}, now)
+
+    def _complete(self, model: str, prompt: str, more: Mapping[str, Any], now: Any) -> Completion:
+        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], **more}
         try:
             return self._stream("/v1/chat/completions", chat, now)
         except BadAnswer as answer:
             if answer.status != HTTPStatus.BAD_REQUEST or "chat template" not in answer.message:
                 raise
-        plain = {"model": model, "prompt": prompt, "max_tokens": max_tokens}
+        plain = {"model": model, "prompt": prompt, **more}
         return self._stream("/v1/completions", plain, now)
 
     def _stream(self, path: str, body: Mapping[str, Any], now: Any) -> Completion:
@@ -102,7 +114,7 @@ class VllmClient:
                 if piece:
                     pieces.append((now() - began, piece))
         if not pieces:
-            raise BadAnswer(HTTPStatus.OK, "the completion is empty")
+            raise NothingSaid
         return Completion(
             text="".join(p for _, p in pieces),
             pieces=tuple(pieces),
