@@ -250,7 +250,7 @@ def test_a_removal_in_the_middle_leaves_neither_slice_nor_endpoint(desk: Open) -
 
 def test_an_endpoint_is_withdrawn_before_its_slice_begins_to_leave(desk: Open) -> None:
     at = desk()
-    profile = _deployed(at)
+    profile = _deployed(at, BLUE + "replicas: 2\n")
     file = at.folder / "endpoints" / "gemma.json"
     seen: list[bool] = []
     at.clock.on_advance.append(lambda: seen.append(file.exists() and set(at.slices.values()) != {"ACTIVE"}))

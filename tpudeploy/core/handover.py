@@ -83,7 +83,7 @@ def _lead(deployment: Deployment, moment: Moment) -> float:
     """What a hand-over takes, in seconds: a slice, a start, a drain."""
     budget = deployment.budget
     start = budget.start.cold_seconds if isinstance(budget, HbmBudget) else deployment.health.timeout_seconds
-    waits = moment.patience.acquisition if moment.acquisition is None else moment.acquisition
+    waits = max(moment.patience.acquisition, moment.acquisition)
     return waits + start + moment.patience.drained
 
 

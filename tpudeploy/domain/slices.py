@@ -125,12 +125,16 @@ class BootPhase(StrEnum):
 
 @frozen
 class BootReport:
-    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs."""
+    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
+
+    `started`: when its container was, in seconds since the epoch; None before, and by scripts of before.
+    """
 
     phase: BootPhase
     detail: str = ""
     spec: str = ""
     answer: str = ""
+    started: float | None = None
 
 
 @frozen

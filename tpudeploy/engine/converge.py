@@ -104,11 +104,11 @@ class Convergence:
         self._keep = keep
         self._reached_at: float | None = None
         self._left_at: float | None = None
-        self._progress = Progress(world, goal.name)
+        self._progress = Progress(world, goal.name, goal.deployment)
         self._chronicle = Chronicle(world, goal.name)
         deployment = goal.deployment
         renews = deployment is not None and deployment.lifecycle.renew
-        self._acquisition = self._chronicle.acquisition(deployment) if deployment is not None and renews else None
+        self._acquisition = self._chronicle.acquisition(deployment) if deployment is not None and renews else 0.0
         self._last: Tick | None = None
         self._held: Session | None = None
         self._turn = -inf
