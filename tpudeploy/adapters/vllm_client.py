@@ -28,6 +28,13 @@ class BadAnswer(Exception):
         self.message = message
 
 
+class NothingSaid(BadAnswer):
+    """A completion without a token of text: an answer, though an odd one."""
+
+    def __init__(self) -> None:
+        super().__init__(HTTPStatus.OK, "the completion is empty")
+
+
 def _unheard(_: str) -> None:
     """Nobody listens."""
 
@@ -98,25 +105,33 @@ class VllmClient:
         return self._text("GET", "/metrics").decode("utf-8", "replace")
 
     def complete(
-        self, model: str, prompt: str, *, max_tokens: int, now: Any, on_piece: Callable[[str], None] = _unheard
+        self,
+        model: str,
+        prompt: str,
+        *,
+        max_tokens: int,
+        now: Any,
+        sampling: Mapping[str, Any] | None = None,
+        on_piece: Callable[[str], None] = _unheard,
     ) -> Completion:
         """A chat completion; a plain one where the model has no chat template. `now` gives seconds.
 
-        `on_piece` is given each piece of text as it comes.
+        `sampling` are further fields of the request, such as `temperature`. `on_piece` is given each piece of text as
+        it comes. Raise `NoAnswer` or `BadAnswer`.
         """
         with _expected():
-            return self._complete(model, prompt, max_tokens, now, on_piece)
+            return self._complete(model, prompt, {"max_tokens": max_tokens, **(sampling or {})}, now, on_piece)
 
     def _complete(
-        self, model: str, prompt: str, max_tokens: int, now: Any, on_piece: Callable[[str], None]
+        self, model: str, prompt: str, more: Mapping[str, Any], now: Any, on_piece: Callable[[str], None]
     ) -> Completion:
-        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens}
+        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], **more}
         try:
             return self._stream("/v1/chat/completions", chat, now, on_piece)
         except BadAnswer as answer:
             if answer.status != HTTPStatus.BAD_REQUEST or "chat template" not in answer.message:
                 raise
-        plain = {"model": model, "prompt": prompt, "max_tokens": max_tokens}
+        plain = {"model": model, "prompt": prompt, **more}
         return self._stream("/v1/completions", plain, now, on_piece)
 
     def _stream(self, path: str, body: Mapping[str, Any], now: Any, on_piece: Callable[[str], None]) -> Completion:
@@ -133,7 +148,7 @@ class VllmClient:
                     pieces.append((now() - began, piece))
                     on_piece(piece)
         if not pieces:
-            raise BadAnswer(HTTPStatus.OK, "the completion is empty")
+            raise NothingSaid
         return Completion(
             text="".join(p for _, p in pieces),
             pieces=tuple(pieces),
