@@ -114,8 +114,8 @@ def _approved_with(forge: Forge, commit: str, label: str) -> tuple[Marker | None
 
 
 def only_begun(plan: P) -> P:
-    """What earlier runs began and did not end."""
-    return replace(plan, goals=tuple(g for g in plan.goals if g.resumes))
+    """What earlier runs began and did not end, and successors for runs that end: the profile asked for those."""
+    return replace(plan, goals=tuple(g for g in plan.goals if g.resumes or g.is_renewal))
 
 
 def orphans(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from tpudeploy.domain.attestation import Told
+from tpudeploy.domain.benchmark import Measured, Run, Slo
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
@@ -13,6 +14,7 @@ from tpudeploy.domain.forge import Comment, Issue, Status
 from tpudeploy.domain.found import Listing
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Tried
+from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
@@ -175,6 +177,10 @@ class Probe(Protocol):
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
 
+    def running(self, deployment: Deployment, found: Slice) -> int | None:
+        """The requests it works at or has waiting; None where it does not tell."""
+        ...
+
 
 class Witness(Protocol):
     """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""
@@ -231,6 +237,40 @@ class PinStore(Protocol):
 
         Raise `errors.StateError` where it cannot be written.
         """
+        ...
+
+
+class LoadDriver(Protocol):
+    """Whose client drives the load of a benchmark."""
+
+    def measure(self, offer: Offer, slo: Slo) -> Measured:
+        """One cell, warm-up first. Raise `errors.Interrupted` once `stop` was called, from whichever thread.
+
+        What the server refuses is in the answer. Raise `errors.UsageError` where the client cannot run here.
+        """
+        ...
+
+    def stop(self) -> None:
+        """End the cell that is under way, and begin none."""
+        ...
+
+
+class Runs(Protocol):
+    """Where runs of benchmarks are kept. A run stands there from its first cell on."""
+
+    def keep(self, run: Run) -> None:
+        """Whole or not at all, in the place of what was kept of it before. Raise `errors.StateError`."""
+        ...
+
+    def find(self, id: str) -> Run:  # noqa: A002 - the record's word
+        """By its id, or by a beginning of it that no other has.
+
+        Raise `errors.UsageError` where there is none, or are several; `errors.RunUnreadable`.
+        """
+        ...
+
+    def all(self) -> tuple[Run, ...]:
+        """Oldest first. Raise `errors.RunUnreadable` for what is no run, or was changed."""
         ...
 
 

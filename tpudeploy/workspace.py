@@ -22,6 +22,7 @@ from tpudeploy.domain.wait import Wait
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.connect import Connection
     from tpudeploy.adapters.http_probe import HttpProbe
+    from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
@@ -512,7 +513,7 @@ class Workspace:
     @property
     def _witnesses(self) -> Witnesses:
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.adapters.vllm_facts import HttpWitness
+        from tpudeploy.adapters.http_witness import HttpWitness
         from tpudeploy.ports import Witnesses
 
         return Witnesses(engine=HttpWitness(self.probe), logs=CloudLogging(self.connection), applied=loading.applied)
@@ -553,6 +554,13 @@ class Workspace:
 
         of, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
         return Origins(Registry(of.registry, of.token, timeout=timeout), Hub(of.hub, timeout=timeout))
+
+    @cached_property
+    def runs(self) -> LocalRuns:
+        """Benchmarks, beside the states that lie on this machine (benching.py measures)."""
+        from tpudeploy.adapters.runs import LocalRuns
+
+        return LocalRuns(self._kept / "runs")
 
     @cached_property
     def survey(self) -> Survey:

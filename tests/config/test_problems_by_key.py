@@ -30,8 +30,6 @@ AT_THE_TOP: list[tuple[str, str, str]] = [
     ("lifecycle: {prevent_destroy: yes}\n", "TPU1203 6:30+3", ""),
     ("lifecycle: {update: in-plac}\n", "TPU1204 6:21+7", 'did you mean "in-place"?'),
     ("lifecycle: {update: [in-place]}\n", "TPU1204 6:21+10", ""),
-    ("lifecycle: {update: blue-green}\n", "TPU1207 6:21+10", "leave it out"),
-    ("lifecycle: {on_run_end: renew}\n", "TPU1207 6:25+5", "leave it out"),
     ("lifecycle: {ignore_changes: [serving.imag]}\n", "TPU1332 6:30+12", 'did you mean "serving.image"?'),
     ("health: {timeout: 45}\n", "TPU1206 6:19+2", "90s, 15m, 2h or 7d"),
     ("health: {timeout: 0s}\n", "TPU1206 6:19+2", "90s, 15m, 2h or 7d"),

@@ -52,7 +52,7 @@ BAD: dict[str, tuple[str | bytes, str, str, str]] = {
         "is set by serving.max_model_len already",
     ),
     "unknown flag": (_serving("args: {enable_prefix_cachin: true}"), "TPU1310", ":9:10", "`enable_prefix_caching`?"),
-    "not supported yet": (PROFILE + "lifecycle: {update: blue-green}\n", "TPU1207", ":16:21", "not supported yet"),
+    "not supported yet": (PROFILE + "  backend: auto\n", "TPU1207", ":16:12", "not supported yet"),
     "extends itself": ("extends: gemma.yaml\n" + PROFILE, "TPU1102", ":1:10", "gemma.yaml"),
 }
 

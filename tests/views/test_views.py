@@ -62,6 +62,7 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.LockHeld, **HELD | dict.fromkeys(("pid", "created", "heartbeat"))),
     _made(events.Retrying, message="the service is unavailable", seconds=4),
     _made(events.LockWaiting, message="The state of gemma is locked by ada", seconds=4),
+    _made(events.Draining, **NAMED, seconds=60),
     _made(events.Released, **NAMED, reason="no longer wanted"),
     _made(events.Gone, **NAMED, reason="gone"),
     _made(events.Gone, **NAMED, reason="never appeared"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from tpudeploy.adapters.iap import tunnel
+from tpudeploy.adapters import vllm_facts
+from tpudeploy.adapters.doors import DOORS, opened
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
@@ -15,13 +15,6 @@ from tpudeploy.ports import Clock
 
 API_KEY = "VLLM_API_KEY"
 _TOKENS = 16
-_DOORS = {
-    Via.AUTO: (Via.EXTERNAL, Via.INTERNAL, Via.IAP, Via.NODE),
-    Via.EXTERNAL: (Via.EXTERNAL,),
-    Via.INTERNAL: (Via.INTERNAL,),
-    Via.IAP: (Via.IAP,),
-    Via.NODE: (Via.NODE,),
-}
 
 
 class HttpProbe:
@@ -40,7 +33,7 @@ class HttpProbe:
 
     def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health:
         tried: list[str] = []
-        for door in _DOORS[deployment.health.via]:
+        for door in DOORS[deployment.health.via]:
             if door is Via.NODE:
                 return _by_its_own_word(deployment, found, report, tried)
             if door is Via.IAP and not self._is_worth_a_tunnel(deployment, report):
@@ -53,6 +46,17 @@ class HttpProbe:
                 return health
             tried.append(f"{door}: {health.detail}")
         return Health(serving=False, detail="; ".join(tried) or "the slice has no address to knock at")
+
+    def running(self, deployment: Deployment, found: Slice) -> int | None:
+        """By its metrics, through the first door that answers."""
+        for door in DOORS[deployment.health.via]:
+            if door is Via.NODE or (door is Via.IAP and not self._is_worth_a_tunnel(deployment, None)):
+                continue
+            with opened(door, deployment, found) as url:
+                told = None if url is None else vllm_facts.running(VllmClient(url, timeout=self._timeout))
+            if told is not None:
+                return told
+        return None
 
     def _is_worth_a_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
         """A tunnel costs seconds: dug only once the machine says there is something at its end, or where told to."""
@@ -86,18 +90,6 @@ class HttpProbe:
 def public_url(deployment: Deployment, url: str, door: Via) -> str:
     """What clients are told: the address, or for a tunnel the one on the machine itself."""
     return f"http://127.0.0.1:{deployment.container.port}" if door is Via.IAP else url
-
-
-@contextmanager
-def opened(door: Via, deployment: Deployment, found: Slice) -> Iterator[str | None]:
-    """The URL behind a door for as long as it stands open, None where there is no such door."""
-    port = found.port or deployment.container.port
-    if door is Via.IAP:
-        with tunnel(deployment.project or "", found, port) as local:
-            yield None if local is None else f"http://127.0.0.1:{local}"
-        return
-    address = found.external_ip if door is Via.EXTERNAL else found.internal_ip
-    yield None if address is None else f"http://{address}:{port}"
 
 
 def _says_serving(report: BootReport | None) -> bool:

@@ -40,7 +40,7 @@ class Completion:
 
 
 class VllmClient:
-    """One endpoint. `url` is http://host:port, without a path. `timeout` is seconds per read."""
+    """One endpoint. `url` is http(s)://host:port, without a path. `timeout` is seconds per read."""
 
     def __init__(self, url: str, *, api_key: str | None = None, timeout: float = 10.0) -> None:
         self.url = url
@@ -152,6 +152,8 @@ class VllmClient:
 
     def _connection(self) -> http.client.HTTPConnection:
         where = urlsplit(self.url)
+        if where.scheme == "https":
+            return http.client.HTTPSConnection(where.hostname or "", where.port or 443, timeout=self._timeout)
         return http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=self._timeout)
 
     def _send(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
-from tpudeploy.adapters.http_probe import HttpProbe, opened
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.domain import errors
 from tpudeploy.domain.attestation import Told
-from tpudeploy.domain.deployment import Deployment, Via
-from tpudeploy.domain.slices import Health, Slice
+from tpudeploy.domain.load import Lookups
 
 T = TypeVar("T")
 # Labels of `vllm:cache_config_info` (vLLM 0.32, v1/metrics/loggers.py).
@@ -24,29 +22,10 @@ _LABELS = {
     "enable_prefix_caching": "enable_prefix_caching",
 }
 _RESIDENT = "process_resident_memory_bytes"
+# vLLM 0.32, v1/metrics/loggers.py: in tokens.
+_ASKED, _HAD = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 _TOKENS = "kv_cache_size_tokens"
-
-
-class HttpWitness:
-    """See `ports.Witness`. Doors and keys are the probe's."""
-
-    def __init__(self, probe: HttpProbe) -> None:
-        self._probe = probe
-
-    def told(self, deployment: Deployment, found: Slice, health: Health) -> Told:
-        if not health.serving or health.node_only or health.door == Via.NODE:
-            return _silent("it cannot be reached from here" if health.serving else health.detail)
-        with opened(Via(health.door), deployment, found) as url:
-            if url is None:
-                return _silent("the slice has no address")
-            try:
-                return facts(VllmClient(url, api_key=self._probe.key(deployment)))
-            except errors.CloudError as error:
-                return _silent(error.message)
-
-
-def _silent(why: str) -> Told:
-    return Told(silent={"api": why, "metrics": why})
+_REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
 def facts(client: VllmClient) -> Told:
@@ -85,6 +64,33 @@ def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     if len(ranks) > 1:  # one may hold several ranks, where they are not processes of their own
         told["data_parallel_size"] = str(len(ranks))
     return told
+
+
+def running(client: VllmClient) -> int | None:
+    """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
+    text = _asked(client.metrics, "metrics", {})
+    told = {} if text is None else _sums(text, *_REQUESTS)
+    return int(sum(told.values())) if told else None
+
+
+def lookups(client: VllmClient) -> Lookups | None:
+    """Of the prefix cache, all ranks together, from /metrics; None where nothing is said of it."""
+    text = _asked(client.metrics, "metrics", {})
+    counted = {} if text is None else _sums(text, _ASKED, _HAD)
+    if _ASKED not in counted:
+        return None
+    return Lookups(asked=counted[_ASKED], had=counted.get(_HAD, 0.0))
+
+
+def _sums(text: str, *names: str) -> Mapping[str, float]:
+    """Of these samples, over all their labels. Read line by line: /metrics is 50 KB, and this is asked at each cell."""
+    sums: dict[str, float] = {}
+    for line in text.splitlines():
+        name = line.partition("{")[0]
+        if name in names:
+            with suppress(ValueError):
+                sums[name] = sums.get(name, 0.0) + float(line.rpartition("} ")[2].split()[0])
+    return sums
 
 
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:

@@ -33,6 +33,8 @@ def _v5e(chips: int, topology: str, *, ram: int) -> AcceleratorType:
 
 # Sizes: Google's v6e page; host counts for 16 chips and up: four chips a VM. RAM of the 4t machine is unverified.
 # bytes_limit: measured, vLLM pull request 16211 (`gpu_memory_per_device`); v5e inferred from boot logs.
+# Peaks: Google's v6e page; of its revisions (1,600, 1,638, 1,640 GB/s) the highest, for they are there to be exceeded.
+# v5e: Google's v5e page (197 TFLOPs; 819 GB/s, or 800 GiB/s).
 # Zones: where accelerator-types lists v6e-1 (2026-08), those that took flex-start first. A zone can list a type and
 # serve nothing; quota is no zone list either (37 zones report v6e quota, 18 have hardware).
 # Flex-start: dated by the last of the published runs, operations guides and Google's page that speak of a zone; the
@@ -47,6 +49,8 @@ V6E = Generation(
     runtime_version="v2-alpha-tpuv6e",
     hbm_gib=32,
     bytes_limit=33_550_237_696,
+    peak_bf16_tflops=918,
+    hbm_gbytes_per_second=1640,
     types=(
         _v6e(1, "1x1", machine="ct6e-standard-1t", ram=164),
         _v6e(4, "2x2"),
@@ -123,6 +127,8 @@ V5E = Generation(
     runtime_version="v2-alpha-tpuv5-lite",
     hbm_gib=16,
     bytes_limit=16_909_336_576,
+    peak_bf16_tflops=197,
+    hbm_gbytes_per_second=859,
     types=(_v5e(1, "1x1", ram=44), _v5e(4, "2x2", ram=176), _v5e(8, "2x4", ram=352)),
     zones=(),
     zones_as_of="",

@@ -16,8 +16,6 @@ _REFUSED: dict[Path, tuple[object, ...]] = {
     ("model", "mirror"): (),
     ("serving", "xla_cache_bucket"): (),
     ("placement", "backend"): ("gce-instance", "auto"),
-    ("lifecycle", "update"): ("blue-green",),
-    ("lifecycle", "on_run_end"): ("renew",),
 }
 _TYPE: Path = ("tpu", "type")
 

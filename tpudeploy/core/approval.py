@@ -83,14 +83,15 @@ def goal_print(goal: Goal) -> str:
 
 
 def unapproved(plan: Plan, approved: Iterable[Marker], *, accepted: str = "") -> tuple[Goal, ...]:
-    """The goals that would do what nobody has said yes to. What an earlier run began was approved then.
+    """The goals that would do what nobody has said yes to. What an earlier run began was approved then, and a successor
+    for a run that ends with the profile that asks for it.
 
     `accepted` is the fingerprint of a whole plan that a person named.
     """
     if accepted and accepted == plan_print(plan):
         return ()
     known = {(name, print_) for m in approved if m.is_approval for name, print_ in m.goals.items()}
-    asked = (g for g in plan.goals if _does_something(g) and not g.resumes)
+    asked = (g for g in plan.goals if _does_something(g) and not g.resumes and not g.is_renewal)
     return tuple(g for g in asked if (g.name, goal_print(g)) not in known)
 
 

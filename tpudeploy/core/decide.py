@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
+from tpudeploy.core.handover import drains_for, given_up, is_due, is_handed_over, serves
 from tpudeploy.core.keep import seniority
 from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at, pair
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.errors import Denied
+from tpudeploy.domain.errors import Denied, ServingError
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record
-from tpudeploy.domain.step import Done, Forget, GiveUp, Release, Request, Step, Wait
+from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Renew, Request, Step, Wait
 
 _MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
 
@@ -42,6 +43,11 @@ def remove(record: Record, moment: Moment) -> tuple[Step, ...]:
 
 def matches(deployment: Deployment, attempt: Attempt) -> bool:
     """Whether this attempt's slice can be what `deployment` wants without being replaced."""
+    return fits(deployment, attempt) and not is_handed_over(deployment, attempt)
+
+
+def fits(deployment: Deployment, attempt: Attempt) -> bool:
+    """Whether another slice would be no other than this one, whatever it serves."""
     if attempt.is_to_go:
         return False
     want = wanted(deployment, attempt)
@@ -74,30 +80,80 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
     up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt))
     if up:
         keep, *surplus = up
-        yield from (_release(record, j, "another slice is kept") for j in surplus)
+        outdated += [j for j in surplus if j.attempt.served]  # clients may hold it
+        yield from (_release(record, j, "another slice is kept") for j in surplus if not j.attempt.served)
         yield from (_release(record, j, "another slice is kept") for j in fitting if j.fate is Fate.WAITING)
-        standing = Standing(deployment=deployment, replica=record.index, attempt=keep.attempt, moment=moment)
-        if standing.is_serving:
-            yield from (_release(record, j, "its replacement serves") for j in outdated)
-        step = serve(standing)
-        yield step
-        # The end is reached only when nothing else of ours is left, or can still appear: Google may yet grant it.
-        # What a slice that failed was to replace stays, though.
-        others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
-        left = [j for j in others if isinstance(step, Done) or j not in outdated]
-        if left and isinstance(step, Done | GiveUp):
-            yield _hold(record, left[0], moment)
+        yield from _keep(deployment, record, keep, judged, outdated, moment)
         return
     # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
     # must go first.
-    first = [j for j in outdated if j.fate is Fate.WAITING or not deployment.lifecycle.create_before_destroy]
+    first = [j for j in outdated if j.fate is Fate.WAITING or _goes_first(deployment, j.attempt)]
     yield from (_release(record, j, "the profile asks for another slice") for j in first)
     waiting = [j for j in fitting if j.fate in {Fate.HIDDEN, Fate.WAITING} and j.attempt.releasing_at is None]
-    blocking = [*first, *(j for j in judged if j.attempt.granted_at is not None and _blocks(deployment, j, moment))]
+    leaving = [j for j in outdated if j not in first and j.attempt.draining_at is not None]
+    if any(serves(j, moment) for j in outdated if j.attempt.draining_at is None):
+        yield from _retire(record, leaving, moment)
+    else:  # what was to take over is gone itself
+        yield from (Drain(replica=record.index, name=j.attempt.name, begins=False) for j in leaving)
+        leaving = []
+    granted = (j for j in judged if j.attempt.granted_at is not None)
+    blocking = [*first, *leaving, *(j for j in granted if _blocks(deployment, j, moment))]
     if blocking:
         yield from (_hold(record, j, moment) for j in (*waiting, *blocking))
     else:
         yield from _hunt(deployment, record, judged, waiting, moment)
+
+
+def _keep(  # noqa: PLR0917 - one replica's slices, told apart
+    deployment: Deployment,
+    record: Record,
+    keep: Judged,
+    judged: list[Judged],
+    outdated: list[Judged],
+    moment: Moment,
+) -> Iterator[Step]:
+    """Bring up the slice that is kept; once it serves, let go of those that it takes over from."""
+    replica = record.index
+    step = serve(Standing(deployment=deployment, replica=replica, attempt=keep.attempt, moment=moment))
+    yield _told(deployment, record, keep, outdated, step, moment)
+    if isinstance(step, Done):
+        if keep.attempt.draining_at is not None:
+            yield Drain(replica=replica, name=keep.attempt.name, begins=False)
+        yield from _retire(record, outdated, moment)
+        if moment.renews and is_due(deployment, keep.attempt, moment):
+            yield Renew(replica=replica, name=keep.attempt.name)
+            yield Wait(replica=replica, why="its run ends", seconds=0.0)
+    elif isinstance(step, GiveUp):
+        back = (j.attempt.name for j in outdated if j.attempt.draining_at is not None)
+        yield from (Drain(replica=replica, name=name, begins=False) for name in back)
+    # The end is reached only when nothing else of ours is left, or can still appear: Google may yet grant it.
+    # What a slice that failed was to replace stays, though.
+    others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
+    left = [j for j in others if isinstance(step, Done) or j not in outdated]
+    if left and isinstance(step, Done | GiveUp):
+        yield _hold(record, left[0], moment)
+
+
+def _told(  # noqa: PLR0917 - as above
+    deployment: Deployment, record: Record, keep: Judged, outdated: list[Judged], step: Step, moment: Moment
+) -> Step:
+    """`step`; where it gives up, and another slice serves on, its error says so."""
+    old = next((j.attempt for j in outdated if serves(j, moment)), None)
+    if isinstance(step, GiveUp) and isinstance(step.error, ServingError) and old is not None:
+        error = given_up(deployment, record.index, step.error, keep.attempt, old)
+        return GiveUp(replica=step.replica, error=error)
+    return step
+
+
+def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Iterator[Step]:
+    """Let go of what another one has taken over from: what nobody was given at once, the rest once it is drained."""
+    for j in outdated:
+        if j.fate is Fate.UP and j.attempt.served and j.attempt.draining_at is None:
+            yield Drain(replica=record.index, name=j.attempt.name)
+        elif j.attempt.draining_at is None or drains_for(j.attempt, moment) <= 0:
+            running = moment.observed.running.get(j.attempt.name)
+            cut = f"; {running} requests took longer than may be waited for" if running else ""
+            yield _release(record, j, f"its replacement serves{cut}")
 
 
 def _hunt(
@@ -171,6 +227,10 @@ def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
     if judged.fate in {Fate.HIDDEN, Fate.REFUSED}:
         left = judged.attempt.asked_at + moment.patience.grace - moment.now
         return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
+    if judged.fate is Fate.UP and judged.attempt.draining_at is not None:
+        left, still = drains_for(judged.attempt, moment), moment.observed.running.get(judged.attempt.name, 0)
+        what = f"{still} requests that {judged.attempt.name} still runs" if still else "clients that may still hold"
+        return Wait(replica=record.index, why=f"for {what}{'' if still else f' {judged.attempt.name}'}", seconds=left)
     state = judged.slice.raw_state if judged.slice is not None else judged.reason
     if judged.slice is not None and judged.slice.undeleted is not None:
         state = f"{state}; its deletion failed: {judged.slice.undeleted.message}"
@@ -202,10 +262,15 @@ def _blocks(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
     """
     if judged.fate not in {Fate.DEAD, Fate.LEAVING}:
         return False
-    if not deployment.lifecycle.create_before_destroy and not matches(deployment, judged.attempt):
+    if _goes_first(deployment, judged.attempt):
         return True
     since = judged.attempt.releasing_at
     return since is None or moment.now - since < moment.patience.husk
+
+
+def _goes_first(deployment: Deployment, attempt: Attempt) -> bool:
+    """Whether another slice is wanted, but none before this one has gone."""
+    return not deployment.lifecycle.create_before_destroy and not fits(deployment, attempt)
 
 
 def _place_in_queue(judged: Judged) -> tuple[bool, float]:

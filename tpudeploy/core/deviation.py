@@ -84,4 +84,7 @@ def _is_unhealthy(replica: ReplicaStatus, *, is_underway: bool) -> bool:
 def _differs(change: Change) -> bool:
     """Not what an earlier run left to do, nor a server that failed: that one is unhealthy."""
     changed = change.action in {Action.UPDATE, Action.RESTART, Action.REPLACE, Action.DESTROY}
-    return changed and change.reason not in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}
+    # A successor for a run that ends is none either.
+    return (
+        changed and change.run_ends_at is None and change.reason not in {Reason.RESUMES, Reason.LEFTOVER, Reason.FAILED}
+    )

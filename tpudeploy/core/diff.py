@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.core import prices
-from tpudeploy.core.decide import matches
+from tpudeploy.core.decide import fits, matches
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import effect, server_print
+from tpudeploy.core.handover import ends_at, is_blue, is_handed_over
 from tpudeploy.core.placement import allows
 from tpudeploy.core.serve import Standing
 from tpudeploy.core.wanted import wanted
@@ -57,10 +58,13 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
     if not alive:
         return _create(deployment, record, judged)
     current = min(alive, key=lambda j: _rank(deployment, j))
+    hands_over = fits(deployment, current.attempt) and is_handed_over(deployment, current.attempt)
     fields = tuple(field_changes(deployment, current.attempt))
     action, reason = _action(deployment, current, fields, moment)
+    boots_anew = ""
     if action is Action.REPLACE and any(matches(deployment, j.attempt) for j in alive):
         reason = Reason.RESUMES  # its replacement was asked for already
+        boots_anew = next((j.attempt.name for j in alive if _did_not_come_up(deployment, j, moment)), "")
     if action is Action.NO_OP and len(judged) > 1:
         action, reason = Action.UPDATE, Reason.LEFTOVER
     return Change(
@@ -72,7 +76,10 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
         unchanged=len(deployment.attributes) - sum(1 for f in fields if f.path in deployment.attributes),
         slice_name=current.attempt.name,
         zone=current.attempt.zone,
-        create_before_destroy=deployment.lifecycle.create_before_destroy,
+        create_before_destroy=hands_over or deployment.lifecycle.create_before_destroy,
+        hands_over=hands_over,
+        boots_anew=boots_anew,
+        run_ends_at=ends_at(current.attempt, moment) if hands_over and current.attempt.is_ending else None,
         usd_per_hour_before=prices.of_attempt(current.attempt),
         usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
         usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
@@ -87,7 +94,7 @@ def _action(
 ) -> tuple[Action, Reason]:
     effects = {f.effect for f in fields}
     if Effect.REPLACE in effects or not matches(deployment, current.attempt):
-        return Action.REPLACE, Reason.REQUESTED if current.attempt.is_to_go else Reason.NONE
+        return Action.REPLACE, _why_another(deployment, current)
     if current.fate is not Fate.UP:
         return Action.CREATE, Reason.RESUMES
     if Effect.RESTART in effects:
@@ -102,6 +109,22 @@ def _action(
         return Action.UPDATE, Reason.NONE
     is_told = standing.has_current_metadata or standing.is_updating
     return (Action.NO_OP, Reason.NONE) if is_told else (Action.UPDATE, Reason.DRIFTED)
+
+
+def _why_another(deployment: Deployment, current: Judged) -> Reason:
+    if current.attempt.is_to_go:
+        return Reason.REQUESTED
+    if not fits(deployment, current.attempt):
+        return Reason.NONE
+    return Reason.BLUE_GREEN if is_blue(deployment, current.attempt) else Reason.RENEWS
+
+
+def _did_not_come_up(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
+    """Whether it is what is wanted, and its server has failed as it is."""
+    if judged.fate is not Fate.UP or judged.attempt.served or not matches(deployment, judged.attempt):
+        return False
+    standing = Standing(deployment=deployment, replica=0, attempt=judged.attempt, moment=moment)
+    return not standing.must_restart and bool(standing.failure)
 
 
 def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Change:

@@ -40,7 +40,8 @@ class Fate(StrEnum):
 class Moment:
     """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
 
-    `creates_in`: seconds until it has one more.
+    `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
+    `acquisition`: the longest that a grant took lately, in seconds.
     """
 
     observed: Observed
@@ -48,6 +49,8 @@ class Moment:
     creates: int = 1000
     creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
+    renews: bool = False
+    acquisition: float = 0.0
 
     @property
     def now(self) -> float:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.plan import Action, Goal
+from tpudeploy.domain.plan import Action, Change, Goal
 
 
 def prevented(deployments: Iterable[Deployment], goals: Iterable[Goal]) -> Iterator[Diagnostic]:
     names = {d.name: d for d in deployments if d.lifecycle.prevent_destroy}
     for each in goals:
         for change in each.changes:
-            if each.name in names and change.action in {Action.DESTROY, Action.REPLACE}:
+            if each.name in names and _gives_up(change):
                 yield Diagnostic(
                     code="TPU3002",
                     message=f"{change.address} may not be destroyed, but this plan would {change.action} it.",
@@ -21,3 +21,12 @@ def prevented(deployments: Iterable[Deployment], goals: Iterable[Goal]) -> Itera
                     location=names[each.name].origins.get("lifecycle.prevent_destroy"),
                     hint="Set lifecycle.prevent_destroy to false first, or undo the change that forces it.",
                 )
+
+
+def _gives_up(change: Change) -> bool:
+    """Whether a slice goes that the deployment could keep.
+
+    In a hand-over it goes once another of its kind serves in its place: that is what `update: blue-green` and
+    `on_run_end: renew` are, and whoever wrote them beside `prevent_destroy` means both.
+    """
+    return change.action is Action.DESTROY or (change.action is Action.REPLACE and not change.hands_over)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from statistics import median
 
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.gates import Luck
 from tpudeploy.domain.history import Ending, Tried
 
 _DAY = 86400.0
+_WEEK = 7 * _DAY
 
 
 def luck(tries: tuple[Tried, ...], *, now: float, window: float) -> Luck:
@@ -24,6 +27,14 @@ def luck(tries: tuple[Tried, ...], *, now: float, window: float) -> Luck:
         counts=dict(sorted(Counter(t.outcome for t in recent).items())),
         median_wait=median(waits) if waits else None,
     )
+
+
+def acquisition(deployment: Deployment, history: Iterable[Tried], now: float) -> float:
+    """The longest that a grant took lately of such a slice where this deployment may ask, in seconds; 0 for none."""
+    places = {(c.zone, c.provisioning) for c in deployment.candidates}
+    kind = deployment.accelerator.name
+    granted = (t for t in history if t.outcome is Ending.GRANTED and now - t.at <= _WEEK)
+    return max((t.waited for t in granted if t.type == kind and (t.zone, t.provisioning) in places), default=0.0)
 
 
 def rank(of: Luck) -> int:

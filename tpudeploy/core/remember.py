@@ -8,7 +8,7 @@ from tpudeploy.core.keep import seniority
 from tpudeploy.domain.slices import Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused, State
 
-_TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at")
+_TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at", "draining_at")
 
 
 def remember(state: State, observed: Observed) -> State:
@@ -21,7 +21,8 @@ def remember(state: State, observed: Observed) -> State:
 
 
 def _remembered(record: Record, observed: Observed) -> Record:
-    attempts = tuple(_learn(_reckoned(a, observed.at), observed.slices.get(a.name), observed) for a in record.attempts)
+    reckoned = (_reckoned(a, observed.at) for a in record.attempts)
+    attempts = _first_served([_learn(a, observed.slices.get(a.name), observed) for a in reckoned], observed)
     refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
     standing = [a for a in attempts if a.granted_at is not None and a.releasing_at is None]
     home = min(standing, key=seniority).zone if standing else record.home
@@ -55,7 +56,13 @@ def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt
         attempt = replace(attempt, provisioning_at=observed.at)
     if found.phase is Phase.UP and attempt.granted_at is None:
         attempt = replace(attempt, granted_at=observed.at)
-    health = observed.health.get(attempt.name)
-    if health is not None and health.serving and not attempt.served:
-        attempt = replace(attempt, served=True)
     return attempt
+
+
+def _first_served(attempts: list[Attempt], observed: Observed) -> tuple[Attempt, ...]:
+    """Which clients may hold: what serves, unless another one does already, from which it is yet to take over."""
+    serving = [a for a in attempts if (health := observed.health.get(a.name)) is not None and health.serving]
+    if not serving or any(a.served and a.releasing_at is None for a in attempts):
+        return tuple(attempts)
+    first = min(serving, key=seniority)
+    return tuple(replace(a, served=True) if a is first else a for a in attempts)

@@ -102,6 +102,8 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
             prevent_destroy=spec.lifecycle.prevent_destroy,
             create_before_destroy=spec.lifecycle.replace == "create-before-destroy",
             ignore_changes=spec.lifecycle.ignore_changes,
+            blue_green=spec.lifecycle.update == "blue-green",
+            renew=spec.lifecycle.on_run_end == "renew",
         ),
         startup_script=Script(""),
         attributes={},

@@ -8,7 +8,7 @@ from tpudeploy import catalog
 from tpudeploy.core.quota import Book
 from tpudeploy.core.refusals import QUOTAS, closes
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.facts import POOLS, UNLIMITED
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal
@@ -22,6 +22,7 @@ lifecycle.replace is create-before-destroy: the new slice has to stand before th
 both. A quota that is full has none, and a reservation does not tell whether it has any. Either of:
 
   lifecycle: {replace: destroy-before-create}    the old slice goes first; nothing serves until the new one does
+  lifecycle: {update: in-place}                  of a serving change: the server is restarted on the chips that it has
   placement.zones, placement.provisioning        a place that draws from something else
   more quota                                     `tpudeploy zones` shows what there is"""
 }
@@ -38,16 +39,35 @@ def no_room(deployment: Deployment, goal: Goal, state: State, book: Book, now: f
         case = _Case(deployment=deployment, change=change, record=state.record(change.replica), book=book, now=now)
         why = [case.why_not(place) for place in deployment.candidates]
         if why and all(why):
-            start = change.start_seconds_after
-            most = "the time of a start" if start is None else f"about {max(round(start / 60), 1)} min"
-            yield Diagnostic(
-                code=NO_ROOM,
-                message=f"{change.address} cannot be replaced before it goes: {'; '.join(dict.fromkeys(why))}.",
-                path="lifecycle.replace",
-                location=deployment.origin("lifecycle.replace"),
-                hint="lifecycle.replace: destroy-before-create gives the old slice up first.\n"
-                f"Nothing then serves while chips are waited for, and {most} more.",
-            )
+            yield _crowded(deployment, change, "; ".join(dict.fromkeys(why)))
+
+
+def _crowded(deployment: Deployment, change: Change, why: str) -> Diagnostic:
+    if change.run_ends_at is not None:
+        # It ends whatever we do: no reason to forbid anything. Its successor is asked for until there is room.
+        return Diagnostic(
+            code=NO_ROOM,
+            message=f"{change.address} will find no successor before its run ends: {why}.",
+            severity=Severity.WARNING,
+            path="lifecycle.on_run_end",
+            location=deployment.origin("lifecycle.on_run_end"),
+            hint="It is asked for all the same, and granted once there is room: nothing serves from the end of the run "
+            "until then.",
+        )
+    path = "lifecycle.update" if change.hands_over else "lifecycle.replace"
+    start = change.start_seconds_after
+    in_place = "lifecycle.update: in-place restarts the server on the chips that it has.\nNothing then serves for"
+    most = "the time of a start" if start is None else f"about {max(round(start / 60), 1)} min"
+    return Diagnostic(
+        code=NO_ROOM,
+        message=f"{change.address} cannot be replaced before it goes: {why}.",
+        path=path,
+        location=deployment.origin(path),
+        hint=f"{in_place} {most}."
+        if change.hands_over
+        else "lifecycle.replace: destroy-before-create gives the old slice up first.\n"
+        f"Nothing then serves while chips are waited for, and {most} more.",
+    )
 
 
 def _is_beside(change: Change) -> bool:

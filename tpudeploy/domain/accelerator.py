@@ -32,7 +32,8 @@ class Sku:
 class Generation:
     """One TPU generation: sizes, runtime, memory, where it stands and what it costs.
 
-    `bytes_limit` is the HBM that the runtime reports per chip (`memory_stats()["bytes_limit"]`), in bytes.
+    `bytes_limit` is the HBM that the runtime reports per chip (`memory_stats()["bytes_limit"]`), in bytes. The peaks
+    are a chip's as Google states them, and are what no measured figure can exceed.
     `zones` is a hint, in the order to try: zones where accelerator-types lists the type. Never a promise.
     `flex_start_zones` took flex-start requests, `flex_start_refused` refused the model; each zone with the month of
     the last word on it. `prices` is USD per chip and hour, by region and provisioning model. `skus` is by provisioning
@@ -43,6 +44,8 @@ class Generation:
     runtime_version: str
     hbm_gib: int
     bytes_limit: int
+    peak_bf16_tflops: float
+    hbm_gbytes_per_second: float
     types: tuple[AcceleratorType, ...]
     zones: tuple[str, ...]
     zones_as_of: str

@@ -87,9 +87,13 @@ class HealthGoal:
 
 @frozen
 class Lifecycle:
+    """`blue_green`: a serving change is brought up on a second slice. `renew`: a run that ends is taken over before."""
+
     prevent_destroy: bool
     create_before_destroy: bool
     ignore_changes: tuple[str, ...]
+    blue_green: bool = False
+    renew: bool = False
 
 
 @frozen

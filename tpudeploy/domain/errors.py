@@ -18,7 +18,8 @@ TpudeployError                        message · hint · code · exit_code
 │   ├── StateLocked         10        names the holder
 │   ├── StateConflict                 somebody else wrote in between
 │   ├── StateUnreadable
-│   └── StateTooNew
+│   ├── StateTooNew
+│   └── RunUnreadable                 a benchmark's run, not a state
 ├── CloudError               1        Google said no; `refusal` says what that means
 │   ├── Fault                         look again: the call's effect is unknown
 │   ├── Refused                       this place, now or ever
@@ -26,7 +27,8 @@ TpudeployError                        message · hint · code · exit_code
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
 ├── ServingError             1        the slice is there, vLLM is not
 │   ├── StillStarting                 yet; a re-run resumes
-│   └── NotInEffect         13        it serves, but not as it was told
+│   ├── NotInEffect         13        it serves, but not as it was told
+│   └── GivenUpUpdate       13        on a second slice; the first goes on serving
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
@@ -189,6 +191,12 @@ class StateTooNew(StateError):
     code = "TPU4004"
 
 
+class RunUnreadable(StateError):
+    """A benchmark's run is not what was written when it was measured. It is left as it stands."""
+
+    code = "TPU4005"
+
+
 class CloudError(TpudeployError):
     """Google did not do what was asked. `refusal`, where there is one, says what that means."""
 
@@ -251,6 +259,13 @@ class NotInEffect(ServingError):
     """An engine serves, and does not do what the profile declares. Nothing is left to a re-run."""
 
     code = "TPU6003"
+    exit_code = 13
+
+
+class GivenUpUpdate(ServingError):
+    """A second slice does not serve, so that it takes nothing over: the first goes on serving, as it was."""
+
+    code = "TPU6004"
     exit_code = 13
 
 

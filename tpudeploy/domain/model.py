@@ -48,11 +48,12 @@ class FeedForward:
 
 @frozen
 class Experts:
-    """Layers with a mixture of experts, each gated and `width` wide."""
+    """Layers with a mixture of experts, each gated and `width` wide. A token goes through `per_token` of them."""
 
     layers: int
     count: int
     width: int
+    per_token: int = 1
 
 
 @frozen

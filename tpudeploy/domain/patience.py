@@ -31,6 +31,10 @@ class Patience:
       for nothing else ends after so long, and says what is left.
     * `removal`: how long `gc` looks until what it removes is gone; one delete took 12 min 38 s to take (SPRAY).
     * `lock`: how long a lock that somebody holds is waited for before a run begins; one step lasts seconds.
+    * `held`: so long a client may go by an `endpoints/NAME.json` that it has read, and not longer.
+    * `drained`: what clients were sent away from is not waited for longer, whatever it still runs.
+    * `acquisition`: a successor is expected to take as long as the longest grant of late, and so long at least: whoever
+      looks every half hour still finds in time that a run ends.
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
@@ -60,6 +64,14 @@ class Patience:
     leaving: float = 7200.0
     removal: float = 1800.0
     lock: float = 0.0
+    held: float = 30.0
+    drained: float = 900.0
+    acquisition: float = 3600.0
+
+    @property
+    def drain(self) -> float:
+        """For so long at least a slice serves on after clients were sent elsewhere: twice what they may hold."""
+        return 2 * self.held
 
     def poll(self, quiet_looks: int, outstanding: int = 1) -> float:
         """Seconds to the next look after `quiet_looks` looks at `outstanding` slices that showed nothing new."""

@@ -52,6 +52,8 @@ class Reason(StrEnum):
     SURPLUS = "the profile asks for fewer replicas"
     LEFTOVER = "requests of an earlier run are still there"
     DRIFTED = "its machine is not what was last applied to it"
+    BLUE_GREEN = "blue-green: a second slice serves before this one goes"
+    RENEWS = "its run ends; a successor takes over before"
     ADOPTED = "found in the cloud: no state remembered it"
 
 
@@ -80,6 +82,10 @@ class Change:
     asked. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the cache of the whole
     slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take, at least (the
     compile cache still fits) and at most. None where that is not known.
+
+    `hands_over`: what is replaced would fit, and goes only once another one serves in its place; `run_ends_at` where
+    that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,
+    and whose server did not come up.
     """
 
     deployment: str
@@ -91,6 +97,9 @@ class Change:
     slice_name: str = ""
     zone: str = ""
     create_before_destroy: bool = True
+    hands_over: bool = False
+    run_ends_at: float | None = None
+    boots_anew: str = ""
     usd_per_hour_before: float | None = None
     usd_per_hour_after: float | None = None
     usd_per_hour_most: float | None = None
@@ -170,7 +179,7 @@ class Goal:
     `lineage` and `serial` name the state it was planned against; "" and 0 where there was none. `adopts` names the
     slices that a new state is to begin with, `replaces` those that another is to take the place of, as requested.
     `targets` are the replicas that the plan is about; None for all. `seen` is what was found of each slice it touches,
-    `drift` what of it came from outside.
+    `drift` what of it came from outside. `renews` are the slices whose runs end, for which successors are asked.
     """
 
     name: str
@@ -185,6 +194,13 @@ class Goal:
     drift: tuple[Drift, ...] = ()
     replaces: tuple[str, ...] = ()
     targets: tuple[int, ...] | None = None
+    renews: tuple[str, ...] = ()
+
+    @property
+    def is_renewal(self) -> bool:
+        """Whether all that it does is to have successors ready for runs that end: what `on_run_end: renew` says."""
+        shown = [change for change in self.changes if change.action is not Action.NO_OP]
+        return bool(shown) and all(c.run_ends_at is not None and not c.fields for c in shown)
 
     @property
     def replicas(self) -> tuple[int, ...]:
@@ -205,6 +221,7 @@ class Goal:
             "resumes": self.resumes,
             "adopts": list(self.adopts),
             "replaces": list(self.replaces),
+            "renews": list(self.renews),
             "targets": None if self.targets is None else list(self.targets),
             "changes": [change.to_dict() for change in self.changes],
             "drift": [drift.to_dict() for drift in self.drift],

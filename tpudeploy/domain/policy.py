@@ -129,6 +129,8 @@ def _side(
 
 
 def _reason(of: Change) -> str:
+    if of.action == "replace" and of.hands_over:
+        return "replace_because_of_serving_change" if of.run_ends_at is None else "replace_because_run_ends"
     if of.action == "replace":
         return "replace_by_request" if of.reason.name == "REQUESTED" else "replace_because_cannot_update"
     return _REASONS.get((of.action, of.reason.name), "")

@@ -125,12 +125,16 @@ class BootPhase(StrEnum):
 
 @frozen
 class BootReport:
-    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs."""
+    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
+
+    `started`: when its container was, in seconds since the epoch; None before, and by scripts of before.
+    """
 
     phase: BootPhase
     detail: str = ""
     spec: str = ""
     answer: str = ""
+    started: float | None = None
 
 
 @frozen
@@ -184,7 +188,8 @@ class Health:
 class Observed:
     """One moment: every slice that a state remembers, and what the serving ones answer. Absent means 404.
 
-    `unseen` are those that could not be looked at, and why: of them nothing is known.
+    `unseen` are those that could not be looked at, and why: of them nothing is known. `running` are the requests that
+    a slice which clients have left still works at or has waiting, where it tells.
     """
 
     at: float
@@ -192,3 +197,4 @@ class Observed:
     reports: Mapping[str, BootReport] = field(default_factory=dict)
     health: Mapping[str, Health] = field(default_factory=dict)
     unseen: Mapping[str, str] = field(default_factory=dict)
+    running: Mapping[str, int] = field(default_factory=dict)

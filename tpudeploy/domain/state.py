@@ -22,7 +22,9 @@ class Attempt:
     that down and asking for the reboot. A request that still waits at `expires_at` lapses; None in states of before.
     `deletion` is the operation of the last release. `is_to_go`: a person asked for another in its place. `is_lost`: it
     has been written down that it is dead, so that is no news. `script` is the hash of the startup script that its node
-    was last given; "" in states of before. Times are seconds since the epoch.
+    was last given; "" in states of before. `served`: clients may hold its endpoint. From `draining_at` on they are
+    sent to another slice. `is_ending`: its run ends soon, and a successor may be asked for. Times are seconds
+    since the epoch.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Attempt:
     is_to_go: bool = False
     is_lost: bool = False
     script: str = ""
+    draining_at: float | None = None
+    is_ending: bool = False
 
     @property
     def ref(self) -> SliceRef:
@@ -133,7 +137,8 @@ class Written:
 class State:
     """One deployment. `lineage` is minted once; `serial` grows with every write; attempt numbers never repeat.
 
-    `written` is None in states of before.
+    `written` is None in states of before. `published` is the slice that clients are sent to by `endpoints/NAME.json`,
+    "" for none and in states of before; `generation` is that of the file.
     """
 
     deployment: str
@@ -143,6 +148,8 @@ class State:
     goal: Goal | None = None
     records: tuple[Record, ...] = ()
     written: Written | None = None
+    published: str = ""
+    generation: int = 0
 
     def record(self, index: int) -> Record:
         return next((r for r in self.records if r.index == index), Record(index=index))

@@ -63,6 +63,23 @@ class Adopt:
 
 
 @frozen
+class Drain:
+    """Write down that clients are sent elsewhere from now on; not `begins`: that they are sent here again."""
+
+    replica: int
+    name: str
+    begins: bool = True
+
+
+@frozen
+class Renew:
+    """Write down that its run ends, and that a successor is to be asked for."""
+
+    replica: int
+    name: str
+
+
+@frozen
 class Wait:
     """Nothing to do now. `seconds` is the longest sensible wait; None where only the world can tell.
 
@@ -90,4 +107,4 @@ class GiveUp:
     error: TpudeployError
 
 
-Step: TypeAlias = Request | Release | Forget | Update | Restart | Adopt | Wait | Done | GiveUp
+Step: TypeAlias = Request | Release | Forget | Update | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import cycle, islice
 from typing import Any
 
 from tpudeploy.emulator.machine.vllm.engine import Engine
 from tpudeploy.emulator.machine.vllm.metrics import cache_config
 from tpudeploy.emulator.server import Reply
+from tpudeploy.emulator.streams import Streams
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
 _MODEL = "emulated"
+_REQUESTS = """\
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{{engine="0",model_name="emulated"}} {running}
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{{engine="0",model_name="emulated"}} 0
+"""
 
 
-def answer(method: str, target: str, body: bytes, *, serves: bool, engine: Engine | None = None) -> Reply:
-    """Any model asked for is there. `engine` is what its script would start, as far as that can be read."""
+def answer(
+    method: str,
+    target: str,
+    body: bytes,
+    *,
+    serves: bool,
+    streams: Streams,
+    token_seconds: float = 0.0,
+    engine: Engine | None = None,
+) -> Reply:
+    """Any model asked for is there. `engine` is what its script would start, as far as that can be read.
+
+    Whoever wants a stream that goes on (`ignore_eos`) gets a token each `token_seconds`.
+    """
     if not serves:
         return Reply(http=503, body="")
     sent = json.loads(body) if body else {}
@@ -26,11 +47,17 @@ def answer(method: str, target: str, body: bytes, *, serves: bool, engine: Engin
         case "GET", "/version" if engine is not None:
             return Reply(http=200, body={"version": engine.version})
         case "GET", "/metrics" if engine is not None:
-            return Reply(http=200, body=f"{cache_config(engine)}\n" if engine.keeps_stats else "")
+            running = _REQUESTS.format(running=streams.running)
+            return Reply(http=200, body=f"{cache_config(engine)}\n{running}" if engine.keeps_stats else "")
         case "POST", "/v1/chat/completions":
             return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": ANSWER}})
         case "POST", "/v1/completions":
-            return _completion(sent, "text_completion", {"text": ANSWER})
+            goes_on = sent.get("stream") and sent.get("ignore_eos")
+            return (
+                _long(sent, streams, token_seconds)
+                if goes_on
+                else _completion(sent, "text_completion", {"text": ANSWER})
+            )
         case _:
             return Reply(http=404, body={"detail": "Not Found"})
 
@@ -53,6 +80,18 @@ def _completion(sent: dict[str, Any], kind: str, choice: dict[str, Any]) -> Repl
         "usage": {"prompt_tokens": 1, "completion_tokens": words, "total_tokens": words + 1},
     }
     return _stream(whole) if sent.get("stream") else Reply(http=200, body=whole)
+
+
+def _long(sent: dict[str, Any], streams: Streams, seconds: float) -> Reply:
+    return Reply(http=200, body=streams.paced(tuple(_tokens(sent)), seconds), content_type="text/event-stream")
+
+
+def _tokens(sent: dict[str, Any]) -> Iterator[bytes]:
+    """As many as were asked for, one event each."""
+    for word in islice(cycle(ANSWER.split()), int(sent.get("max_tokens", 1))):
+        chunk = {"object": "text_completion", "choices": [{"index": 0, "text": f"{word} ", "finish_reason": None}]}
+        yield f"data: {json.dumps(chunk)}\n\n".encode()
+    yield b"data: [DONE]\n\n"
 
 
 def _stream(whole: dict[str, Any]) -> Reply:

@@ -59,6 +59,10 @@ class Hands:
             case step.Adopt():
                 attempt = self._attempt(what.replica, what.name)
                 self._put(what.replica, replace(attempt, spec=wanted(self._aim(), attempt)))
+            case step.Drain():
+                self._drain(what)
+            case step.Renew():
+                self._put(what.replica, replace(self._attempt(what.replica, what.name), is_ending=True))
             case step.Wait() | step.Done() | step.GiveUp():
                 pass
 
@@ -114,9 +118,17 @@ class Hands:
     def _forget(self, what: step.Forget) -> None:
         attempt = self._attempt(what.replica, what.name)
         self._drop(what.replica, attempt, what.refusal)
+        if attempt.is_ending and attempt.draining_at is None and self._deployment is not None:
+            self._tell_too_late(what.replica, attempt)
         if what.refusal is None and attempt.release_reason != REFUSED:
             self._chronicle.released(attempt)
             self._world.emit(events.Gone(**self._about(what.replica, attempt), reason=what.reason))
+
+    def _tell_too_late(self, replica: int, attempt: Attempt) -> None:
+        where = address(self._session.state.deployment, replica)
+        message = f"The run of {attempt.name} ended before its successor served; nothing serves until it does."
+        hint = "Where it takes that long to be granted, raise placement.max_run_duration, or allow more zones."
+        self._world.emit(events.Warned(at=self._world.clock.now(), address=where, message=message, hint=hint))
 
     def _update(self, what: step.Update) -> None:
         deployment, attempt = self._aim(), self._attempt(what.replica, what.name)
@@ -149,6 +161,13 @@ class Hands:
         self._world.cloud.restart(attempt.ref)
         self._put(what.replica, replace(attempt, boot_asked=True))
         self._world.emit(events.Updated(**self._about(what.replica, attempt), what="restart"))
+
+    def _drain(self, what: step.Drain) -> None:
+        attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
+        self._put(what.replica, replace(attempt, draining_at=now if what.begins else None))
+        if what.begins:
+            seconds = self._world.patience.drain
+            self._world.emit(events.Draining(**self._about(what.replica, attempt), seconds=seconds))
 
     def _aim(self) -> Deployment:
         if self._deployment is None:

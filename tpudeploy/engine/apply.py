@@ -8,6 +8,7 @@ from functools import partial
 
 from tpudeploy.core.drift import refreshed
 from tpudeploy.core.fingerprint import aim_print, server_print
+from tpudeploy.core.handover import ending
 from tpudeploy.core.placement import is_closed
 from tpudeploy.core.seen import changed
 from tpudeploy.core.targets import marked
@@ -121,7 +122,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
             goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
         elif source:
             _must_be_true(goal, held.state, current, source)
-        state = refreshed(state, current.drift)
+        state = ending(refreshed(state, current.drift), current.renews)
         if _shape(current.changes) != _shape(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
@@ -203,7 +204,7 @@ class _Run:
         self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
         for change in self._todo:
             world.emit(_started(world, change))
-        self._announcer = Announcer(world, goal.name, publishes=goal.covers(0))
+        self._announcer = Announcer(world, goal)
         self._way = Convergence(world, goal, self._announcer, until=until, deadline=deadline, keep=keep)
         self._is_ended = False
         self.result = Result(outcomes=())
@@ -247,7 +248,7 @@ class _Run:
         """Only now stop remembering the approval; what serves no more is not published."""
         with session(self._world, self._goal.name, "finish") as held:
             if not self._announcer.endpoints and self._goal.covers(0):
-                self._world.state.publish(self._goal.name, None)
+                self._announcer.withdraw(held)
             held.save(finished(held.state, self._goal.fingerprint))
 
     def _end(self, kind: type[events.ChangeDone | events.ChangeLeft]) -> None:
@@ -304,7 +305,7 @@ def _restarting(goal: Goal, state: State) -> State:
     """Write down which servers are to be booted anew as they are: one that failed shows nothing else to decide by."""
     if goal.deployment is None:
         return state
-    names = {c.slice_name for c in goal.changes if c.action is Action.RESTART}
+    names = {c.slice_name if c.action is Action.RESTART else c.boots_anew for c in goal.changes}
     for record in state.records:
         for attempt in record.attempts:
             if attempt.name in names and attempt.booted == server_print(wanted(goal.deployment, attempt)):

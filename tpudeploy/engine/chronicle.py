@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tpudeploy.core.luck import acquisition
 from tpudeploy.core.placement import Luck, lucky
 from tpudeploy.core.refusals import chips
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, State
@@ -25,10 +27,16 @@ class Chronicle:
         self._deployment = deployment
         self._is_open = True
         self.luck: Luck = {}
+        self._history: tuple[Tried, ...] = ()
         try:
-            self.luck = lucky(world.state.history(), world.clock.now())
+            self._history = world.state.history()
+            self.luck = lucky(self._history, world.clock.now())
         except errors.StateError as error:
             self._give_up(error)
+
+    def acquisition(self, deployment: Deployment) -> float:
+        """The longest that a grant took lately, in seconds."""
+        return acquisition(deployment, self._history, self._world.clock.now())
 
     def granted(self, before: State, after: State) -> None:
         """Write down what one look showed to be granted."""

@@ -13,11 +13,24 @@ from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, events, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Goal
+from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
-from tpudeploy.domain.step import Adopt, Done, Forget, GiveUp, Release, Request, Restart, Step, Update, Wait
+from tpudeploy.domain.step import (
+    Adopt,
+    Done,
+    Drain,
+    Forget,
+    GiveUp,
+    Release,
+    Renew,
+    Request,
+    Restart,
+    Step,
+    Update,
+    Wait,
+)
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.chronicle import Chronicle
@@ -31,17 +44,17 @@ from tpudeploy.ports import World
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
     # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
-    Action.CREATE: (Request, Update, Restart, Release, Forget, Adopt),
-    Action.UPDATE: (Update, Release, Forget, Adopt),
-    Action.RESTART: (Update, Restart, Release, Forget, Adopt),
-    Action.REPLACE: (Request, Update, Release, Forget, Adopt),
+    Action.CREATE: (Request, Update, Restart, Release, Forget, Adopt, Drain),
+    Action.UPDATE: (Update, Release, Forget, Adopt, Drain),
+    Action.RESTART: (Update, Restart, Release, Forget, Adopt, Drain),
+    Action.REPLACE: (Request, Update, Restart, Release, Forget, Adopt, Drain),
     Action.DESTROY: (Release, Forget),
 }
 
 _GO_ON = "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
 
 # What keeping alive may do: another slice for a lost one, and nothing to a slice that stands.
-KEEPS: tuple[type[Step], ...] = (Request, Release, Forget, Adopt)
+KEEPS: tuple[type[Step], ...] = (Request, Release, Forget, Adopt, Drain, Renew)
 
 
 @frozen
@@ -91,8 +104,11 @@ class Convergence:
         self._keep = keep
         self._reached_at: float | None = None
         self._left_at: float | None = None
-        self._progress = Progress(world, goal.name)
+        self._progress = Progress(world, goal.name, goal.deployment)
         self._chronicle = Chronicle(world, goal.name)
+        deployment = goal.deployment
+        renews = deployment is not None and deployment.lifecycle.renew
+        self._acquisition = self._chronicle.acquisition(deployment) if deployment is not None and renews else 0.0
         self._last: Tick | None = None
         self._held: Session | None = None
         self._turn = -inf
@@ -118,7 +134,6 @@ class Convergence:
         budget = world.patience.faults if self._reached_at is None else inf
         last = looking_again(world, goal.name, self._tick, budget=budget)
         self._last = last
-        self._announcer.tell(last.state, last.done)
         failed = [s for s in last.steps if isinstance(s, GiveUp)]
         over = next((s for s in failed if not self._may_recover(s) and not last.watches(s.replica)), None)
         if over is not None:
@@ -185,12 +200,14 @@ class Convergence:
             steps = self._steps(held.state, observed)
             self._progress.tell(held.state, observed)
             _check(goal, steps, kept=self._reached_at is not None)
+            self._announcer.tell(held, observed, steps)
             hands = Hands(world, held, goal.deployment, observed, self._chronicle)
             for step in steps:
                 if hands.was_refused:
                     break
-                world.clock.sleep(0.0)  # an interrupted run begins nothing more
-                hands.act(step)
+                if not isinstance(step, Wait | Done | GiveUp):
+                    world.clock.sleep(0.0)  # an interrupted run begins nothing more
+                    hands.act(step)
             self._progress.show(goal.deployment, held.state, observed, steps)
             return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
 
@@ -207,6 +224,8 @@ class Convergence:
             creates=creates,
             creates_in=self._world.creates.opens_in(),
             luck=self._chronicle.luck,
+            renews=self._reached_at is not None,
+            acquisition=self._acquisition,
         )
         steps: list[Step] = []
         if deployment is not None:
@@ -254,15 +273,23 @@ def _still_ours(world: World, goal: Goal, held: Session) -> None:
 
 
 def _check(goal: Goal, steps: tuple[Step, ...], *, kept: bool) -> None:
-    shown = {c.replica: c.action for c in goal.changes}
+    shown = {c.replica: c for c in goal.changes}
     for step in steps:
         if isinstance(step, Wait | Done | GiveUp):
             continue
-        if not isinstance(step, KEEPS if kept else MAY[shown.get(step.replica, Action.NO_OP)]):
+        if not (isinstance(step, KEEPS) if kept else _was_shown(shown.get(step.replica), step)):
             raise errors.StalePlan(
                 f"{goal.name}[{step.replica}] now needs a {type(step).__name__.lower()}, which the plan did not show.",
                 hint="The world changed under way. Run `tpudeploy apply` again to see and approve a new plan.",
             )
+
+
+def _was_shown(change: Change | None, step: Step) -> bool:
+    """A slice that another one is to take the place of is not touched meanwhile."""
+    action = Action.NO_OP if change is None else change.action
+    if change is not None and action is Action.REPLACE and isinstance(step, Update | Restart):
+        return step.name != change.slice_name
+    return isinstance(step, MAY[action])
 
 
 def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:

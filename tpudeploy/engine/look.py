@@ -78,9 +78,16 @@ def _heard(
         if report is not None:
             reports.setdefault(number, {})[ref.name] = report
     health = _probed(world, sights, [s for s in standing if anew or not s[1].served], reports)
+    running = _running(world, sights, standing) if anew else {}
     now = world.clock.now()
     return tuple(
-        Observed(at=now, slices=slices, reports=reports.get(number, {}), health=health.get(number, {}))
+        Observed(
+            at=now,
+            slices=slices,
+            reports=reports.get(number, {}),
+            health=health.get(number, {}),
+            running=running.get(number, {}),
+        )
         for number, slices in enumerate(shown)
     )
 
@@ -111,6 +118,20 @@ def _probed(
     for (number, _, found), answer in zip(todo, together(world.threads, probe, todo), strict=True):
         health.setdefault(number, {})[found.name] = answer
     return health
+
+
+def _running(
+    world: World, sights: Sequence[Sight], standing: Sequence[tuple[int, Attempt, Slice]]
+) -> Mapping[int, Mapping[str, int]]:
+    """What each that clients have left still works at, by the number of its sight."""
+    found: dict[int, dict[str, int]] = {}
+    for number, attempt, shown in standing:
+        deployment = sights[number].deployment
+        if deployment is not None and attempt.draining_at is not None:
+            told = world.probe.running(deployment, shown)
+            if told is not None:
+                found.setdefault(number, {})[attempt.name] = told
+    return found
 
 
 def _answered(world: World, attempts: tuple[Attempt, ...]) -> tuple[dict[str, Slice], dict[str, str]]:

@@ -13,8 +13,10 @@ from tpudeploy.core.diff import changes, removals
 from tpudeploy.core.drift import drift, refreshed, told
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import aim_print
+from tpudeploy.core.handover import due, ending
 from tpudeploy.core.lifecycle import prevented
 from tpudeploy.core.lost import unremembered
+from tpudeploy.core.luck import acquisition
 from tpudeploy.core.presume import presumed
 from tpudeploy.core.quota import Book
 from tpudeploy.core.remember import remember
@@ -24,7 +26,7 @@ from tpudeploy.core.seen import seen
 from tpudeploy.core.targets import Targets, marked, partial, within
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.errors import ConfigError, StateError
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.found import Found
 from tpudeploy.domain.frozen import frozen
@@ -226,6 +228,11 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
     moment = Moment(observed=observed, patience=world.patience)
     outside = within(targets, drift(known, moment)) if refresh else ()
     known = refreshed(known, outside)
+    renews: tuple[str, ...] = ()
+    if deployment is not None and deployment.lifecycle.renew:
+        moment = replace(moment, acquisition=_acquisition(world, deployment))
+        renews = due(deployment, known, moment)
+        known = ending(known, renews)
     all_of_it = removals(part.name, known, moment) if deployment is None else changes(deployment, known, moment)
     would = within(targets, all_of_it)
     would = tuple(_adopting(change) if change.slice_name in part.adopts else change for change in would)
@@ -247,7 +254,16 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
         drift=outside,
         replaces=part.replaces,
         targets=targets,
+        renews=renews,
     )
+
+
+def _acquisition(world: World, deployment: Deployment) -> float:
+    """The longest that a grant took lately, in seconds."""
+    try:
+        return acquisition(deployment, world.state.history(), world.clock.now())
+    except StateError:
+        return 0.0
 
 
 def _adopting(change: Change) -> Change:

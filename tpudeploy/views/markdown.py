@@ -87,6 +87,8 @@ def _threat(change: Change, of: Revision | None) -> str:
     start = None if of is None else _start(of.after)
     down = "meanwhile" if start is None else f"for about {words.duration(start)}"
     match change.action:
+        case Action.REPLACE if change.hands_over:
+            return f"{name} is handed over: the new slice serves, and the old one is drained, before that one goes."
         case Action.REPLACE if change.create_before_destroy:
             return f"{name} is replaced: the new slice serves before the old one goes."
         case Action.REPLACE:
@@ -137,7 +139,8 @@ def _moved(before: float | None, after: float | None, told: Callable[[float], st
 def _why(change: Change) -> str:
     """The attributes that cost what the whole change costs, with their lines; else the reason."""
     costs = {Action.REPLACE: Effect.REPLACE, Action.RESTART: Effect.RESTART, Action.UPDATE: Effect.COSMETIC}
-    telling = [f for f in change.fields if f.effect is costs.get(change.action)]
+    cost = Effect.RESTART if change.hands_over else costs.get(change.action)
+    telling = [f for f in change.fields if f.effect is cost]
     named = [f"{code(f.path)}{_place(f)}" for f in telling]
     more = [f"and {len(named) - 2} more"] if len(named) > 2 else []  # noqa: PLR2004 - two fit a cell
     return "; ".join([*(prose(r) for r in (change.reason,) if r is not Reason.NONE), *named[:2], *more])

@@ -97,6 +97,8 @@ def _will(change: Change) -> str:
         return f"will be replaced, {change.reason}"
     if change.reason is Reason.ADOPTED and change.action is Action.UPDATE and not change.fields:
         return "will be adopted as it stands"
+    if change.hands_over:
+        return "will be handed over to another slice"
     return "will be completed" if _goes_on(change) else _WILL[change.action]
 
 
@@ -146,6 +148,8 @@ def _why(field: FieldChange, change: Change, paint: Paint) -> str:
             return paint.red(" # forces replacement")
         case Action.RESTART, Effect.RESTART:
             return paint.yellow(" # needs a restart")
+        case Action.REPLACE, Effect.RESTART if change.hands_over:
+            return paint.yellow(" # needs another server")
     return ""
 
 
@@ -160,11 +164,25 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
         yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
-    yield from (paint.dim(f"        # {line}") for line in _deltas(change))
+    yield from (paint.dim(f"        # {line}") for line in (*_handed_over(change), *_deltas(change)))
     if change.max_run_seconds is not None:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
+
+
+def _handed_over(change: Change) -> Iterator[str]:
+    """For how long two are paid for, until when there is time, and what does not stop it."""
+    if not change.hands_over:
+        return
+    before, after, start = change.usd_per_hour_before, change.usd_per_hour_after, change.start_seconds_after
+    cost = "" if before is None or after is None else f", about {words.hourly(before + after)}"
+    takes = "its start" if start is None else f"its start, about {words.minutes(start)},"
+    yield f"both are billed{cost}, from the grant of the new one: for {takes} and until the old one is drained"
+    if change.run_ends_at is not None:
+        yield f"its run ends at {words.moment(change.run_ends_at)}, whatever has become of the successor"
+    if change.after.get("lifecycle.prevent_destroy"):
+        yield "prevent_destroy does not stop it: this slice goes only once the other one serves"
 
 
 def _deltas(change: Change) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from datetime import UTC, datetime
 from itertools import accumulate
 from unicodedata import east_asian_width
 
@@ -52,6 +53,11 @@ def span(least: float, most: float) -> str:
     """`10 to 14 min`, or `14 min` where both are the same."""
     shortest, longest = minutes(least), minutes(most)
     return longest if shortest == longest else f"{shortest.removesuffix(' min')} to {longest}"
+
+
+def moment(at: float) -> str:
+    """`2026-11-21 14:05 UTC`, of seconds since the epoch."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def ago(seconds: float) -> str:

@@ -130,6 +130,7 @@ def _report(items: Mapping[str, str]) -> BootReport | None:
         detail=items.get("detail", ""),
         spec=items.get("spec", ""),
         answer=items.get("answer", ""),
+        started=float(items["started"]) if items.get("started", "").isdecimal() else None,
     )
 
 

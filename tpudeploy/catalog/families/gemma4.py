@@ -120,7 +120,7 @@ def _experts(part: Config, layers: int) -> Experts | None:
     if not part.get("enable_moe_block"):
         return None
     count, width = whole(part, "num_experts"), whole(part, "moe_intermediate_size")
-    return Experts(layers=layers, count=count, width=width)
+    return Experts(layers=layers, count=count, width=width, per_token=whole(part, "top_k_experts", 1))
 
 
 def _norms(layers: int, hidden: int, attention: tuple[Attention, ...], ple: int, experts: Experts | None) -> int:
@@ -220,6 +220,7 @@ _26B: Config = {
         "enable_moe_block": True,
         "num_experts": 128,
         "moe_intermediate_size": 704,
+        "top_k_experts": 8,
     },
     "vision_config": _LARGE_VISION,
 }

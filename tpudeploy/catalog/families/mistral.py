@@ -19,7 +19,9 @@ def read(name: str, architecture: str, config: Config) -> LanguageModel:
     experts = None
     if architecture == _MIXTRAL:
         width = whole(config, "intermediate_size")
-        experts = Experts(layers=depth(config), count=whole(config, "num_local_experts"), width=width)
+        each = whole(config, "num_experts_per_tok", 1)
+        count = whole(config, "num_local_experts")
+        experts = Experts(layers=depth(config), count=count, width=width, per_token=each)
     plain = decoder(name, architecture, config, source=__doc__ or "", on_torchax=True, experts=experts)
     if config.get("sliding_window") is None:
         return plain

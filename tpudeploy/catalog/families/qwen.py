@@ -33,7 +33,8 @@ def _experts(config: Config, layers: int) -> Experts:
     if config.get("mlp_only_layers") or config.get("decoder_sparse_step") not in (None, 1):
         raise NotCovered("some of its layers have no experts (`mlp_only_layers`, `decoder_sparse_step`)")
     width = whole(config, "moe_intermediate_size")
-    return Experts(layers=layers, count=whole(config, "num_experts"), width=width)
+    each = whole(config, "num_experts_per_tok", 1)
+    return Experts(layers=layers, count=whole(config, "num_experts"), width=width, per_token=each)
 
 
 def _row(layers: int, hidden: int, heads: int, width: int, *, is_tied: bool) -> Config:
@@ -60,6 +61,7 @@ _30B: Config = {
     "head_dim": 128,
     "num_experts": 128,
     "moe_intermediate_size": 768,
+    "num_experts_per_tok": 8,
     "vocab_size": 151_936,
     "max_position_embeddings": 40_960,
 }

@@ -25,6 +25,8 @@ COMMANDS: Mapping[str, str] = {
     "logs": "a boot's log, and what it died of",
     "verify": "what the profile declares against what the engine does",
     "query": "ask the endpoint a question",
+    "bench": "how fast it serves: streams x context x output, each figure with what it is worth",
+    "alerts": "Prometheus rules for what a profile serves, a Grafana dashboard, how to collect",
     "import": "take a queued resource that stands in the cloud into the state",
     "state": "look at what is remembered, move it, forget it, take it out, put it back",
     "force-unlock": "take away the lock of a run that died",

@@ -14,7 +14,9 @@ class LifecycleSpec(Section):
     )
     update: Literal["in-place", "blue-green"] = Field(
         "in-place",
-        description="How a serving change is rolled out. Default: in-place; blue-green is not supported yet.",
+        description="How a serving change is rolled out: in-place restarts the server and keeps the chips, so that "
+        "nothing serves meanwhile; blue-green brings it up on a second slice, sends clients there, and lets go of the "
+        "first once nobody can hold it any more: both are billed for that time. Default: in-place.",
     )
     replace: Literal["create-before-destroy", "destroy-before-create"] = Field(
         "create-before-destroy",
@@ -23,8 +25,8 @@ class LifecycleSpec(Section):
     )
     on_run_end: Literal["release", "renew"] = Field(
         "release",
-        description="What happens at max_run_duration, when Google deletes the VM. Default: release; renew, which "
-        "asks for the successor early, is not supported yet.",
+        description="What happens at max_run_duration, when Google deletes the VM: release lets it end; renew asks for "
+        "a successor early enough to take over before, wherever an apply runs then. Default: release.",
     )
     ignore_changes: Words = Field(
         default=(),

@@ -52,11 +52,38 @@ def parameters(model: LanguageModel) -> int:
     )
 
 
+def active_parameters(model: LanguageModel) -> int:
+    """Elements that every token is multiplied with on its way through the layers: of experts those it goes through.
+
+    Tables are looked up, not multiplied with; the output's is `head_parameters`, which prompts need but once.
+    """
+    experts = model.experts
+    each = 0 if experts is None else model.hidden * (experts.count + 3 * experts.per_token * experts.width)
+    return sum(
+        (
+            sum(_attention(model, kind, 1) - _unused(model, kind) for kind in model.attention),
+            sum(3 * model.hidden * part.width * part.layers for part in model.feed_forward),
+            0 if experts is None else experts.layers * each,
+            _per_layer_inputs(model),
+        )
+    )
+
+
+def head_parameters(model: LanguageModel) -> int:
+    """Elements that each new token takes to be chosen."""
+    return model.vocabulary * model.hidden
+
+
 def _embeddings(model: LanguageModel, chips: int) -> int:
     """Tables split by vocabulary, padded to the chips: input, output unless tied, per layer (gemma4.py:785,806)."""
     vocabulary = align(model.vocabulary, chips)
     tables = 1 if model.is_tied else 2
     return vocabulary * (model.hidden * tables + model.per_layer_width * model.layers) // chips
+
+
+def _unused(model: LanguageModel, kind: Attention) -> int:
+    """Keys and values of layers that read another's: loaded, and never multiplied with."""
+    return (kind.layers - kind.cached) * model.hidden * kind.projections * kind.kv_heads * kind.head_dim
 
 
 def _padded(model: LanguageModel, kind: Attention) -> Attention:

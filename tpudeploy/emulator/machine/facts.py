@@ -38,6 +38,7 @@ class Behaviour:
     * `kv_blocks`, `block_size`: override the measured boots.
     * `instead`: flags that the engine takes otherwise than it is given them: what it does is not what it was told.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
+    * `token_seconds`: between two tokens of a simulated node, where it is told to go on (`ignore_eos`) and to stream.
     * `reachable` False: a firewall drops what comes from outside.
     """
 
@@ -52,4 +53,5 @@ class Behaviour:
     block_size: int | None = None
     instead: Mapping[str, str] = field(default_factory=dict)
     guest_attributes: bool = True
+    token_seconds: float = 0.0
     reachable: bool = True

@@ -34,7 +34,10 @@ def bad_request(message: str, param: str | None = None) -> Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One request, checked. A token is a word, or a number where the prompt is a list of numbers."""
+    """One request, checked. A token is a word, or a number where the prompt is a list of numbers.
+
+    `prefixes` has a hash for each whole block of the prompts, with all of its prompt before it.
+    """
 
     is_chat: bool
     model: str
@@ -44,6 +47,7 @@ class Prompt:
     stream: bool
     include_usage: bool
     ignore_eos: bool
+    prefixes: tuple[int, ...]
 
 
 def read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
@@ -60,7 +64,8 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
         raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
     if is_chat and not engine.has_chat_template:
         raise bad_request(NO_TEMPLATE)
-    sizes = (_chat_size(body),) if is_chat else _prompt_sizes(body)
+    texts = (_chat_tokens(body),) if is_chat else _prompt_tokens(body)
+    sizes = tuple(map(len, texts))
     asked = body.get("max_completion_tokens") or body.get("max_tokens") if is_chat else body.get("max_tokens")
     if asked is None and not is_chat:
         asked = DEFAULT_COMPLETION_TOKENS
@@ -73,6 +78,7 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
         stream=bool(body.get("stream")),
         include_usage=bool((body.get("stream_options") or {}).get("include_usage")),
         ignore_eos=bool(body.get("ignore_eos")),
+        prefixes=tuple(hashed for text in texts for hashed in _prefixes(text, engine.cache.block_size)),
     )
 
 
@@ -86,29 +92,37 @@ def _limit(engine: Engine, size: int, asked: int | None) -> int:
     return room if asked is None else min(room, asked)
 
 
-def _chat_size(body: Mapping[str, Any]) -> int:
+def _chat_tokens(body: Mapping[str, Any]) -> Sequence[object]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise _missing("messages")
-    return sum(_words_in(message.get("content") or "") for message in messages)
+    return [word for message in messages for word in _words_in(message.get("content") or "")]
 
 
-def _words_in(content: Any) -> int:
+def _words_in(content: Any) -> list[str]:
     if isinstance(content, str):
-        return len(content.split())
-    return sum(len(str(part.get("text", "")).split()) for part in content)
+        return content.split()
+    return [word for part in content for word in str(part.get("text", "")).split()]
 
 
-def _prompt_sizes(body: Mapping[str, Any]) -> tuple[int, ...]:
+def _prompt_tokens(body: Mapping[str, Any]) -> tuple[Sequence[object], ...]:
     match body.get("prompt"):
         case str(text):
-            return (len(text.split()),)
+            return (text.split(),)
         case [int(), *_] as tokens:
-            return (len(tokens),)
+            return (tokens,)
         case [list(), *_] | [str(), *_] as several:
-            return tuple(len(one.split() if isinstance(one, str) else one) for one in several)
+            return tuple(one.split() if isinstance(one, str) else one for one in several)
         case _:
             raise _missing("prompt")
+
+
+def _prefixes(tokens: Sequence[object], block: int) -> Iterator[int]:
+    """The last token is always computed anew, so that a block which ends with it is none (kv_cache_manager.py:210)."""
+    before = 0
+    for begin in range(0, (len(tokens) - 1) // block * block, block):
+        before = hash((before, *tokens[begin : begin + block]))
+        yield before
 
 
 def _missing(name: str) -> Refused:

@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,7 @@ class Metrics:
         self._created = time.time()
         self.running_now = 0
         self._counters: Counter[tuple[str, str]] = Counter()
+        self._cached: OrderedDict[int, None] = OrderedDict()
         lengths = table.lengths(engine.max_model_len)
         self._histograms = {name: Histogram(bounds or lengths) for name, bounds in table.HISTOGRAMS.items()}
 
@@ -72,13 +73,27 @@ class Metrics:
         prompt = served.answer.prompt
         given = sum(prompt.sizes)
         with self._lock:
+            had = self._looked_up(prompt.prefixes) if self._engine.prefix_caching else 0
             self._counters["prompt_tokens", ""] += given
-            self._counters["prompt_tokens_by_source", "local_compute"] += given
+            self._counters["prompt_tokens_by_source", "local_compute"] += given - had
+            self._counters["prompt_tokens_by_source", "local_cache_hit"] += had
             self._counters["prefix_cache_queries", ""] += given if self._engine.prefix_caching else 0
+            self._counters["prefix_cache_hits", ""] += had
             for choice in served.answer.choices:
                 self._counters["generation_tokens", ""] += len(choice.words)
                 self._counters["request_success", choice.reason] += 1
             self._observe(served, given, sum(len(choice.words) for choice in served.answer.choices))
+
+    def _looked_up(self, prefixes: Sequence[int]) -> int:
+        """Tokens that were there, each block as the latest used; of the rest the longest unused make room."""
+        cache, cached = self._engine.cache, self._cached
+        had = sum(1 for prefix in prefixes if prefix in cached)
+        for prefix in prefixes:
+            cached[prefix] = None
+            cached.move_to_end(prefix)
+        while len(cached) > cache.blocks:
+            cached.popitem(last=False)
+        return had * cache.block_size
 
     def _observe(self, served: Served, given: int, made: int) -> None:
         rest = served.whole - served.first

@@ -1,0 +1,151 @@
+"""Alert rules as Prometheus itself reads them: they load, each fires when it should, and none when it should not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from alerts.series import CASES, Case
+from desk import PROFILE, Desk, Open
+from promtool import Promtool
+
+from tpudeploy.cli.main import main
+
+TWO = PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  max_num_seqs: 4") + "replicas: 2\n"
+DUMP = (Path(__file__).parent / "data" / "vllm_metrics_0.32.txt").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Mapping[str, Any]:
+    """Of two servers of four requests at once, whose first tokens are wanted in 2.5 s."""
+    (tmp_path / "gemma.yaml").write_text(TWO, encoding="utf-8")
+    assert main(["alerts", "--chdir", str(tmp_path), "gemma.yaml", "-ttft", "2.5", "-out", "rules.yml"]) == 0
+    tree: Mapping[str, Any] = yaml.safe_load((tmp_path / "rules.yml").read_text(encoding="utf-8"))
+    return tree
+
+
+def test_prometheus_takes_the_rules(rules: Mapping[str, Any], promtool: Promtool) -> None:
+    done = promtool("check", "rules", "rules.yml")
+    assert done.returncode == 0, done.stderr
+    assert "10 rules found" in done.stdout
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.about.replace(" ", "-"))
+def test_exactly_what_should_fire_fires(
+    case: Case, rules: Mapping[str, Any], promtool: Promtool, tmp_path: Path
+) -> None:
+    test = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [case.to_promtool()]}
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(test), encoding="utf-8")
+    done = promtool("test", "rules", "test.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_fires_in_one_of_the_cases_and_is_silent_at_work_in_another(rules: Mapping[str, Any]) -> None:
+    names = {rule["alert"] for rule in rules["groups"][0]["rules"] if "alert" in rule}
+    assert {name for case in CASES for fired in case.fires.values() for name in fired} == names
+    busy = next(case for case in CASES if case.about.startswith("a busy day"))
+    assert not any(busy.fires.values())
+
+
+def test_every_metric_that_a_rule_reads_is_one_that_vllm_tells(rules: Mapping[str, Any]) -> None:
+    known = set(re.findall(r"^([a-z_:]+)\{", DUMP, re.MULTILINE)) | {"up"}
+    read = set(re.findall(r"\b(vllm:\w+|up)\{", " ".join(rule["expr"] for rule in rules["groups"][0]["rules"])))
+    assert "vllm:num_requests_waiting" in read
+    assert read <= known
+
+
+def test_thresholds_are_the_profiles_own(rules: Mapping[str, Any]) -> None:
+    told = {rule.get("alert", rule.get("record")): rule["expr"] for rule in rules["groups"][0]["rules"]}
+    engine = '{job="gemma",model_name="google/gemma-4-E2B-it"}'
+    assert told["VllmKvCacheNearlyFull"] == f"vllm:kv_cache_usage_perc{engine} > 0.85"
+    assert told["VllmQueueSaturated"] == f"vllm:num_requests_waiting{engine} > 0"
+    assert told["VllmBatchFull"] == f"vllm:num_requests_running{engine} >= 4"
+    assert told["VllmReplicaDown"] == 'count(up{job="gemma"} == 1) < 2'
+    assert told["VllmTtftHigh"].endswith(" > 2.5")
+
+
+def test_a_texts_templates_are_ones_that_prometheus_fills(promtool: Promtool, rules: Any, tmp_path: Path) -> None:
+    told = {rule.get("alert"): rule for rule in rules["groups"][0]["rules"]}["VllmKvCacheNearlyFull"]
+    (case,) = (case for case in CASES if case.about == "the KV cache is full for a minute")
+    expected = {
+        "exp_labels": {
+            "deployment": "gemma",
+            "severity": "warning",
+            "job": "gemma",
+            "instance": "0",
+            "engine": "0",
+            "model_name": "google/gemma-4-E2B-it",
+        },
+        "exp_annotations": {
+            "summary": "The KV cache of gemma is 86% full",
+            "description": told["annotations"]["description"].replace("{{ $labels.instance }}", "0"),
+        },
+    }
+    firing = {"eval_time": "4m", "alertname": "VllmKvCacheNearlyFull", "exp_alerts": [expected]}
+    one = {**case.to_promtool(), "promql_expr_test": [], "alert_rule_test": [firing]}
+    test = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [one]}
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(test), encoding="utf-8")
+    done = promtool("test", "rules", "test.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[" not in told["annotations"]["summary"]
+
+
+def test_a_name_that_promql_has_to_quote_is_quoted(promtool: Promtool, desk: Open) -> None:
+    at: Desk = desk()
+    odd = 'a "quoted" \\ näme {{ .Value }}\n'
+    profile = at.write()
+    said = at.run("alerts", profile, "-out", "rules.yml", "--set", f"serving.args.served_model_name={odd!r}")
+    assert said.code == 0, said.all
+    assert promtool("check", "rules", "rules.yml").returncode == 0
+
+
+def test_several_profiles_have_a_group_each(desk: Open, promtool: Promtool) -> None:
+    at = desk()
+    at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("alerts", "gemma.yaml", "other.yaml", "-out", "rules.yml").code == 0
+    done = promtool("check", "rules", "rules.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    tree = yaml.safe_load((at.folder / "rules.yml").read_text(encoding="utf-8"))
+    assert [group["name"] for group in tree["groups"]] == ["vllm-gemma", "vllm-other"]
+
+
+def test_one_name_twice_is_an_error(desk: Open) -> None:
+    at = desk()
+    at.write(), at.write(name="again.yaml")
+    said = at.run("alerts", "gemma.yaml", "again.yaml")
+    assert said.code == 1
+    assert "Two profiles are named gemma." in said.err
+
+
+def test_without_a_target_there_is_no_rule_for_the_first_token_and_it_is_said(desk: Open) -> None:
+    at = desk()
+    said = at.run("alerts", at.write())
+    assert "VllmTtftHigh" not in said.out
+    assert "-ttft SECONDS" in said.err
+
+
+def test_a_target_between_two_buckets_is_told_to_be_a_guess(desk: Open) -> None:
+    at = desk()
+    said = at.run("alerts", at.write(), "-ttft", "2")
+    assert "VllmTtftHigh" in said.out
+    assert "up to 1 s and up to 2.5 s; 2 s is interpolated. `-ttft 2.5` is exact." in said.err
+    assert at.run("alerts", "gemma.yaml", "-ttft", "2.5").err == ""
+
+
+@pytest.mark.parametrize("written", ["0", "-1", "soon", "inf", "nan"])
+def test_what_is_no_time_is_a_usage_error(desk: Open, written: str) -> None:
+    at = desk()
+    said = at.run("alerts", at.write(), f"-ttft={written}")
+    assert said.code == 1
+    assert "is no time in seconds" in said.err
+
+
+def test_an_engine_that_tells_nothing_is_warned_about(desk: Open) -> None:
+    at = desk()
+    said = at.run("alerts", at.write(), "--set", "serving.args.disable_log_stats=true")
+    assert said.code == 0
+    assert "gemma has --disable-log-stats" in said.err

@@ -1,0 +1,259 @@
+"""Figures that end in a decision: every cell of a sweep is accounted for, and what cannot be so is called so."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering import answering, http
+from desk import Said
+from emulator.machine_world import MODEL, SERVE, World, ask
+
+from tpudeploy.cli.main import main
+from tpudeploy.emulator.machine.machine import Machine
+
+Bench = Callable[..., Said]
+STREAMS = "1,2,3,4,5,6,7,8,10,12,14,16"
+CONTEXTS = "4,8,16,32,64,128,256,512,1024,4096,8192,16384"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("served"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def served(world: World) -> Machine:
+    return world.boot(f"{SERVE.replace('32768', '16384')}; healthy")
+
+
+@pytest.fixture(scope="module")
+def url(served: Machine) -> str:
+    """A stand-in vLLM in a process of its own, that takes 16,384 tokens."""
+    return f"http://{served.address}:{served.port_for(8000)}"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """`bench WORDS` in an empty folder."""
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+
+    def run(*words: str) -> Said:
+        capfd.readouterr()
+        code = main(["bench", *words, "--chdir", str(tmp_path)])
+        told = capfd.readouterr()
+        return Said(code=code, out=told.out, err=told.err)
+
+    return run
+
+
+def measured(bench: Bench, *words: str) -> Mapping[str, Any]:
+    """The run, as `--json` tells it. Windows are short: the stand-in answers at once."""
+    said = bench("--window", "50ms", "--json", *words)
+    assert said.code == 0, said.all
+    tree: Mapping[str, Any] = json.loads(said.out)
+    return tree
+
+
+def statuses(run: Mapping[str, Any]) -> Counter[str]:
+    return Counter(cell["status"] for cell in run["cells"])
+
+
+def only(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    (cell,) = run["cells"]
+    return dict(cell)
+
+
+def test_a_sweep_of_144_cells_accounts_for_each_of_them(
+    bench: Bench, url: str, served: Machine, tmp_path: Path
+) -> None:
+    before = _prompt_tokens(served)
+    run = measured(bench, "--url", url, "--concurrency", STREAMS, "--context", CONTEXTS, "--output", "1")
+    points = [tuple(cell["point"].values()) for cell in run["cells"]]
+    assert len(points) == len(set(points)) == 144
+    assert run["ended"] == "complete"
+    assert (run["format"], run["driver"]) == ("tpudeploy.run/1", "tpudeploy")
+    for cell in run["cells"]:
+        if cell["point"]["context_tokens"] == 16_384:
+            assert cell["status"] == "skipped_len"
+            assert cell["reasons"] == ["16384 + 1 tokens exceed max_model_len 16384"]
+        else:
+            assert cell["status"] in {"ok", "client_bound"}, cell  # a busy machine is said to be one
+            assert cell["figures"]["prompt_tokens_mean"] == cell["point"]["context_tokens"]
+            assert cell["figures"]["output_tokens_mean"] == 1
+            assert cell["errors"] == {}
+    asked = sum(c["figures"]["requests"] * c["point"]["context_tokens"] for c in run["cells"] if c["figures"])
+    assert asked < _prompt_tokens(served) - before  # the warm-up is not in the figures
+    assert json.loads((tmp_path / ".tpudeploy" / "runs" / f"{run['id']}.json").read_text(encoding="utf-8")) == run
+
+
+def _prompt_tokens(served: Machine) -> float:
+    found = re.search(r"^vllm:prompt_tokens_total{.*} (.*)$", ask(served, "/metrics").text, re.MULTILINE)
+    assert found
+    return float(found[1])
+
+
+def test_a_person_reads_a_row_a_cell_a_heat_table_and_what_the_marks_mean(bench: Bench, url: str) -> None:
+    said = bench("--url", url, "--concurrency", "1..4", "--context", "16,16384", "--output", "2", "--window", "50ms")
+    assert said.code == 0
+    rows = [line.split() for line in said.err.splitlines()[1:]]
+    assert [row[:4] for row in rows] == [
+        [f"{n}/6", str(c), context, "2"]
+        for n, (context, c) in enumerate(((x, c) for x in ("16", "16,384") for c in (1, 2, 4)), start=1)
+    ]
+    assert "requests/s, 2 tokens out (streams down, context across)" in said.words
+    assert "- longer than the engine takes: not asked" in said.words
+    assert "Complete: 6 of 6 cells" in said.out
+    id_ = re.search(r"Run (\S+), kept in", said.out)
+    assert id_
+    assert f"{id_[1]} {MODEL} ? tpudeploy 6/6" in bench("list").words
+    assert bench("show", id_[1]).out == said.out
+
+
+def test_what_an_engine_has_cached_is_no_figure_of_prefill(bench: Bench, url: str) -> None:
+    words = ("--url", url, "--concurrency", "2", "--context", "1024", "--output", "1")
+    for _ in range(2):
+        assert only(measured(bench, *words))["evidence"]["cached_share"] == 0
+    assert only(measured(bench, *words, "--seed", "again"))["evidence"]["cached_share"] == 0
+    cell = only(measured(bench, *words, "--seed", "again"))
+    assert cell["status"] == "cache_suspect"
+    assert re.fullmatch(r"\d+% of the prompt tokens came from the prefix cache", cell["reasons"][0])
+
+
+def test_a_figure_that_no_chip_can_reach_is_called_impossible(bench: Bench, url: str) -> None:
+    words = ("--url", url, "--concurrency", "4", "--context", "8192", "--output", "1")
+    cell = only(measured(bench, *words, "--type", "v6e-1"))
+    assert cell["status"] == "roofline_suspect"
+    assert cell["evidence"]["peak_share"] > 1
+    assert cell["reasons"][0].startswith("impossible: these tokens need ")
+    # The same tokens, where nobody says what they ran on.
+    assert only(measured(bench, *words))["evidence"]["peak_share"] is None
+
+
+def test_tokens_faster_than_weights_can_be_read_are_called_impossible(bench: Bench, url: str) -> None:
+    cell = only(
+        measured(bench, "--url", url, "--concurrency", "1", "--context", "4", "--output", "32", "--type", "v6e-1")
+    )
+    assert cell["status"] == "roofline_suspect"
+    assert "as fast as the chips can read the weights for each" in cell["reasons"][-1]
+
+
+def test_a_client_that_is_late_itself_says_so(bench: Bench, url: str) -> None:
+    with _busy_interpreter():
+        cell = only(measured(bench, "--url", url, "--concurrency", "4", "--context", "16", "--output", "4"))
+    assert cell["status"] == "client_bound"
+    assert re.fullmatch(r"the client was \d+ ms late itself \(p99\)", cell["reasons"][0])
+    assert cell["evidence"]["client_lag_p99_seconds"] > 0.02
+
+
+@contextmanager
+def _busy_interpreter() -> Iterator[None]:
+    """Another thread that gives the interpreter away only thirty times a second."""
+    over, before = threading.Event(), sys.getswitchinterval()
+
+    def spin() -> None:
+        while not over.is_set():
+            pass
+
+    thread = threading.Thread(target=spin, daemon=True)
+    sys.setswitchinterval(0.03)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(before)
+
+
+def test_goodput_counts_what_kept_the_objective(bench: Bench, url: str) -> None:
+    words = ("--url", url, "--concurrency", "1", "--context", "16", "--output", "4")
+    easy = only(measured(bench, *words, "--slo-ttft", "30s"))["figures"]
+    assert easy["goodput_requests_per_second"] == easy["requests_per_second"] > 0
+    assert only(measured(bench, *words, "--slo-ttft", "0.0001ms"))["figures"]["goodput_requests_per_second"] == 0
+    assert only(measured(bench, *words))["figures"]["goodput_requests_per_second"] is None
+
+
+def test_a_server_that_fails_gives_its_words_no_figures_and_exit_code_1(bench: Bench) -> None:
+    model = http('{"data": [{"id": "m"}]}')
+    broken = http('{"error": {"message": "out of memory", "code": 500}}', status="500 Internal Server Error")
+    with answering({"/v1/models": model, "/v1/completions": broken}) as url:
+        said = bench("--url", url, "--concurrency", "2", "--context", "16", "--output", "1", "--json")
+    assert said.code == 1
+    cell = only(json.loads(said.out))
+    assert cell["status"] == "failed"
+    assert cell["errors"] == {"HTTP 500: out of memory": 6}
+    assert cell["figures"]["requests"] == 0
+    assert cell["figures"]["ttft_seconds"] is None
+
+
+def test_a_server_that_closes_every_connection_is_measured_all_the_same(bench: Bench) -> None:
+    """And one that is not vLLM, writes JSON its own way, and counts no tokens."""
+    piece = 'data: {"choices": [{"text": "x"}]}\r\n\r\n'
+    body = f"{piece * 3}data: [DONE]\r\n\r\n"
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}'), "/v1/completions": http(body)}) as url:
+        cell = only(measured(bench, "--url", url, "--concurrency", "1", "--context", "16", "--output", "3"))
+    assert cell["errors"] == {}
+    assert cell["figures"]["output_tokens_mean"] == 3
+    assert cell["figures"]["prompt_tokens_mean"] is None
+    assert cell["evidence"]["cached_share"] is None
+
+
+def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
+    bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = world.boot(f"{SERVE} --api-key sesame; healthy")
+    words = ("--url", f"http://{machine.address}:{machine.port_for(8000)}/v1", "--concurrency", "1", "--context", "8")
+    said = bench(*words)
+    assert said.code == 1
+    assert "It wants a key: set VLLM_API_KEY." in said.err
+    monkeypatch.setenv("VLLM_API_KEY", "sesame")
+    run = measured(bench, *words, "--output", "1")
+    assert only(run)["figures"]["requests"] > 0
+    assert "sesame" not in json.dumps(run)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "`bench` measures one profile, or one address."),
+        (("--url", "ftp://x"), "`ftp://x` is no address to measure."),
+        (("--url", "http://me:secret@x:1"), "is no address to measure."),
+        (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9 did not answer: Connection refused."),
+        (("--url", "URL", "--model", "other"), "does not serve `other`."),
+        (("--url", "URL", "--type", "v6e-5"), "There is no slice type `v6e-5`."),
+        (("--url", "URL", "--max-cost", "1"), "--max-cost needs a price, and none is known."),
+        (("--url", "URL", "--concurrency", "8..1"), "`8..1` does not go up from 1"),
+        (("--url", "URL", "--context", "0"), "0 is no count"),
+        (("--url", "URL", "--output", "many"), "`many` is no number"),
+        (("--url", "URL", "--max-cost", "-1"), "is no amount of USD"),
+        (("--url", "URL", "--resume", "2020"), "There is no run `2020`."),
+        (("--url", "URL", "--resume", "2020", "--context", "8"), "A run that goes on keeps its own sweep; --context"),
+        (("show", "2020"), "There is no run `2020`."),
+    ],
+)
+def test_what_cannot_be_measured_is_said_before_anything_is(
+    bench: Bench, url: str, words: tuple[str, ...], told: str
+) -> None:
+    said = bench(*(url if word == "URL" else word for word in words))
+    assert said.code == 1
+    assert told in said.err
+
+
+def test_a_run_that_somebody_changed_is_refused(bench: Bench, url: str, tmp_path: Path) -> None:
+    run = measured(bench, "--url", url, "--concurrency", "1", "--context", "8", "--output", "1")
+    (file,) = (tmp_path / ".tpudeploy" / "runs").glob("*.json")
+    file.write_text(file.read_text(encoding="utf-8").replace('"requests_failed":0', '"requests_failed":1'))
+    said = bench("show", run["id"])
+    assert said.code == 1
+    assert "it was changed after it was measured" in said.err

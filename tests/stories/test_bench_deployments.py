@@ -1,0 +1,145 @@
+"""A deployment is measured with all that it is known by; a run that is cut short goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+SMALL = PROFILE.replace("max_model_len: 16384", "max_model_len: 4096\n  max_num_seqs: 4\n  max_num_batched_tokens: 512")
+SWEEP = ("--concurrency", "1,2,8", "--context", "16,4096", "--output", "2", "--window", "50ms")
+
+
+@pytest.fixture
+def serving(desk: Open) -> Desk:
+    """A server that runs four requests at once, on a machine that runs its startup script."""
+    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
+    assert at.run("apply", "-auto-approve", at.write(SMALL)).code == 0
+    return at
+
+
+def kept(at: Desk) -> Mapping[str, Any]:
+    """The only run there is."""
+    (file,) = (at.folder / ".tpudeploy" / "runs").glob("*.json")
+    tree: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return tree
+
+
+def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(serving: Desk) -> None:
+    said = serving.run("bench", "gemma.yaml", *SWEEP)
+    assert said.code == 0, said.all
+    run = kept(serving)
+    (attempt,) = serving.state()["records"][0]["attempts"]
+    of = run["subject"]
+    assert (of["deployment"], of["model"], of["image"]) == ("gemma", "google/gemma-4-E2B-it", "vllm/vllm-tpu:v0.32.0")
+    assert re.fullmatch("sha256:[0-9a-f]{64}", of["image_digest"])
+    assert re.fullmatch("[0-9a-f]{40}", of["model_revision"])
+    assert (of["accelerator_type"], of["chips"], of["zone"], of["provisioning"]) == ("v6e-1", 1, "us-east5-a", "spot")
+    assert of["usd_per_hour"] == pytest.approx(1.4033)
+    assert of["spec_fingerprint"] == attempt["booted"]
+    assert len(of["profile_fingerprint"]) == 16
+    assert (of["engine"]["version"], of["engine"]["max_model_len"]) == ("0.32.0", "4096")
+    found = {(c["point"]["context_tokens"], c["point"]["concurrency"]): c for c in run["cells"]}
+    assert {found[4096, streams]["status"] for streams in (1, 2, 8)} == {"skipped_len"}
+    queued = found[16, 8]
+    assert queued["at_once"] == 4
+    assert "4 of 8 run at once, by max_num_seqs 4; the rest queue" in queued["reasons"]
+    assert queued["status"] in {"oversubscribed", "roofline_suspect", "client_bound"}
+    assert queued["figures"]["requests"] > 0
+
+
+def test_a_profile_that_was_changed_since_is_not_what_would_be_measured(serving: Desk) -> None:
+    said = serving.run("bench", "gemma.yaml", "--set", "serving.max_num_seqs=8", *SWEEP)
+    assert said.code == 1
+    assert "What serves as gemma is not what its profile says." in said.err
+    assert "Run `tpudeploy apply` first" in said.err
+    assert not (serving.folder / ".tpudeploy" / "runs").exists()
+
+
+def test_a_deployment_without_an_endpoint_cannot_be_measured(desk: Open) -> None:
+    at = desk()
+    said = at.run("bench", at.write())
+    assert said.code == 1
+    assert "gemma has no endpoint yet." in said.err
+
+
+@pytest.mark.parametrize(("bound", "ended"), [(("--duration", "0"), "duration"), (("--max-cost", "0.000001"), "cost")])
+def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(serving: Desk, bound: tuple[str, str], ended: str) -> None:
+    said = serving.run("bench", "gemma.yaml", *SWEEP, *bound)
+    assert said.code == 0, said.all
+    run = kept(serving)
+    assert run["ended"] == ended
+    assert len(run["cells"]) < 6
+    assert f"cells are left: go on with --resume {run['id']}." in said.out
+    again = serving.run("bench", "gemma.yaml", "--resume", run["id"][:15])
+    assert again.code == 0, again.all
+    whole = kept(serving)
+    assert (whole["id"], whole["ended"], len(whole["cells"])) == (run["id"], "complete", 6)
+    assert whole["cells"][: len(run["cells"])] == run["cells"]
+
+
+def test_a_run_goes_on_with_nothing_else_than_what_it_began_with(serving: Desk) -> None:
+    assert serving.run("bench", "gemma.yaml", *SWEEP, "--duration", "0").code == 0
+    run = kept(serving)
+    url = run["subject"]["url"]
+    said = serving.run("bench", "--url", url, "--resume", run["id"])
+    assert said.code == 1
+    assert f"Run {run['id']} measured something else: deployment was gemma, is unknown;" in said.err
+
+
+def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: Desk) -> None:
+    done, seconds = _ended_by(serving, signal.SIGINT)
+    assert done.returncode == 130, done.stderr
+    assert seconds < 5
+    run = kept(serving)
+    assert run["ended"] == "interrupted"
+    assert f"Interrupted. {len(run['cells'])} of 40 cells are kept. [TPU0130]" in done.stderr
+    assert f"--resume {run['id']}" in done.stderr
+    assert serving.run("bench", "show", run["id"]).code == 0
+
+
+def test_a_killed_run_keeps_every_cell_that_had_ended(serving: Desk) -> None:
+    done, _ = _ended_by(serving, signal.SIGKILL)
+    assert done.returncode == -signal.SIGKILL
+    run = kept(serving)
+    assert run["ended"] == "not yet"
+    told = [line for line in done.stderr.splitlines() if re.match(r" +\d+/40 ", line)]
+    assert len(told) <= len(run["cells"]) <= len(told) + 1
+    shown = serving.run("bench", "show", run["id"])
+    assert "Under way, or killed" in shown.out
+
+
+def _ended_by(at: Desk, number: signal.Signals) -> tuple[subprocess.CompletedProcess[str], float]:
+    """`bench` in a process of its own, after its third cell; how long it took to end."""
+    program = str(Path(sys.executable).with_name("tpudeploy"))
+    words = ("--concurrency", "1,2,3,4", "--context", "1,2,3,4,5,6,7,8,9,10", "--output", "1", "--window", "100ms")
+    process = subprocess.Popen(
+        [program, "bench", "gemma.yaml", *words],
+        cwd=at.folder,
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    heard = []
+    for line in process.stderr:
+        heard.append(line)
+        if " 3/40 " in line:
+            break
+    began = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    return subprocess.CompletedProcess(
+        process.args, process.returncode, out, "".join(heard) + err
+    ), time.monotonic() - began

@@ -1,0 +1,267 @@
+"""`lifecycle.update: blue-green`: a second slice serves the change before the first goes, and clients never notice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from desk import PROFILE, Desk, Open
+
+from tpudeploy.domain.patience import Patience
+from tpudeploy.emulator.simulated import Simulated
+
+BLUE = PROFILE + "lifecycle: {update: blue-green}\n"
+GREEN = BLUE.replace("16384", "8192")
+# Seconds into an apply: the second slice serves after 165, and the first is drained for 60.
+WHILE_DRAINING = 200.0
+DETAILED = "-detailed-exitcode"
+BROKEN = {"fault": "boot", "attempt": "2-", "crash": "error: unrecognized arguments: --no-such-flag", "times": 1}
+
+
+def _deployed(at: Desk, text: str = BLUE) -> str:
+    profile = at.write(text)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    return profile
+
+
+def _mend(at: Desk) -> None:
+    """What was wrong with the machines is so no more from their next boot on."""
+    at.emulator._cloud.troubles.clear()
+    hosts = [host for node in at.emulator._cloud.nodes.values() for host in node.hosts]
+    began = at.clock.now()
+
+    def mend() -> None:
+        for host in hosts:
+            assert isinstance(host, Simulated)
+            if host._booted_at is not None and host._booted_at > began:
+                host._behaviour = replace(host._behaviour, crash="")
+
+    at.clock.on_advance.append(mend)
+
+
+def _published(at: Desk) -> dict[str, object]:
+    tree: dict[str, object] = json.loads(at.run("output", "gemma", "-json").out)
+    return tree
+
+
+def test_a_serving_change_is_planned_as_a_second_slice_with_what_both_cost(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.write(GREEN)
+    planned = at.run("plan", profile, DETAILED)
+    assert planned.code == 2
+    assert "+/- create replacement and then destroy" in planned.words
+    assert "gemma[0] will be handed over to another slice" in planned.out
+    assert "(blue-green: a second slice serves before this one goes)" in planned.out
+    assert "serving.max_model_len = 16384 -> 8192 # needs another server" in planned.words
+    assert "both are billed, about $2.81/h, from the grant of the new one" in planned.words
+    assert "Plan: 1 to add, 0 to change, 1 to destroy." in planned.out
+    (row,) = json.loads(at.run("plan", "-json", profile).out.splitlines()[-1])["resource_changes"]
+    assert row["change"]["actions"] == ["create", "delete"]
+    assert row["action_reason"] == "replace_because_of_serving_change"
+
+
+def test_the_new_slice_serves_and_clients_are_sent_there_before_the_old_one_is_drained_and_goes(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,), before = at.slices, _published(at)
+    at.write(GREEN)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    (new,) = at.slices
+    assert new != old
+    told = [applied.err.index(word) for word in ("Serving at", f"{old} serves those it still has", f"Deleting {old}")]
+    assert told == sorted(told), applied.err
+    changed = [r.path for r in at.emulator.requests if r.method in {"PATCH", "DELETE"} or r.path.endswith(":reset")]
+    assert [path.rpartition("/")[2].partition("?")[0] for path in changed] == [old], "nothing was patched or restarted"
+    after = _published(at)
+    assert after["url"] != before["url"]
+    assert after["generation"] == int(str(before["generation"])) + 1
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_labels_are_changed_in_place_all_the_same(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    before = dict(at.slices)
+    at.write(BLUE.replace("lifecycle:", "  labels: {team: ads}\nlifecycle:"))
+    planned = at.run("plan", profile)
+    assert "will be updated in place" in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert dict(at.slices) == before
+
+
+def test_what_has_never_served_is_mended_in_place(desk: Open) -> None:
+    at = desk(trouble=[{**BROKEN, "attempt": "1-"}])
+    profile = at.write(BLUE)
+    assert at.run("apply", "-auto-approve", profile).code == 1
+    before = list(at.slices)
+    _mend(at)
+    at.write(GREEN)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert list(at.slices) == before
+
+
+def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what_both_cost(desk: Open) -> None:
+    at = desk(trouble=[BROKEN])
+    profile = _deployed(at)
+    (old,), before = at.slices, _published(at)
+    at.write(GREEN)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 13
+    assert "gemma[0] does not serve: error: unrecognized arguments: --no-such-flag" in applied.words
+    assert f"gemma[0] goes on serving with what it had: {old} was not touched" in applied.words
+    assert "Both slices are billed, at about $2.81/h together, until another apply" in applied.words
+    assert len(at.slices) == 2
+    assert _published(at) == before
+    assert not [r for r in at.emulator.requests if r.method == "PATCH" or r.path.endswith(":reset")]
+
+
+def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(desk: Open) -> None:
+    at = desk(trouble=[BROKEN])
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.write(GREEN)
+    assert at.run("apply", "-auto-approve", profile).code == 13
+    (new,) = at.slices.keys() - {old}
+    _mend(at)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert list(at.slices) == [new]
+
+
+def test_a_mended_change_goes_on_with_the_slice_that_did_not_come_up(desk: Open) -> None:
+    at = desk(trouble=[BROKEN])
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.write(GREEN)
+    assert at.run("apply", "-auto-approve", profile).code == 13
+    (new,) = at.slices.keys() - {old}
+    _mend(at)
+    at.write(GREEN.replace("8192", "4096"))
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert list(at.slices) == [new]
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_a_change_that_is_undone_gives_the_slice_back_that_did_not_come_up(desk: Open) -> None:
+    at = desk(trouble=[BROKEN])
+    profile = _deployed(at)
+    (old,), before = at.slices, _published(at)
+    at.write(GREEN)
+    assert at.run("apply", "-auto-approve", profile).code == 13
+    at.write(BLUE)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert list(at.slices) == [old]
+    assert _published(at) == before
+
+
+def test_without_room_for_both_the_plan_offers_the_other_way(desk: Open) -> None:
+    at = desk(quota=[{"class": "preemptible", "region": "*", "limit": 1}])
+    one = BLUE.replace("us-east5-a, us-east5-b, europe-west4-a", "us-east5-a")
+    profile = _deployed(at, one)
+    at.write(one.replace("16384", "8192"))
+    planned = at.run("plan", profile)
+    assert planned.code == 13
+    assert "gemma[0] cannot be replaced before it goes: us-east5 has a quota of 1 preemptible chips" in planned.words
+    assert "lifecycle.update: in-place restarts the server on the chips that it has" in planned.words
+
+
+def test_prevent_destroy_is_for_slices_that_nothing_takes_over_from(desk: Open) -> None:
+    guarded = BLUE.replace("{update", "{prevent_destroy: true, update")
+    at = desk()
+    profile = _deployed(at, guarded)
+    at.write(guarded.replace("16384", "8192"))
+    planned = at.run("plan", profile)
+    assert planned.code == 0
+    assert "prevent_destroy does not stop it" in planned.out
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert len(at.slices) == 1
+    at.write(guarded.replace("v6e-1", "v6e-4"))
+    assert at.run("plan", profile).code == 13
+
+
+def test_a_change_during_a_drain_never_makes_three_of_one(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.write(GREEN)
+    most = 0
+
+    def count() -> None:
+        nonlocal most
+        most = max(most, len(at.emulator.billed()))
+
+    at.clock.on_advance.append(count)
+    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    attempts = at.state()["records"][0]["attempts"]
+    assert [a["draining_at"] is not None for a in attempts] == [True, False]
+    at.write(GREEN.replace("8192", "4096"))
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert most == 2
+    assert len(at.slices) == 1
+    assert old not in at.slices
+
+
+def test_a_change_that_is_undone_during_the_drain_sends_clients_back(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,), before = at.slices, _published(at)
+    at.write(GREEN)
+    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    assert _published(at)["url"] != before["url"]
+    at.write(BLUE)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert list(at.slices) == [old]
+    assert _published(at)["url"] == before["url"]
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_what_took_over_and_is_lost_sends_clients_back_until_another_serves(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,), before = at.slices, _published(at)
+    at.write(GREEN)
+    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    for name in at.emulator.billed():
+        if old not in name:
+            at.emulator.preempt(name)
+    at.killed(60.0, "apply", "-auto-approve", profile)
+    assert _published(at)["url"] == before["url"]
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert old not in at.slices
+    assert len(at.slices) == 1
+
+
+def test_a_removal_in_the_middle_leaves_neither_slice_nor_endpoint(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    at.write(GREEN)
+    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    assert len(at.slices) == 2
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    assert not at.slices
+    assert at.run("output", "gemma").code == 1
+
+
+def test_an_endpoint_is_withdrawn_before_its_slice_begins_to_leave(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at, BLUE + "replicas: 2\n")
+    file = at.folder / "endpoints" / "gemma.json"
+    seen: list[bool] = []
+    at.clock.on_advance.append(lambda: seen.append(file.exists() and set(at.slices.values()) != {"ACTIVE"}))
+    assert at.run("destroy", "-auto-approve", profile).code == 0
+    assert not any(seen)
+
+
+def test_how_long_clients_hold_an_endpoint_is_a_setting(desk: Open) -> None:
+    at = desk(patience=Patience(held=300.0))
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.write(GREEN)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert f"{old} serves those it still has, for 10m 0s at least" in applied.err

@@ -1,0 +1,198 @@
+"""One cell: opens the streams, keeps each of them asking, decides when the window begins and ends. Runs in one loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from tpudeploy.adapters.load.stream import Stream, clock
+from tpudeploy.core.bench.prompts import prompts
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.load import Answer, Observation, Offer
+
+_PATH = "/v1/completions"
+_TICK = 0.01  # seconds: how late this timer is, is how late everything is read
+_AT_ONCE = 128  # connections opened together: more would overflow the queue of a server that accepts slowly
+_TIMEOUT = 900.0  # seconds without an end: longer than any compilation, so the server hangs
+_MOST_FAILURES = 3  # in a row; then the stream asks no more
+
+
+@frozen
+class Place:
+    """Where the endpoint is. `headers` has its key, where it wants one."""
+
+    host: str
+    port: int
+    authority: str
+    tls: ssl.SSLContext | None
+    headers: Mapping[str, str]
+
+
+class Requests:
+    """The requests of a cell as bytes: all but the few tokens that make one its own is written once."""
+
+    def __init__(self, place: Place, offer: Offer) -> None:
+        self._prompts = prompts(offer.point.context_tokens, offer.seed)
+        self._number = 0
+        settings = {
+            "max_tokens": offer.point.output_tokens,
+            "ignore_eos": True,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        begin = f'{{"model":{json.dumps(offer.model)},"prompt":['
+        self._rest = f"{self._prompts.rest}],{json.dumps(settings)[1:]}".encode()
+        length = len(begin.encode()) + len(self._prompts.own(0)) + len(self._rest)
+        headers = {
+            "Host": place.authority,
+            "Content-Type": "application/json",
+            "Content-Length": str(length),
+            **place.headers,
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._head = f"POST {_PATH} HTTP/1.1\r\n{head}\r\n{begin}".encode()
+
+    def next(self) -> list[bytes]:
+        self._number += 1
+        return [self._head + self._prompts.own(self._number).encode(), self._rest]
+
+
+class Cell:
+    """`is_stopped` is asked at each tick: True ends the cell, cut off."""
+
+    def __init__(self, place: Place, offer: Offer, is_stopped: Callable[[], bool]) -> None:
+        self._place = place
+        self._offer = offer
+        self._is_stopped = is_stopped
+        self._requests = Requests(place, offer)
+        self._answers: list[Answer] = []
+        self._measured = 0
+        self._warming = self._working = offer.point.concurrency
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._cpu = 0.0
+        self._lags: list[float] = []
+        self._due = 0.0
+        self._is_cut = False
+        self._streams: list[Stream] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def observed(self) -> Observation:
+        self._over = asyncio.get_running_loop().create_future()
+        start = clock()
+        self._deadline = None if self._offer.most_seconds is None else start + self._offer.most_seconds
+        await self._open()
+        for stream in self._streams:
+            self._again(stream)
+        self._due = clock() + _TICK
+        ticking = asyncio.create_task(self._tick())
+        try:
+            await self._over
+        finally:
+            ticking.cancel()
+            for stream in self._streams:
+                stream.close()
+        return Observation(
+            answers=tuple(self._answers),
+            window=None if self._began is None or self._ended is None else (self._began, self._ended),
+            lags=tuple(self._lags),
+            cpu_share=self._cpu,
+            seconds=clock() - start,
+            is_cut=self._is_cut,
+        )
+
+    async def _open(self) -> None:
+        """All connections, before the clock runs."""
+        self._streams = [Stream(self._end) for _ in range(self._offer.point.concurrency)]
+        for batch in _batches(self._streams, _AT_ONCE):
+            await asyncio.gather(*map(self._connect, batch))
+
+    async def _connect(self, stream: Stream) -> None:
+        """A stream that cannot be connected shows as not open."""
+        place = self._place
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: stream, place.host, place.port, ssl=place.tls)
+        except OSError as cause:
+            stream.refusal = f"no connection: {cause.strerror or cause}"
+
+    def _again(self, stream: Stream) -> None:
+        if stream.is_open:
+            stream.ask(self._requests.next())
+            return
+        task = asyncio.get_running_loop().create_task(self._reconnected(stream))
+        self._tasks.add(task)  # the loop itself holds it only weakly
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reconnected(self, stream: Stream) -> None:
+        await self._connect(stream)
+        if stream.is_open:
+            stream.ask(self._requests.next())
+        else:
+            stream.refused()
+
+    def _end(self, stream: Stream, answer: Answer) -> None:
+        self._answers.append(answer)
+        if answer.turn == 0:
+            self._warming -= 1
+            if self._warming == 0:
+                self._begin()
+        elif self._began is not None and not answer.error:
+            self._measured += 1
+            self._close_if_enough(answer.ended_at - self._began)
+        if self._ended is None and not self._is_cut and stream.failures < _MOST_FAILURES:
+            self._again(stream)
+            return
+        self._working -= 1
+        if self._working == 0:
+            self._finish()
+
+    def _begin(self) -> None:
+        self._began = clock()
+        self._lags.clear()
+        self._cpu_began = time.process_time()
+
+    def _close_if_enough(self, seconds: float) -> None:
+        offer = self._offer
+        is_full = self._measured >= offer.requests and seconds >= offer.least_seconds
+        if is_full or seconds >= offer.window_seconds:
+            self._close()
+
+    def _close(self) -> None:
+        """The window is over: nobody asks again, and what is under way is waited for."""
+        if self._ended is None and self._began is not None:
+            self._ended = clock()
+            self._lags.append(max(self._ended - self._due, 0.0))  # of the timer that has not come yet
+            self._cpu = (time.process_time() - self._cpu_began) / max(self._ended - self._began, 1e-9)
+
+    def _finish(self) -> None:
+        self._close()
+        if not self._over.done():
+            self._over.set_result(None)
+
+    async def _tick(self) -> None:
+        while True:
+            self._due = clock() + _TICK
+            await asyncio.sleep(_TICK)
+            now = clock()
+            if self._ended is None:
+                self._lags.append(max(now - self._due, 0.0))
+            if self._began is not None:
+                self._close_if_enough(now - self._began)
+            if self._is_stopped() or (self._deadline is not None and now >= self._deadline):
+                self._cut()
+            for stream in self._streams:
+                if stream.asked_at is not None and now - stream.asked_at > _TIMEOUT:
+                    stream.abort(f"no end within {_TIMEOUT:.0f} seconds")
+
+    def _cut(self) -> None:
+        self._is_cut = True
+        self._finish()
+
+
+def _batches(of: list[Stream], size: int) -> Iterator[list[Stream]]:
+    for begin in range(0, len(of), size):
+        yield of[begin : begin + size]

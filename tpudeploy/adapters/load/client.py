@@ -1,0 +1,82 @@
+"""LoadClient: what `ports.LoadDriver` asks for, by one thread with uvloop and httptools.
+
+Measured (tests/bench/load.py) against a server that knows its own latencies. Of what else there is, aiohttp reads the
+first token at 2,048 streams a tenth to a quarter late and httpx several times; h11 on plain asyncio is right, with a
+third of the headroom.
+"""
+
+from __future__ import annotations
+
+import resource
+import ssl
+import threading
+from urllib.parse import urlsplit
+
+from tpudeploy.core.bench.measure import errors as errors_of
+from tpudeploy.core.bench.measure import figures, of_client
+from tpudeploy.domain import errors
+from tpudeploy.domain.benchmark import Evidence, Measured, Slo
+from tpudeploy.domain.load import Observation, Offer
+
+_PORTS = {"http": 80, "https": 443}
+_SPARE = 64  # files beside the connections
+
+
+class LoadClient:
+    """See `ports.LoadDriver`. `url` is http://host:port, without a path; `api_key` goes with each request."""
+
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+        self._url = url
+        self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def measure(self, offer: Offer, slo: Slo) -> Measured:
+        seen = self.observe(offer)
+        if self._stopped.is_set():
+            raise errors.Interrupted("Interrupted.")
+        told = errors_of(seen.answers)
+        if seen.is_cut or seen.window is None:
+            return Measured(figures=None, evidence=Evidence(), errors=told, seconds=seen.seconds, is_cut=True)
+        return Measured(figures=figures(seen, slo), evidence=of_client(seen), errors=told, seconds=seen.seconds)
+
+    def observe(self, offer: Offer) -> Observation:
+        """The samples themselves. A cell that `stop` ends is cut off."""
+        try:
+            import uvloop
+
+            from tpudeploy.adapters.load.cell import Cell, Place
+        except ImportError as cause:
+            raise errors.UsageError(
+                f"The load client needs {cause.name}, which is not installed.",
+                hint="Run: pip install 'tpudeploy[bench]'\nOr measure with an installed client: --driver vllm.",
+            ) from cause
+        _make_room(offer.point.concurrency + _SPARE)
+        where = urlsplit(self._url)
+        place = Place(
+            host=where.hostname or "",
+            port=where.port or _PORTS.get(where.scheme, 80),
+            authority=where.netloc,
+            tls=ssl.create_default_context() if where.scheme == "https" else None,
+            headers=self._headers,
+        )
+        loop = uvloop.new_event_loop()
+        try:
+            return loop.run_until_complete(Cell(place, offer, self._stopped.is_set).observed())
+        finally:
+            loop.close()
+
+
+def _make_room(files: int) -> None:
+    """A connection is an open file, and many systems allow 1,024 until one asks for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        most = files if hard == resource.RLIM_INFINITY else min(files, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if hard != resource.RLIM_INFINITY and hard < files:
+        raise errors.UsageError(
+            f"{files} files must be open at once, and this system allows {hard}.",
+            hint="Raise it (ulimit -Hn, /etc/security/limits.conf), or ask for fewer streams.",
+        )

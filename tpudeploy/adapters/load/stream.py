@@ -1,0 +1,183 @@
+"""One connection of the load client: writes a request, stamps what comes back, says when it has ended.
+
+No event is parsed as JSON but the one that has the usage and those that nobody expects: a stream's pieces are counted,
+not read, and reading them would be most of the client's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
+
+from httptools import HttpParserError, HttpResponseParser
+
+from tpudeploy.domain.load import Answer
+
+clock = time.perf_counter
+# vLLM writes JSON without spaces, others with.
+_PIECE = (b'"choices":[{', b'"choices": [{')
+_USAGE = (b'"usage":{', b'"usage": {')
+_DONE = b"[DONE]"
+_MOST_BYTES = 4096  # of an error's body
+
+
+class Stream(asyncio.Protocol):
+    """`ended` is called once for each `ask`, from within the loop; it may ask again at once."""
+
+    def __init__(self, ended: Callable[[Stream, Answer], None]) -> None:
+        self._ended = ended
+        self._transport: asyncio.Transport | None = None
+        self._leaving = 0
+        self.turn = -1
+        self.failures = 0  # in a row
+        self.asked_at: float | None = None
+        self.refusal = ""  # why it could not be connected
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None
+
+    def ask(self, request: list[bytes]) -> None:
+        assert self._transport is not None
+        self.turn += 1
+        self._status = 0
+        self._rest = b""
+        self._refusal = bytearray()
+        self._arrivals: list[float] = []
+        self._usage: dict[str, Any] = {}
+        self._error = ""
+        self._is_done = False
+        self.asked_at = clock()
+        self._transport.writelines(request)
+
+    def refused(self) -> None:
+        """What would have been asked could not be: there is no connection."""
+        self.turn += 1
+        self.failures += 1
+        now = clock()
+        self._ended(
+            self,
+            Answer(
+                turn=self.turn,
+                sent_at=now,
+                ended_at=now,
+                arrivals=(),
+                prompt_tokens=None,
+                output_tokens=None,
+                error=self.refusal,
+            ),
+        )
+
+    def abort(self, why: str) -> None:
+        """End the connection, and the request that is under way with that error."""
+        self._fail(why)
+        self.close()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._leaving += 1
+            self._transport.abort()
+            self._transport = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's inherits from none of asyncio's
+        self._parser = HttpResponseParser(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._now = clock()
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as cause:
+            self.abort(f"no HTTP: {cause}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._leaving:
+            self._leaving -= 1  # closed by us: the next connection may be under way already
+            return
+        self._transport = None
+        if self._is_under_way and self._is_done:
+            self._end("")  # a server without keep-alive ends a stream by closing it
+        self._fail(f"the connection was closed{f' ({exc})' if exc else ''}")
+
+    def on_headers_complete(self) -> None:
+        self._status = self._parser.get_status_code()
+
+    def on_body(self, body: bytes) -> None:
+        if self._status != HTTPStatus.OK:
+            self._refusal += body[: _MOST_BYTES - len(self._refusal)]
+            return
+        *lines, self._rest = (self._rest + body if self._rest else body).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._event(line)
+
+    def on_message_complete(self) -> None:
+        if not self._parser.should_keep_alive():
+            self.close()
+        if self._status == HTTPStatus.OK:
+            self._end(self._error or ("" if self._arrivals else "the stream had no tokens"))
+        else:
+            self._end(f"HTTP {self._status}: {_message(bytes(self._refusal))}")
+
+    def _event(self, line: bytes) -> None:
+        is_piece = _PIECE[0] in line or _PIECE[1] in line
+        if is_piece:
+            self._arrivals.append(self._now)
+        if _USAGE[0] in line or _USAGE[1] in line or not is_piece:
+            self._read(line.removeprefix(b"data:").strip())
+
+    def _read(self, data: bytes) -> None:
+        if data == _DONE:
+            self._is_done = True
+            return
+        try:
+            tree = json.loads(data)
+            self._usage = tree.get("usage") or self._usage
+            if "error" in tree:
+                self._error = _message(data)
+        except (ValueError, AttributeError):
+            self._error = f"no event of vLLM's: {data[:80].decode(errors='replace')}"
+
+    @property
+    def _is_under_way(self) -> bool:
+        return self.asked_at is not None
+
+    def _fail(self, why: str) -> None:
+        if self._is_under_way:
+            self._end(why)
+
+    def _end(self, error: str) -> None:
+        assert self.asked_at is not None
+        made, given = _count(self._usage, "completion_tokens"), _count(self._usage, "prompt_tokens")
+        self.failures = self.failures + 1 if error else 0
+        answer = Answer(
+            turn=self.turn,
+            sent_at=self.asked_at,
+            ended_at=clock() if error else self._now,
+            # A piece without a token, which only says why the stream ends, may come last.
+            arrivals=tuple(self._arrivals if made is None else self._arrivals[:made]),
+            prompt_tokens=given,
+            output_tokens=made if made is not None else len(self._arrivals),
+            error=error,
+        )
+        self.asked_at = None
+        self._ended(self, answer)
+
+
+def _count(usage: object, name: str) -> int | None:
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if isinstance(value, int) else None
+
+
+def _message(body: bytes) -> str:
+    """What an error's body says."""
+    try:
+        tree = json.loads(body)
+        error = tree.get("error", tree)
+        return str(error.get("message", error) if isinstance(error, dict) else error)
+    except (ValueError, AttributeError):
+        return body[:200].decode(errors="replace")

@@ -1,0 +1,126 @@
+"""Prometheus rules for what a profile serves, in several forms; how to collect its metrics; a Grafana dashboard."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+
+if TYPE_CHECKING:
+    from tpudeploy.core.alerts.watched import Watched
+
+_DASHBOARD = "dashboard"
+# Each with what its file is: the first line of it.
+_FORMATS = {
+    "rules": "Prometheus rules. Each deployment is a job of its own name: scrape_configs has `job_name: {names}`.",
+    "prometheusrule": "For the Prometheus operator. Label it as your Prometheus' ruleSelector wants; job is {names}.",
+    "gmp": "For Google Cloud Managed Service for Prometheus: kubectl apply -f FILE. The job is {names}.",
+    "ops-agent": "/etc/google-cloud-ops-agent/config.yaml of the machine that serves {names}.",
+    _DASHBOARD: "",
+}
+_WITH_RULES = ("rules", "prometheusrule", "gmp")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.profiles(parser)
+    options.option(
+        parser,
+        "format",
+        f"{', '.join(_FORMATS)} (default: rules)",
+        choices=tuple(_FORMATS),
+        default="rules",
+        metavar="FORMAT",
+    )
+    options.option(
+        parser, "ttft", "alert where one first token in twenty takes longer", type=_seconds, metavar="SECONDS"
+    )
+    options.option(parser, "out", "write it there instead of printing it", metavar="FILE", type=Path)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    profiles = context.load(context.written_out(given.profiles), given)
+
+    from tpudeploy.core.alerts.watched import watched
+    from tpudeploy.loading import sized
+
+    all_of = [watched(sized(profile), ttft_seconds=given.ttft) for profile in profiles]
+    _once(all_of)
+    text = _text(given.format, all_of)
+    if given.out is None:
+        context.terminal.data(text.removesuffix("\n"))
+    else:
+        _write(context.folder / given.out, text)
+        context.terminal.talk(f"Wrote {given.out}.")
+    for line in _remarks(given.format, all_of):
+        context.terminal.talk(line)
+    return exits.SUCCESS
+
+
+def _text(form: str, all_of: Sequence[Watched]) -> str:
+    from tpudeploy.core.alerts.formats import FORMATS
+    from tpudeploy.views import alerts as view
+
+    if form == _DASHBOARD:
+        from tpudeploy.core.alerts.dashboard import dashboard
+
+        return view.dashboard(dashboard(all_of))
+    names = ", ".join(of.name for of in all_of)
+    return view.documents(_FORMATS[form].format(names=names), FORMATS[form](all_of))
+
+
+def _once(all_of: Sequence[Watched]) -> None:
+    """Raise `errors.UsageError` for a name that two profiles have: their rules would be of one group, twice."""
+    from tpudeploy.domain.errors import UsageError
+
+    names = [of.name for of in all_of]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"Two profiles are named {twice}.", hint="A deployment has one profile.")
+
+
+def _write(path: Path, text: str) -> None:
+    """Raise `errors.UsageError`."""
+    from tpudeploy.adapters.state import disk
+    from tpudeploy.domain.errors import StateError, UsageError
+
+    try:
+        disk.replace(path, text)
+    except StateError as cause:
+        raise UsageError(cause.message, hint="Name another file.") from cause
+
+
+def _remarks(form: str, all_of: Sequence[Watched]) -> list[str]:
+    """What whoever reads only the file would miss."""
+    from tpudeploy.core.alerts.watched import around
+
+    silent = [
+        f"Warning: {of.name} has --disable-log-stats: its engine tells no metrics, and nothing but VllmDown can fire."
+        for of in all_of
+        if not of.tells_metrics
+    ]
+    wanted = all_of[0].ttft_seconds
+    if form not in _WITH_RULES:
+        return silent
+    if wanted is None:
+        return [*silent, "There is no rule for the time to the first token: -ttft SECONDS says how long is too long."]
+    edges = around(wanted)
+    if edges is None:
+        return silent
+    low, high = edges
+    coarse = f"Note: vLLM counts first tokens up to {low:g} s and up to {high:g} s; {wanted:g} s is interpolated."
+    return [*silent, f"{coarse} `-ttft {high:g}` is exact."]
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"`{text}` is no time in seconds; write 2.5")
+    return seconds

@@ -1,0 +1,199 @@
+"""How fast it serves: streams x context x output, each cell with what it is worth; every run is kept.
+
+`bench PROFILE` or `bench --url URL` measures, `bench list` and `bench show ID` tell what was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.benching import Benching
+    from tpudeploy.core.bench.subject import Target
+    from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
+    from tpudeploy.workspace import Workspace
+
+_KEY = "VLLM_API_KEY"
+_STREAMS, _CONTEXTS, _OUTPUTS, _WINDOW = (1, 4, 16, 64, 256), (128, 1024, 8192), (128,), 60.0
+_MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
+# What a run that goes on has been told already.
+_OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_tpot", "seed")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", metavar="PROFILE | list | show ID", nargs="*", help="what to measure, or to tell")
+    options.overlays(parser)
+    options.option(parser, "url", "measure this address instead of a profile's; its key is in VLLM_API_KEY")
+    options.option(parser, "model", "with --url: the served name (default: the first)")
+    options.option(parser, "type", "with --url: its slice, e.g. v6e-4, to tell impossible figures", metavar="TYPE")
+    options.option(parser, "usd-per-hour", "with --url: what its slice costs", metavar="USD", type=_usd)
+    several = {"metavar": "N,N…", "type": _numbers}
+    options.option(parser, "concurrency", f"streams at once, e.g. 1..2048 (default {_listed(_STREAMS)})", **several)
+    options.option(parser, "context", f"tokens of a prompt (default {_listed(_CONTEXTS)})", **several)
+    options.option(parser, "output", f"tokens of an answer (default {_listed(_OUTPUTS)})", **several)
+    options.option(parser, "window", "measure a cell for so long at most (default 60s)", metavar="TIME", type=_seconds)
+    options.option(parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", metavar="TIME", type=_seconds)
+    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", metavar="TIME", type=_seconds)
+    options.option(parser, "duration", "end after so much measuring, e.g. 2h", metavar="TIME", type=options.duration)
+    options.option(parser, "max-cost", "end when the slice has cost so much meanwhile", metavar="USD", type=_usd)
+    options.option(parser, "seed", "the same prompts again: what an engine has cached, it shows", metavar="TEXT")
+    options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    match given.words:
+        case ["list"]:
+            return _list(given, context)
+        case ["show", id_]:
+            return _show(given, context, id_)
+        case [profile] if given.url is None:
+            return _measure(given, context, profile)
+        case [] if given.url is not None:
+            return _measure(given, context, None)
+    raise UsageError(
+        "`bench` measures one profile, or one address.",
+        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench list, or bench show ID.",
+    )
+
+
+def _measure(given: argparse.Namespace, context: Context, profile: str | None) -> int:
+    from tpudeploy.benching import Benching
+    from tpudeploy.cli.interrupts import ending_well
+    from tpudeploy.views import bench as view
+
+    workspace = context.workspace([] if profile is None else [profile])
+    benching = Benching(workspace)
+    target, sweep = _target(given, context, benching, profile), _sweep(given)
+    bounds, terminal = _bounds(given, target), context.terminal
+    terminal.talk(view.head(terminal.paint))
+
+    def tell(run: Run, cell: Cell) -> None:
+        terminal.talk(view.row(run, cell, terminal.paint))
+
+    with ending_well(benching.stop, terminal.talk):
+        done = benching.run(target, sweep, resume=given.resume, bounds=bounds, on_cell=tell)
+    _tell(done, given, context, workspace)
+    asked = [cell for cell in done.cells if cell.figures is not None]
+    return exits.ERROR if asked and all(cell.status == "failed" for cell in asked) else exits.SUCCESS
+
+
+def _target(given: argparse.Namespace, context: Context, benching: Benching, profile: str | None) -> Target:
+    if profile is not None:
+        (loaded,) = context.load([profile], given)
+        return benching.deployment(loaded)
+    return benching.address(
+        _address(given.url),
+        model=given.model or "",
+        type=given.type,
+        usd_per_hour=given.usd_per_hour,
+        api_key=os.environ.get(_KEY),
+    )
+
+
+def _sweep(given: argparse.Namespace) -> Sweep | None:
+    """None where a run goes on: it has its own."""
+    from tpudeploy.core.bench.grid import grid
+    from tpudeploy.domain.benchmark import Slo, Sweep
+
+    if given.resume is not None:
+        written = [name for name in _OF_THE_SWEEP if getattr(given, name) is not None]
+        if written:
+            raise UsageError(
+                f"A run that goes on keeps its own sweep; --{written[0].replace('_', '-')} would be another.",
+                hint="Leave it out, or leave out --resume and begin anew.",
+            )
+        return None
+    points = grid(given.concurrency or _STREAMS, given.context or _CONTEXTS, given.output or _OUTPUTS)
+    slo = Slo(ttft_seconds=given.slo_ttft, tpot_seconds=given.slo_tpot)
+    return Sweep(points=points, slo=slo, window_seconds=given.window or _WINDOW, seed=given.seed or "")
+
+
+def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
+    from tpudeploy.domain.benchmark import Bounds
+
+    if given.max_cost is not None and target.subject.usd_per_hour is None:
+        raise UsageError(
+            "--max-cost needs a price, and none is known.", hint="Name it: --usd-per-hour. Or bound it: --duration."
+        )
+    return Bounds(seconds=given.duration, usd=given.max_cost)
+
+
+def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
+    workspace = context.workspace()
+    _tell(workspace.runs.find(id_), given, context, workspace)
+    return exits.SUCCESS
+
+
+def _list(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.domain.tree import tree
+    from tpudeploy.views.bench import listed
+
+    runs = context.workspace().runs.all()
+    if given.json:
+        trees = [{**tree(run), "cells": len(run.cells)} for run in runs]
+        context.terminal.data(json.dumps({"format": "tpudeploy.runs/1", "runs": trees}, indent=1, ensure_ascii=False))
+    else:
+        context.terminal.data(listed(runs, context.terminal.paint))
+    return exits.SUCCESS
+
+
+def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Workspace) -> None:
+    from tpudeploy.core.bench.runfile import dumps
+    from tpudeploy.views.bench import result
+
+    terminal, kept = context.terminal, workspace.runs.path(run)
+    terminal.data(dumps(run).rstrip("\n") if given.json else "\n" + result(run, terminal.paint, kept=str(kept)))
+
+
+def _address(url: str) -> str:
+    """http(s)://host:port; what may follow it in a client's settings (/v1) is left out."""
+    from urllib.parse import urlsplit
+
+    try:
+        where = urlsplit(url)
+        is_address = (
+            where.scheme in {"http", "https"} and bool(where.hostname) and (where.port is None or where.port > 0)
+        )
+    except ValueError:
+        is_address = False
+    if not is_address or where.username is not None:
+        raise UsageError(f"`{url}` is no address to measure.", hint="Write it as http://HOST:8000.")
+    return f"{where.scheme}://{where.netloc}"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    from tpudeploy.core.bench.grid import numbers
+
+    try:
+        return numbers(text)
+    except ValueError as cause:
+        raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
+
+
+def _seconds(text: str) -> float:
+    found = _MILLISECONDS.fullmatch(text)
+    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else options.duration(text)
+
+
+def _usd(text: str) -> float:
+    try:
+        found = float(text.removeprefix("$"))
+    except ValueError:
+        found = -1.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"`{text}` is no amount of USD; write 2.50")
+    return found
+
+
+def _listed(of: tuple[int, ...]) -> str:
+    return ",".join(map(str, of))

@@ -1,0 +1,63 @@
+"""Group, Alert and Recording: Prometheus' rules as data, from which every format is derived."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from tpudeploy.domain.frozen import frozen
+
+
+class Severity(StrEnum):
+    """`critical` wakes somebody, `warning` is read in the morning."""
+
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+@frozen
+class Alert:
+    """`expr` is PromQL. `held_seconds` is how long it must be true. Texts may hold Prometheus' own templates."""
+
+    name: str
+    expr: str
+    held_seconds: int
+    severity: Severity
+    summary: str
+    description: str
+
+    def to_dict(self, deployment: str) -> dict[str, Any]:
+        return {
+            "alert": self.name,
+            "expr": self.expr,
+            "for": f"{self.held_seconds}s",
+            "labels": {"severity": str(self.severity), "deployment": deployment},
+            "annotations": {"summary": self.summary, "description": self.description},
+        }
+
+
+@frozen
+class Recording:
+    """`name` is level:metric:operations, as Prometheus' own conventions have it."""
+
+    name: str
+    expr: str
+
+    def to_dict(self, deployment: str) -> dict[str, Any]:
+        return {"record": self.name, "expr": self.expr, "labels": {"deployment": deployment}}
+
+
+@frozen
+class Group:
+    """The rules of one deployment, evaluated together every `every_seconds`."""
+
+    deployment: str
+    every_seconds: int
+    rules: tuple[Recording | Alert, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": f"vllm-{self.deployment}",
+            "interval": f"{self.every_seconds}s",
+            "rules": [rule.to_dict(self.deployment) for rule in self.rules],
+        }

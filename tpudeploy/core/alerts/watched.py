@@ -1,0 +1,85 @@
+"""Watched: what rules and panels need to know of a deployment, every threshold decided."""
+
+from __future__ import annotations
+
+import json
+
+from tpudeploy.core.serving import served_model
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.frozen import frozen
+
+# Both are those of a published write-up of this stack: "alert when vllm:kv_cache_usage_perc > 0.85, or
+# vllm:num_requests_waiting > 0 for 30 s".
+KV_CACHE_SHARE = 0.85
+WAITING_SECONDS = 30
+# `for: 30s` only means something where samples come, and rules are evaluated, at least twice in that time.
+SCRAPE_SECONDS = 15
+# Edges of vLLM's own histogram (v1/metrics/loggers.py), in seconds. Between two of them a quantile is interpolated.
+TTFT_EDGES = (
+    *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
+    *(20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
+)
+
+
+@frozen
+class Watched:
+    """`job` is the label that its scrape carries, `model` the one that its engine writes.
+
+    `max_num_seqs` None: nobody knows. `ttft_seconds` None: nobody said how soon a first token is wanted.
+    """
+
+    name: str
+    job: str
+    model: str
+    port: int
+    replicas: int
+    max_num_seqs: int | None
+    ttft_seconds: float | None
+    tells_metrics: bool
+
+    @property
+    def engine(self) -> str:
+        """The selector of what its engines tell."""
+        return f"{{job={quoted(self.job)},model_name={quoted(self.model)}}}"
+
+    @property
+    def scrape(self) -> str:
+        """The selector of its machines, whether their engines answer or not."""
+        return f"{{job={quoted(self.job)}}}"
+
+
+def watched(deployment: Deployment, *, ttft_seconds: float | None) -> Watched:
+    """A deployment is one job of Prometheus, its replicas are the instances."""
+    return Watched(
+        name=deployment.name,
+        job=deployment.name,
+        model=served_model(deployment),
+        port=deployment.container.port,
+        replicas=deployment.replicas,
+        max_num_seqs=_max_num_seqs(deployment),
+        ttft_seconds=ttft_seconds,
+        tells_metrics="--disable-log-stats" not in deployment.container.serve,
+    )
+
+
+def around(ttft_seconds: float) -> tuple[float, float] | None:
+    """The two edges of the histogram between which this lies; None where it is one, or beyond the last."""
+    if ttft_seconds in TTFT_EDGES:
+        return None
+    upper = next((edge for edge in TTFT_EDGES if edge > ttft_seconds), None)
+    lower = max((edge for edge in TTFT_EDGES if edge < ttft_seconds), default=0.0)
+    return None if upper is None else (lower, upper)
+
+
+def quoted(text: str) -> str:
+    """A string of PromQL, which knows every escape that JSON writes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _max_num_seqs(deployment: Deployment) -> int | None:
+    written = deployment.attributes.get("serving.max_num_seqs")
+    if isinstance(written, int):
+        return written
+    budget = deployment.budget
+    return budget.engine.max_num_seqs if isinstance(budget, HbmBudget) else None

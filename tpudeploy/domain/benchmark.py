@@ -1,0 +1,223 @@
+"""A benchmark's run: what was measured, how, and every cell with its figures. What is said of speed is read from here.
+
+`tpudeploy.run/1` is these fields as JSON (core/bench/runfile.py). Units stand in the names; shares are 0 to 1, or above
+where something cannot be true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.load import Point
+
+_HOUR = 3600.0
+
+
+class CellStatus(StrEnum):
+    """What a cell's figures are worth. Of several that apply, the first of this order; `reasons` names them all."""
+
+    SKIPPED_LEN = "skipped_len"  # not asked: prompt and answer are longer than the engine takes
+    FAILED = "failed"  # too many requests failed
+    CACHE_SUSPECT = "cache_suspect"  # prompts came from the prefix cache
+    ROOFLINE_SUSPECT = "roofline_suspect"  # faster than the chips can be, or nearly
+    CLIENT_BOUND = "client_bound"  # the client was late itself, or kept too few streams going
+    OVERSUBSCRIBED = "oversubscribed"  # more streams than the KV cache or `max_num_seqs` lets run at once
+    OK = "ok"
+
+
+class Ended(StrEnum):
+    """Why a run has no more cells than it has."""
+
+    NOT_YET = "not yet"  # under way, or killed
+    COMPLETE = "complete"
+    DURATION = "duration"
+    COST = "cost"
+    INTERRUPTED = "interrupted"
+
+
+class Driver(StrEnum):
+    """Whose client drove the load. What it did not count itself is None in its figures."""
+
+    TPUDEPLOY = "tpudeploy"
+    VLLM = "vllm"
+    GUIDELLM = "guidellm"
+    AIPERF = "aiperf"
+    GRID = "grid"  # a CSV file of somebody's
+
+
+@frozen
+class Spread:
+    """Of `count` samples. Quantiles lie between the two nearest samples."""
+
+    count: int
+    mean: float
+    deviation: float | None
+    p50: float
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    most: float | None
+
+
+@frozen
+class Figures:
+    """What a cell came to. Latencies of every request but each stream's first, rates of the window alone.
+
+    `window_seconds` is how long it was. TTFT is from the write of the request to the first piece; ITL between pieces,
+    which hold several tokens where the engine speculates; TPOT is the time after the first token over the tokens after
+    it. `goodput_requests_per_second` counts the requests that kept the SLO.
+    """
+
+    requests: int
+    requests_failed: int
+    window_seconds: float | None = None
+    requests_per_second: float | None = None
+    goodput_requests_per_second: float | None = None
+    input_tokens_per_second: float | None = None
+    output_tokens_per_second: float | None = None
+    prompt_tokens_mean: float | None = None
+    output_tokens_mean: float | None = None
+    ttft_seconds: Spread | None = None
+    itl_seconds: Spread | None = None
+    tpot_seconds: Spread | None = None
+    e2e_seconds: Spread | None = None
+
+
+@frozen
+class Evidence:
+    """What speaks for or against the figures; None where nobody can tell.
+
+    `streams_mean` is how many requests were under way at once in the window. `cached_share` is of the prompt tokens
+    that the engine looked up in its prefix cache. `peak_share` is the arithmetic that these tokens need at least, of
+    what the chips can do; `bandwidth_share` the same of reading the weights for each piece of a stream.
+    """
+
+    client_lag_p99_seconds: float | None = None
+    client_cpu_share: float | None = None
+    streams_mean: float | None = None
+    cached_share: float | None = None
+    peak_share: float | None = None
+    bandwidth_share: float | None = None
+
+
+@frozen
+class Measured:
+    """What a driver makes of one offer. `is_cut`: its time was over before there were figures.
+
+    `seconds` is all that it took; `errors` as in `Cell`.
+    """
+
+    figures: Figures | None
+    evidence: Evidence
+    errors: Mapping[str, int]
+    seconds: float
+    is_cut: bool = False
+
+
+@frozen
+class Cell:
+    """`at_once` is how many such requests the engine can run together, where that is known.
+
+    `began_at` is in seconds since the epoch; `seconds` is all that the cell took, warm-up included. `errors` is the
+    text of each failure with how often it came.
+    """
+
+    point: Point
+    status: CellStatus
+    reasons: tuple[str, ...] = ()
+    at_once: int | None = None
+    began_at: float | None = None
+    seconds: float = 0.0
+    figures: Figures | None = None
+    evidence: Evidence | None = None
+    errors: Mapping[str, int] = field(default_factory=dict)
+
+
+@frozen
+class Slo:
+    """A request keeps it whose TTFT and TPOT are not above these, in seconds; None: any will do."""
+
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+
+
+@frozen
+class Bounds:
+    """Of one command: seconds of measuring, and what the slice may cost meanwhile, in USD. None: no bound."""
+
+    seconds: float | None = None
+    usd: float | None = None
+
+
+@frozen
+class Subject:
+    """What was measured: enough to know it again, and to tell it from another.
+
+    `profile_fingerprint` is that of the profile as it was deployed, `spec_fingerprint` that of its server alone: both
+    "" where only an address is known. `engine` is what the engine said of itself, by name. `usd_per_hour` is of the
+    whole slice. None and "" are what nobody knew.
+    """
+
+    model: str
+    url: str = ""
+    deployment: str = ""
+    profile_fingerprint: str = ""
+    spec_fingerprint: str = ""
+    model_id: str = ""
+    model_revision: str = ""
+    image: str = ""
+    image_digest: str = ""
+    engine: Mapping[str, str] = field(default_factory=dict)
+    accelerator_type: str = ""
+    chips: int | None = None
+    zone: str = ""
+    provisioning: str = ""
+    usd_per_hour: float | None = None
+
+
+@frozen
+class Sweep:
+    """Which cells, in the order to run them, and how. `window_seconds` is the most that a cell is measured for."""
+
+    points: tuple[Point, ...]
+    slo: Slo = Slo()
+    window_seconds: float = 60.0
+    seed: str = ""
+
+
+@frozen
+class Run:
+    """One sweep over one subject. Cells come in the order in which they ended; a point has one cell at most.
+
+    `source` is the file that it was imported from, and `source_hash` that file's own; "" for what we measured.
+    """
+
+    id: str
+    began_at: float
+    version: str
+    driver: Driver
+    subject: Subject
+    sweep: Sweep
+    cells: tuple[Cell, ...] = ()
+    ended: Ended = Ended.NOT_YET
+    source: str = ""
+    source_hash: str = ""
+
+    @property
+    def left(self) -> tuple[Point, ...]:
+        """What of the sweep has no cell yet."""
+        done = {cell.point for cell in self.cells}
+        return tuple(point for point in self.sweep.points if point not in done)
+
+    @property
+    def seconds(self) -> float:
+        return sum(cell.seconds for cell in self.cells)
+
+    @property
+    def usd(self) -> float | None:
+        """What the slice cost while it was measured; None where its price is not known."""
+        price = self.subject.usd_per_hour
+        return None if price is None else price * self.seconds / _HOUR

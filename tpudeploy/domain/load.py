@@ -1,0 +1,76 @@
+"""One cell of a sweep as the load client is asked to drive it, and everything that the client then saw."""
+
+from __future__ import annotations
+
+from tpudeploy.domain.frozen import frozen
+
+
+@frozen
+class Point:
+    """So many streams at once, each asking again as soon as it is answered, with prompts and answers of one length."""
+
+    concurrency: int
+    context_tokens: int
+    output_tokens: int
+
+
+@frozen
+class Offer:
+    """What is asked of the client for one cell.
+
+    Each stream's first request is its warm-up. Measured is from the moment when the last of them has ended, until
+    `requests` more were answered and `least_seconds` have passed, or at the latest `window_seconds`. `seed` makes the
+    prompts: another seed, another prefix for every request. After `most_seconds`, warm-up and all, the cell is cut
+    off; None: it never is.
+    """
+
+    point: Point
+    model: str
+    seed: int
+    requests: int
+    window_seconds: float
+    least_seconds: float = 0.0
+    most_seconds: float | None = None
+
+
+@frozen
+class Answer:
+    """One request. Times are seconds of the client's own clock; `arrivals` has one for each piece of the stream.
+
+    `sent_at` is stamped when the request is written to a connection that was open before. `turn` counts the requests
+    of a stream from 0, the warm-up. Tokens are the server's own count; None where it told none. `error` is "" for an
+    answer that came whole.
+    """
+
+    turn: int
+    sent_at: float
+    ended_at: float
+    arrivals: tuple[float, ...]
+    prompt_tokens: int | None
+    output_tokens: int | None
+    error: str = ""
+
+
+@frozen
+class Observation:
+    """What the client saw of one cell, and how it fared itself.
+
+    `window` is None where it was cut off before the warm-up had ended. `lags` is by how many seconds the client's own
+    timer was late, each time within the window; `cpu_share` of one core was taken there. `seconds` is all of it:
+    opening, warm-up, window and the wait for what was still under way.
+    """
+
+    answers: tuple[Answer, ...]
+    window: tuple[float, float] | None
+    lags: tuple[float, ...]
+    cpu_share: float
+    seconds: float
+    is_cut: bool = False
+
+
+@frozen
+class Lookups:
+    """What an engine's prefix cache was asked for, and had, since it started; in tokens of prompts."""
+
+    asked: float
+    had: float

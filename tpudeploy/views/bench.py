@@ -1,0 +1,204 @@
+"""A benchmark as it goes and as it came out: a row a cell, a heat table a length of answer, and what to make of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import log
+
+from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Spread
+from tpudeploy.views import words
+from tpudeploy.views.paint import Paint
+
+# Beside a figure that is not simply so.
+_MARKS: Mapping[CellStatus, str] = {
+    CellStatus.SKIPPED_LEN: "-",
+    CellStatus.FAILED: "F",
+    CellStatus.CACHE_SUSPECT: "P",
+    CellStatus.ROOFLINE_SUSPECT: "R",
+    CellStatus.CLIENT_BOUND: "C",
+    CellStatus.OVERSUBSCRIBED: "Q",
+    CellStatus.OK: "",
+}
+_LEGEND: Mapping[CellStatus, str] = {
+    CellStatus.SKIPPED_LEN: "longer than the engine takes: not asked",
+    CellStatus.FAILED: "requests failed",
+    CellStatus.CACHE_SUSPECT: "prompts came from the prefix cache",
+    CellStatus.ROOFLINE_SUSPECT: "faster than the chips can be",
+    CellStatus.CLIENT_BOUND: "the client was the limit",
+    CellStatus.OVERSUBSCRIBED: "requests queued: more than run at once",
+}
+_SHADES = " ░▒▓█"
+_HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
+_NOTHING = "."
+_ENDS: Mapping[Ended, str] = {
+    Ended.NOT_YET: "Under way, or killed",
+    Ended.COMPLETE: "Complete",
+    Ended.DURATION: "Ended by --duration",
+    Ended.COST: "Ended by --max-cost",
+    Ended.INTERRUPTED: "Interrupted",
+}
+
+
+def head(paint: Paint) -> str:
+    """Above the rows."""
+    return paint.bold(_HEAD)
+
+
+def row(run: Run, cell: Cell, paint: Paint) -> str:
+    """One cell that has ended, and why it is not believed where it is not."""
+    of, point = cell.figures, cell.point
+    numbers = ("", "", "", "", "")
+    if of is not None:
+        ttft, itl = of.ttft_seconds, of.itl_seconds
+        numbers = (
+            _number(of.requests_per_second),
+            _seconds(ttft, "p50"),
+            _seconds(ttft, "p99"),
+            _seconds(itl, "p50"),
+            _number(of.output_tokens_per_second),
+        )
+    rate, p50, p99, gap, tokens = numbers
+    count = f"{len(run.cells)}/{len(run.sweep.points)}"
+    why = f": {cell.reasons[0]}" if cell.reasons else ""
+    return (
+        f"{count:>7}  {point.concurrency:>7,}  {point.context_tokens:>7,}  {point.output_tokens:>6,}  {rate:>8}"
+        f"  {p50:>8}  {p99:>6}  {gap:>8}  {tokens:>9}  {_coloured(cell.status, paint)}{words.plain(why)}"
+    )
+
+
+def result(run: Run, paint: Paint, *, kept: str) -> str:
+    """All of a run. `kept` is the file it stands in."""
+    blocks = [_title(run, paint), *_tables(run, paint), _summary(run, paint)]
+    return "\n\n".join(block for block in (*blocks, f"Run {run.id}, kept in {kept}") if block)
+
+
+def listed(runs: Sequence[Run], paint: Paint) -> str:
+    """A line a run."""
+    if not runs:
+        return "No run is kept here. `tpudeploy bench PROFILE` measures one."
+    rows: list[tuple[str, ...]] = [("run", "of", "slice", "driver", "cells", "believed", "cost", "")]
+    rows += [_entry(run) for run in runs]
+    widths = [max(len(line[i]) for line in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in rows]
+    return "\n".join([paint.bold(lines[0]), *lines[1:]])
+
+
+def _entry(run: Run) -> tuple[str, ...]:
+    of, done = run.subject, f"{len(run.cells)}/{len(run.sweep.points)}"
+    believed = sum(cell.status in _BELIEVED for cell in run.cells)
+    cost = "" if run.usd is None else f"${run.usd:.2f}"
+    ended = "" if run.ended is Ended.COMPLETE else _ENDS[run.ended].lower()
+    who = words.plain(of.deployment or of.model)
+    return run.id, who, of.accelerator_type or "?", str(run.driver), done, str(believed), cost, ended
+
+
+_BELIEVED = {CellStatus.OK, CellStatus.OVERSUBSCRIBED}
+
+
+def _title(run: Run, paint: Paint) -> str:
+    of = run.subject
+    where = ", ".join(filter(None, (of.accelerator_type, of.zone, of.provisioning)))
+    engine = f"vLLM {of.engine['version']}" if of.engine.get("version") else ""
+    told = ", ".join(filter(None, (words.plain(of.model_id or of.model), where, words.plain(engine))))
+    return f"{paint.bold(words.plain(of.deployment or of.url or run.source))}  {told}"
+
+
+def _tables(run: Run, paint: Paint) -> Iterator[str]:
+    outputs = dict.fromkeys(point.output_tokens for point in run.sweep.points)
+    for output in outputs:
+        cells = {
+            (cell.point.concurrency, cell.point.context_tokens): cell
+            for cell in run.cells
+            if cell.point.output_tokens == output
+        }
+        yield "\n".join(_table(run, output, cells, paint))
+
+
+def _table(run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: Paint) -> Iterator[str]:
+    """Streams down, context across."""
+    points = [point for point in run.sweep.points if point.output_tokens == output]
+    streams, contexts = (sorted({getattr(p, name) for p in points}) for name in ("concurrency", "context_tokens"))
+    rates = [rate for cell in cells.values() if (rate := _rate(cell)) > 0]
+    ends = (min(rates), max(rates)) if rates else (1.0, 1.0)
+    texts = {at: _figure(cell) for at, cell in cells.items()}
+    width = max([8, *(len(f"{context:,}") + 1 for context in contexts), *map(len, texts.values())])
+    tokens = f"{output:,} token{'s' if output > 1 else ''} out" if output else "outputs not told"
+    yield paint.bold(f"requests/s, {tokens}") + paint.dim("  (streams down, context across)")
+    yield " " * 8 + "  " + " ".join(f"{context:,}".rjust(width + 1) for context in contexts)
+    for count in streams:
+        line = (
+            _heat(cells.get((count, context)), texts.get((count, context), _NOTHING), ends, width, paint)
+            for context in contexts
+        )
+        yield f"{count:>8,}  " + " ".join(line)
+
+
+def _heat(cell: Cell | None, text: str, ends: tuple[float, float], width: int, paint: Paint) -> str:
+    """Shaded by the logarithm: a sweep doubles from cell to cell."""
+    if cell is None or cell.status is CellStatus.SKIPPED_LEN:
+        return " " + paint.dim(text.rjust(width))
+    least, most = ends
+    rate = _rate(cell)
+    share = log(rate / least) / log(most / least) if most > least and rate > 0 else 0.0
+    level = round(share * (len(_SHADES) - 1))
+    shown = text.rjust(width)
+    return _SHADES[level] + (shown if cell.status in _BELIEVED else paint.yellow(shown))
+
+
+def _figure(cell: Cell) -> str:
+    mark = _MARKS[cell.status]
+    return mark if cell.figures is None else f"{_number(cell.figures.requests_per_second)}{mark}"
+
+
+def _rate(cell: Cell) -> float:
+    return (cell.figures.requests_per_second if cell.figures is not None else None) or 0.0
+
+
+def _summary(run: Run, paint: Paint) -> str:
+    counts = Counter(cell.status for cell in run.cells)
+    told = ", ".join(f"{counts[status]} {status}" for status in reversed(CellStatus) if counts[status])
+    cost = "" if run.usd is None else f", ${run.usd:.2f} of the slice"
+    took = f" in {words.duration(run.seconds)}{cost}" if run.seconds else ""
+    lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{took}: {told or 'none'}."]
+    lines += [paint.dim(f"  {_MARKS[status]}  {text}") for status, text in _LEGEND.items() if counts[status]]
+    lines += list(_why(run.cells))
+    if run.left and run.ended is not Ended.COMPLETE:
+        lines.append(f"{len(run.left)} cells are left: go on with --resume {run.id}.")
+    return "\n".join(lines)
+
+
+def _why(cells: Iterable[Cell]) -> Iterator[str]:
+    """What failed, in the server's own words: the commonest."""
+    errors: Counter[str] = Counter()
+    for cell in cells:
+        errors.update(cell.errors)
+    for text, count in errors.most_common(3):
+        yield f"  {count:,} request{'s' if count > 1 else ''}: {words.plain(text)}"
+
+
+def _coloured(status: CellStatus, paint: Paint) -> str:
+    match status:
+        case CellStatus.OK:
+            return paint.green(status)
+        case CellStatus.FAILED:
+            return paint.red(status)
+        case CellStatus.SKIPPED_LEN:
+            return paint.dim(status)
+        case _:
+            return paint.yellow(status)
+
+
+def _seconds(of: Spread | None, which: str) -> str:
+    """Milliseconds where they are few."""
+    value = None if of is None else getattr(of, which)
+    if value is None:
+        return ""
+    return f"{value * 1000:.1f}ms" if value < 0.1 else f"{value:.3f}s"  # noqa: PLR2004 - three digits either way
+
+
+def _number(of: float | None) -> str:
+    """Three digits at least."""
+    if of is None:
+        return ""
+    return f"{of:,.0f}" if of >= 100 else f"{of:.3g}"  # noqa: PLR2004 - three digits
