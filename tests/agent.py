@@ -129,9 +129,9 @@ def connected(
     """An agent at this desk. Without a `person`, its client cannot ask anybody."""
     gate, asked = Gate(), list[str]()
 
-    async def ask(_: ClientRequestContext, question: ElicitRequestParams) -> ElicitResult:
-        assert isinstance(question, ElicitRequestFormParams)
-        asked.append(question.message)
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        assert isinstance(params, ElicitRequestFormParams)
+        asked.append(params.message)
         assert person is not None
         return person()
 

@@ -50,7 +50,7 @@ def test_no_tool_takes_a_secret_or_a_persons_yes(desk: Open) -> None:
     with connected(desk()) as agent:
         taken = {name for tool in agent.tools() for name in tool["inputSchema"]["properties"]}
     assert taken == {
-        *("profiles", "profile", "name", "code", "type", "sweep", "prompt", "max_tokens"),
+        *("profiles", "profile", "colleague", "name", "code", "type", "sweep", "prompt", "max_tokens"),
         *("destroy", "refresh_only", "target", "replace", "plan_id", "wait", "timeout_seconds"),
         *("operation_id", "after", "wait_seconds"),
     }

@@ -115,6 +115,13 @@ class Logs(Answer):
     )
 
 
+class Diagnosed(Logs):
+    """Our findings are in `logs`. A draft is a model's, and is no finding."""
+
+    draft: Tree | None = Field(description="what the served model wrote; `is_checked` is always false")
+    no_draft: Tree | None = Field(description="why there is none")
+
+
 class Verified(Answer):
     format: Literal["tpudeploy.verify/1"]
     holds: bool

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tpudeploy.cli import documents
-from tpudeploy.cli.mcp.project import AS_WRITTEN
+from tpudeploy.cli.context import AS_WRITTEN
 from tpudeploy.cli.mcp.session import Asked, session
 
 Profiles = Annotated[

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from tpudeploy.cli.context import Context
+from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.loading import Profile
@@ -15,7 +14,6 @@ from tpudeploy.ports import Clock
 from tpudeploy.workspace import Workspace
 
 _ENDINGS = {".yaml", ".yml"}
-AS_WRITTEN = argparse.Namespace(overlays=[], sets=[])  # nothing is laid over what stands in the file
 
 
 @frozen

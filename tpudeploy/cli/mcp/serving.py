@@ -32,6 +32,23 @@ def logs(ctx: Asked, profile: OneProfile) -> documents.Document:
     return documents.logs(readings)
 
 
+def diagnose(
+    ctx: Asked,
+    profile: OneProfile,
+    colleague: Annotated[str | None, Field(description="the profile of another deployment, which serves")] = None,
+) -> documents.Document:
+    """As logs, and beside our findings the draft of the served model, from redacted evidence. Nobody has checked it."""
+    from tpudeploy.cli.commands.logs import read_all
+    from tpudeploy.cli.drafting import draft
+
+    project = session(ctx).project
+    with project.opened(profile) as at, project.opened(colleague or profile) as asked:
+        found = {name: "\n".join(lines) for name, lines in at.workspace.logs(at.profile.spec.name).items()}
+        readings = read_all(found, at.profile)
+        drafted = draft(asked.workspace, found, readings, of=at.profile, by=asked.profile)
+    return documents.logs(readings) | documents.draft(drafted)
+
+
 def verify(ctx: Asked, profile: OneProfile) -> documents.Document:
     """What a profile declares against what its engines do, by their API, their metrics and their boot logs."""
     with session(ctx).project.opened(profile) as at:

@@ -46,6 +46,7 @@ READING = (
     Tool(does=looking.gc_list, title="Find what nothing needs", answers=answers.Garbage, kind=Kind.LOOK),
     Tool(does=serving.query, title="Ask the model", answers=answers.Completion, kind=Kind.LOOK),
     Tool(does=serving.logs, title="Read boot logs", answers=answers.Logs, kind=Kind.LOOK),
+    Tool(does=serving.diagnose, title="Draft a diagnosis", answers=answers.Diagnosed, kind=Kind.LOOK),
     Tool(does=serving.verify, title="Verify settings", answers=answers.Verified, kind=Kind.LOOK),
     Tool(does=planning.plan, title="Plan", answers=answers.Planned, kind=Kind.LOOK),
 )
