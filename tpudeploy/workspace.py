@@ -192,8 +192,12 @@ class Workspace:
         wait: Wait | str = Wait.SERVING,
         timeout: float | None = None,
         watch: bool = False,
+        reset: bool = False,
     ) -> Report:
         """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
+
+        With `reset`, a running node that does not take over a change in three minutes is rebooted; without, it runs on
+        as it was, and `errors.Unheard` is the outcome.
 
         With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
@@ -224,6 +228,7 @@ class Workspace:
             until=Wait(wait),
             timeout=timeout,
             keep=watch,
+            may_reset=reset,
             on_begun=lambda: hold(world, self.pins, pins),
         )
 
