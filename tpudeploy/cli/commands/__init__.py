@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "apply": "make it so; resumes what an earlier run began",
     "destroy": "remove it, and look until it is gone",
     "ci": "from a pipeline: plan on a pull request, apply what was merged, report drift",
+    "mcp": "serve agents: the same operations as typed tools, read-only unless told otherwise",
     "gc": "find and remove requests of ours that nothing needs",
     "drift": "show what changed outside since the last apply",
     "status": "what is there, how far it has come, endpoint, health",
