@@ -8,12 +8,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.draft import Draft, NoDraft
+from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.comparison import Comparison
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
@@ -49,6 +52,19 @@ def zones(found: Iterable[Zones], *, emulated: bool) -> Document:
 
 def doctor(found: Diagnosis, *, emulated: bool) -> Document:
     return {"format": "tpudeploy.doctor/1", "emulated": emulated, **found.to_dict()}
+
+
+def runs(found: Iterable[Run]) -> Document:
+    """Each without its cells, whose number it has."""
+    trees = [{**tree(run), "cells": len(run.cells)} for run in found]
+    return {"format": "tpudeploy.runs/1", "runs": trees}
+
+
+def comparison(found: Comparison) -> Document:
+    """With every cell that is compared, and of each run all but its cells."""
+    told = tree(found)
+    told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
+    return {"format": "tpudeploy.comparison/1", **told}
 
 
 def verify(found: Verification) -> Document:
