@@ -42,12 +42,13 @@ def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(servin
     (attempt,) = serving.state()["records"][0]["attempts"]
     of = run["subject"]
     assert (of["deployment"], of["model"], of["image"]) == ("gemma", "google/gemma-4-E2B-it", "vllm/vllm-tpu:v0.32.0")
+    assert re.fullmatch("sha256:[0-9a-f]{64}", of["image_digest"])
+    assert re.fullmatch("[0-9a-f]{40}", of["model_revision"])
     assert (of["accelerator_type"], of["chips"], of["zone"], of["provisioning"]) == ("v6e-1", 1, "us-east5-a", "spot")
     assert of["usd_per_hour"] == pytest.approx(1.4033)
     assert of["spec_fingerprint"] == attempt["booted"]
     assert len(of["profile_fingerprint"]) == 16
     assert (of["engine"]["version"], of["engine"]["max_model_len"]) == ("0.32.0", "4096")
-    assert of["engine"]["num_blocks"].isdecimal()
     found = {(c["point"]["context_tokens"], c["point"]["concurrency"]): c for c in run["cells"]}
     assert {found[4096, streams]["status"] for streams in (1, 2, 8)} == {"skipped_len"}
     queued = found[16, 8]

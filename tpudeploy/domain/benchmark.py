@@ -167,6 +167,7 @@ class Subject:
     profile_fingerprint: str = ""
     spec_fingerprint: str = ""
     model_id: str = ""
+    model_revision: str = ""
     image: str = ""
     image_digest: str = ""
     engine: Mapping[str, str] = field(default_factory=dict)

@@ -28,7 +28,9 @@ TpudeployError                        message · hint · code · exit_code
 ├── ServingError             1        the slice is there, vLLM is not
 │   ├── StillStarting                 yet; a re-run resumes
 │   ├── NotInEffect         13        it serves, but not as it was told
-│   └── GivenUpUpdate       13        on a second slice; the first goes on serving
+│   ├── GivenUpUpdate       13        on a second slice; the first goes on serving
+│   ├── RolledBack          13        a change failed, and what served before serves again
+│   └── Unheard                       the node did not take over a change; a reset would make it
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
@@ -267,6 +269,19 @@ class GivenUpUpdate(ServingError):
 
     code = "TPU6004"
     exit_code = 13
+
+
+class RolledBack(ServingError):
+    """A change failed, and the node went back to the server before: that one serves, and its endpoint stands."""
+
+    code = "TPU6005"
+    exit_code = 13
+
+
+class Unheard(ServingError):
+    """A running node did not take over a change. It runs on as it was; a reset would make it, if that is approved."""
+
+    code = "TPU6006"
 
 
 class ForgeError(TpudeployError):

@@ -128,6 +128,8 @@ class BootReport:
     """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
 
     `started`: when its container was, in seconds since the epoch; None before, and by scripts of before.
+    `change` is the change that it took over last, by the name that its metadata give it; `undone` one that failed, for
+    `cause`, after which it went back to the server before.
     """
 
     phase: BootPhase
@@ -135,6 +137,9 @@ class BootReport:
     spec: str = ""
     answer: str = ""
     started: float | None = None
+    change: str = ""
+    undone: str = ""
+    cause: str = ""
 
 
 @frozen

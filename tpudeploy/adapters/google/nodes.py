@@ -125,12 +125,16 @@ def _items(answer: Mapping[str, Any]) -> Mapping[str, str]:
 def _report(items: Mapping[str, str]) -> BootReport | None:
     if items.get("phase") not in {p.value for p in BootPhase}:
         return None
+    undone, _, cause = items.get("undone", "").partition(" ")
     return BootReport(
         phase=BootPhase(items["phase"]),
         detail=items.get("detail", ""),
         spec=items.get("spec", ""),
         answer=items.get("answer", ""),
         started=float(items["started"]) if items.get("started", "").isdecimal() else None,
+        change=items.get("change", ""),
+        undone=undone,
+        cause=cause,
     )
 
 

@@ -16,6 +16,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
 if TYPE_CHECKING:
+    from tpudeploy.benching import Benching
     from tpudeploy.core.bench.subject import Target
     from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
     from tpudeploy.workspace import Workspace
@@ -66,29 +67,31 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _measure(given: argparse.Namespace, context: Context, profile: str | None) -> int:
+    from tpudeploy.benching import Benching
     from tpudeploy.cli.interrupts import ending_well
     from tpudeploy.views import bench as view
 
     workspace = context.workspace([] if profile is None else [profile])
-    target, sweep = _target(given, context, workspace, profile), _sweep(given)
+    benching = Benching(workspace)
+    target, sweep = _target(given, context, benching, profile), _sweep(given)
     bounds, terminal = _bounds(given, target), context.terminal
     terminal.talk(view.head(terminal.paint))
 
     def tell(run: Run, cell: Cell) -> None:
         terminal.talk(view.row(run, cell, terminal.paint))
 
-    with ending_well(workspace.stop, terminal.talk):
-        done = workspace.bench(target, sweep, resume=given.resume, bounds=bounds, on_cell=tell)
+    with ending_well(benching.stop, terminal.talk):
+        done = benching.run(target, sweep, resume=given.resume, bounds=bounds, on_cell=tell)
     _tell(done, given, context, workspace)
     asked = [cell for cell in done.cells if cell.figures is not None]
     return exits.ERROR if asked and all(cell.status == "failed" for cell in asked) else exits.SUCCESS
 
 
-def _target(given: argparse.Namespace, context: Context, workspace: Workspace, profile: str | None) -> Target:
+def _target(given: argparse.Namespace, context: Context, benching: Benching, profile: str | None) -> Target:
     if profile is not None:
         (loaded,) = context.load([profile], given)
-        return workspace.measurable(loaded)
-    return workspace.measurable_at(
+        return benching.deployment(loaded)
+    return benching.address(
         _address(given.url),
         model=given.model or "",
         type=given.type,

@@ -17,7 +17,10 @@ DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
+    """`name` is what the model is known by, wherever its weights lie."""
+
     model: str
+    name: str
     served_names: tuple[str, ...]
     max_model_len: int
     api_keys: tuple[str, ...]
@@ -39,10 +42,11 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
     return Engine(
         model=arguments.model,
+        name=arguments.known_as,
         served_names=arguments.flags.get("served-model-name") or (arguments.model,),
         max_model_len=max_model_len,
         api_keys=tuple(filter(None, keys)),
-        has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.model),
+        has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.known_as),
         keeps_stats=not arguments.has("disable-log-stats"),
         cache=cache_of(arguments, task, max_model_len),
         cache_dtype=arguments.text("kv-cache-dtype", "auto"),
