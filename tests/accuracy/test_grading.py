@@ -30,7 +30,9 @@ def test_a_number_is_found(said: str) -> None:
     assert is_right(said, "72")
 
 
-@pytest.mark.parametrize("said", ["", "Answer: 24", "72 is wrong.\nAnswer: 24", "Answer: 172", "Answer: -72", "I cannot"])
+@pytest.mark.parametrize(
+    "said", ["", "Answer: 24", "72 is wrong.\nAnswer: 24", "Answer: 172", "Answer: -72", "I cannot"]
+)
 def test_another_number_is_not_it(said: str) -> None:
     assert not is_right(said, "72")
 
