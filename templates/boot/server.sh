@@ -8,6 +8,7 @@ start_container() {
     [[ -e $path ]] || mkdir -p "$path"
   done
   output=$(run_with_secrets 2>&1) || fail "docker run failed: $(short "$(printf '%s\n' "$output" | sed -n '/[^[:space:]]/p' | sed -n '$p')")"
+  remember running "$spec"
 }
 
 run_with_secrets() (
@@ -87,7 +88,6 @@ ask_for_a_completion() {
     status=${answer##*$'\n'}
     if [[ $status == 200 ]]; then
       attribute answer "${answer%$'\n'*}"
-      report serving "Healthy, and completed a prompt"
       return
     fi
     say "The completion failed (HTTP $status)"
