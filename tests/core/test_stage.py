@@ -92,6 +92,12 @@ def test_each_stage_has_its_words(budget: HbmBudget, phase: BootPhase, detail: s
     assert in_words(found, detail).startswith(words)
 
 
+def test_the_layers_of_the_image_are_told_in_per_cent(budget: HbmBudget) -> None:
+    found = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", pulled=40), budget, now=1000.0)
+    told = in_words(found, "Pulling the image")
+    assert told.startswith("Pulling the image (40 % of the image's layers), at least ")
+
+
 def test_without_a_plan_nothing_is_foretold() -> None:
     found = stage(_at("Compiling graph 7", 100), Unsized(because="the model is not known"), now=1000.0)
     assert in_words(found, "") == "compiling 7"

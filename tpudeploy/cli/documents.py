@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.status import DeploymentStatus
+    from tpudeploy.domain.timeline import Timeline
 
 Document = dict[str, object]
 
@@ -37,6 +38,11 @@ def status(found: Iterable[DeploymentStatus], *, emulated: bool) -> Document:
 def details(found: Iterable[Details]) -> Document:
     """What `status --details` adds."""
     return {"details": [d.to_dict() for d in found]}
+
+
+def timelines(found: Iterable[Timeline]) -> Document:
+    """What `status --timeline` adds."""
+    return {"timelines": [t.to_dict() for t in found]}
 
 
 def zones(found: Iterable[Zones], *, emulated: bool) -> Document:

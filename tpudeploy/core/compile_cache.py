@@ -53,7 +53,7 @@ def compile_cache(spec: ProfileSpec, container: Container, kind: AcceleratorType
 
 def _key(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> str:
     settings = {
-        "model": [spec.model.id, spec.model.revision],
+        "model": spec.model.id,
         "chips": kind.name,
         "flags": sorted(_flags(container.serve[3:])),
         "variables": sorted(_variables(container.environment)),
@@ -63,7 +63,7 @@ def _key(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> str:
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Each flag with its values, without those around the programs. The model, which comes first, is left out."""
+    """Each flag with its values, without those around the programs."""
     starts = [n for n, word in enumerate(words) if word.startswith("--")]
     for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
         name = words[start].partition("=")[0].removeprefix("--")

@@ -65,12 +65,12 @@ def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]
 
 def longest(deployment: Deployment) -> int:
     """Bytes that the script cannot exceed."""
-    of, cache, mirror = deployment.container, deployment.compile_cache, deployment.mirror
+    of, mirror, cache = deployment.container, deployment.mirror, deployment.compile_cache
     texts = [of.name, of.image, deployment.model_id, deployment.health.prompt, of.shm_size or "", *of.serve, *of.setup]
     for pair in (*of.environment.items(), *of.volumes, *((ref.variable, ref.secret) for ref in of.secrets)):
         texts += pair
-    texts += [] if cache is None else [repr(cache)]
-    texts += [] if mirror is None else [repr(mirror)]
+    texts += [] if mirror is None else [mirror.bucket.name, mirror.bucket.prefix, mirror.folder]
+    texts += [] if cache is None else [cache.bucket.name, cache.bucket.prefix, cache.key, cache.digest, cache.folder]
     # Each word also has its own line, its flag, and the quotes around it.
     return TEMPLATE_BYTES + _GROWTH * (_size("".join(texts)) + _PER_WORD * len(texts))
 

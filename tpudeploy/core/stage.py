@@ -58,7 +58,9 @@ def _count(report: BootReport, name: str, budget: HbmBudget | Unsized) -> tuple[
         planned = None if isinstance(budget, Unsized) else budget.compilation.total
         done = int(graph[1])
         return done, planned if planned is not None and planned >= done else None
-    share = _PERCENTAGE.search(report.detail) if name in {WEIGHTS, BootPhase.IMAGE} else None
+    if name == BootPhase.IMAGE and report.pulled is not None:
+        return min(report.pulled, PER_CENT), PER_CENT
+    share = _PERCENTAGE.search(report.detail) if name == WEIGHTS else None
     return (min(int(share[1]), PER_CENT), PER_CENT) if share is not None else (None, None)
 
 

@@ -34,6 +34,7 @@ TpudeployError                        message · hint · code · exit_code
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
+├── BenchFailed              1        somebody else's load client did not measure; what it measured before is kept
 ├── OutputFailed             1        stdout takes no more: a full disk, a reader that left
 ├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
 ├── EmulatorRunning          1        names the one that runs (emulator/process.py)
@@ -304,6 +305,12 @@ class QueryFailed(TpudeployError):
     """The endpoint did not answer a question."""
 
     code = "TPU6001"
+
+
+class BenchFailed(TpudeployError):
+    """Somebody else's load client ended without a result. The cells that it measured before are kept."""
+
+    code = "TPU6010"
 
 
 class OutputFailed(TpudeployError):

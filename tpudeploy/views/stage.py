@@ -26,4 +26,6 @@ def _what(of: Stage, detail: str) -> str:
     if of.name == WEIGHTS:
         share = "" if of.of != PER_CENT else f", {of.done} %"
         return f"loading weights{share}"
-    return "warming up" if of.name == WARM_UP else detail
+    if of.name == WARM_UP:
+        return "warming up"
+    return f"{detail} ({of.done} % of the image's layers)" if of.of == PER_CENT else detail

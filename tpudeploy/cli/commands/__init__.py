@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "output": "the endpoint and other outputs",
     "logs": "a boot's log, and what it died of",
     "verify": "what the profile declares against what the engine does",
+    "metrics": "what a running server says of itself now, in words",
     "query": "ask the endpoint a question",
     "bench": "how fast it serves: streams x context x output, each figure with what it is worth",
     "alerts": "Prometheus rules for what a profile serves, a Grafana dashboard, how to collect",

@@ -42,6 +42,8 @@ class Behaviour:
     * `hang`: the engine never gets healthy.
     * `kv_blocks`, `block_size`: override the measured boots.
     * `instead`: flags that the engine takes otherwise than it is given them: what it does is not what it was told.
+    * `load`: what its /metrics say on top of what passed: vLLM's names without `vllm:`, a reason behind a dot, as in
+      {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
     * `token_seconds`: between two tokens of a simulated node, where it is told to go on (`ignore_eos`) and to stream.
     * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
@@ -61,6 +63,7 @@ class Behaviour:
     kv_blocks: int | None = None
     block_size: int | None = None
     instead: Mapping[str, str] = field(default_factory=dict)
+    load: Mapping[str, float] = field(default_factory=dict)
     guest_attributes: bool = True
     token_seconds: float = 0.0
     hears_changes: bool = True

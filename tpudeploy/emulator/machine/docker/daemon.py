@@ -23,7 +23,8 @@ from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
+# What a stand-in knows of its scenario.
+TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size", "load")
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
@@ -168,7 +169,7 @@ class Daemon:
                 "environment": environment,
                 "place": place or (self._addresses.inner_address, 0),
                 "accelerator_type": self._facts.accelerator_type,
-                "digest": digest(options.image),
+                "image_digest": digest(options.image),
                 "cache_folder": self._cache_folder(options, environment),
                 "has_weights": self._has_weights(options, serve.words if serve else ()),
                 **{name: getattr(self._behaviour, name) for name in TOLD},

@@ -67,8 +67,8 @@ def milestones(
         yield 143 - sooner, f"{CORE}INFO {{at}} [emulator] {WHENCE[cache.origin]}"
     pool = f"{cache.tokens:,} tokens, Maximum concurrency for {engine.max_model_len:,} tokens per request"
     if cache.origin != "unmeasured":
-        line = f"{CORE}INFO {{at}} [kv_cache_utils.py:2330] TPU KV cache size: {pool}: {concurrency:.2f}x"
-        yield 143 - sooner, line
+        size = f"{CORE}INFO {{at}} [kv_cache_utils.py:2330] TPU KV cache size: {pool}: {concurrency:.2f}x"
+        yield 143 - sooner, size
     ready = yield from _graphs(143 - sooner, programs)
     yield ready + 62, f"{API}INFO {{at}} [api_server.py:682] Starting vLLM server on http://{place[0]}:{place[1]}"
 

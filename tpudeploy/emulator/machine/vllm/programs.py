@@ -59,7 +59,7 @@ class Programs:
 def programs_of(engine: Engine, arguments: Arguments, task: Mapping[str, Any]) -> Programs:
     said: Sequence[object] = (
         engine.name,  # a copy of the weights is the same model
-        task["digest"],
+        task["image_digest"],
         task["accelerator_type"],
         engine.cache.blocks,
         *(arguments.flags.get(flag) for flag in FLAGS),
