@@ -54,12 +54,6 @@ def doctor(found: Diagnosis, *, emulated: bool) -> Document:
     return {"format": "tpudeploy.doctor/1", "emulated": emulated, **found.to_dict()}
 
 
-def runs(found: Iterable[Run]) -> Document:
-    """Each without its cells, whose number it has."""
-    trees = [{**tree(run), "cells": len(run.cells)} for run in found]
-    return {"format": "tpudeploy.runs/1", "runs": trees}
-
-
 def comparison(found: Comparison) -> Document:
     """With every cell that is compared, and of each run all but its cells."""
     told = tree(found)
@@ -72,15 +66,15 @@ def verify(found: Verification) -> Document:
 
 
 def size(of: Deployment, diagnostics: Iterable[Diagnostic], swept: Sweep | None) -> Document:
-    tree: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
-    tree["diagnostics"] = [asdict(d) for d in diagnostics]
+    told: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
+    told["diagnostics"] = [asdict(d) for d in diagnostics]
     if swept is not None:
-        tree["sweep"] = {
+        told["sweep"] = {
             "best": [option.to_dict() for option in swept.best],
             "failures": [asdict(failure) for failure in swept.failures],
             "tried": swept.tried,
         }
-    return tree
+    return told
 
 
 def logs(readings: Mapping[str, Reading]) -> Document:
@@ -95,6 +89,12 @@ def draft(of: Draft | NoDraft | None) -> Document:
         return {}
     is_there = isinstance(of, Draft)
     return {"draft": of.to_dict() if is_there else None, "no_draft": None if is_there else of.to_dict()}
+
+
+def runs(found: Iterable[Run]) -> Document:
+    """Without their cells, but with how many there are."""
+    trees = [{**tree(run), "cells": len(run.cells)} for run in found]
+    return {"format": "tpudeploy.runs/1", "runs": trees}
 
 
 def answer(of: Completion) -> Document:

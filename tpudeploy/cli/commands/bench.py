@@ -11,7 +11,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -168,7 +168,6 @@ def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
 
 
 def _list(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli import documents
     from tpudeploy.views.bench import listed
 
     runs = context.workspace().runs.all()
