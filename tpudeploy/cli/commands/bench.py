@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
@@ -36,7 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser, "type", "with --url or import: its slice, e.g. v6e-4, to tell impossible figures", metavar="TYPE"
     )
     options.option(parser, "usd-per-hour", "with --url: what its slice costs", metavar="USD", type=_usd)
-    several = {"metavar": "N,N…", "type": _numbers}
+    several: dict[str, Any] = {"metavar": "N,N…", "type": _numbers}
+    time: dict[str, Any] = {"metavar": "TIME", "type": options.seconds}
     options.option(parser, "concurrency", f"streams at once, e.g. 1..2048 (default {_listed(_STREAMS)})", **several)
     options.option(parser, "context", f"tokens of a prompt (default {_listed(_CONTEXTS)})", **several)
     options.option(parser, "output", f"tokens of an answer (default {_listed(_OUTPUTS)})", **several)
@@ -46,8 +47,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", metavar="TIME", type=options.seconds
     )
-    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", metavar="TIME", type=options.seconds)
-    options.option(parser, "duration", "end after so much measuring, e.g. 2h", metavar="TIME", type=options.seconds)
+    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", **time)
+    options.option(parser, "duration", "end after so much measuring, e.g. 2h", **time)
     options.option(parser, "max-cost", "end when the slice has cost so much meanwhile", metavar="USD", type=_usd)
     options.option(parser, "seed", "the same prompts again: what an engine has cached, it shows", metavar="TEXT")
     options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
