@@ -29,6 +29,7 @@ stopped() { # stopped STATUS: the end of the work, foreseen or not
     cause="$(undone_cause) (the server before did not come back either: $cause)"
   fi
   report failed "$cause"
+  unharmed timeline keep_timeline
   exit "$1"
 }
 

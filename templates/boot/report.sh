@@ -32,6 +32,11 @@ note_phase() { # note_phase PHASE
   printf '%s %s\n' "$1" "$(now)" >>"$timeline"
 }
 
+keep_timeline() { # beside the log for each start; in the guest attributes for the last
+  printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$spec" "$(tr '\n' ';' <"$timeline")" >>"${log%/*}/starts.log"
+  attribute timeline "$(cat "$timeline")"
+}
+
 fail() { # fail CAUSE: the end of the work, or of a part of it that runs beside others
   [[ -z $part ]] || give_up "$1"
   verdict=$1

@@ -94,7 +94,7 @@ def test_a_change_that_fails_before_the_old_server_is_stopped_stops_nothing(desk
     at.write(PROFILE.replace("HF_TOKEN: hf-token", "HF_TOKEN: hf-other"))
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
-    assert "secret projects/emulated/secrets/hf-other does not exist" in changed.err.lower()
+    assert "projects/emulated/secrets/hf-other/versions/latest does not exist" in changed.err.lower()
     assert _containers(at) == 1
     assert "completion tokens" in at.run("query", profile, "Say hello.").all
 

@@ -41,7 +41,7 @@ class Moment:
     """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
 
     `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
-    `acquisition`: seconds that a grant took lately, None where nothing was granted.
+    `acquisition`: the longest that a grant took lately, in seconds.
     `may_reset`: a node that does not take over a change may be rebooted.
     """
 
@@ -52,7 +52,7 @@ class Moment:
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
     may_reset: bool = False
     renews: bool = False
-    acquisition: float | None = None
+    acquisition: float = 0.0
 
     @property
     def now(self) -> float:

@@ -28,12 +28,14 @@ TpudeployError                        message · hint · code · exit_code
 ├── ServingError             1        the slice is there, vLLM is not
 │   ├── StillStarting                 yet; a re-run resumes
 │   ├── NotInEffect         13        it serves, but not as it was told
+│   ├── StillDraining                 what it took over from; a re-run resumes
 │   ├── GivenUpUpdate       13        on a second slice; the first goes on serving
 │   ├── RolledBack          13        a change failed, and what served before serves again
 │   └── Unheard                       the node did not take over a change; a reset would make it
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
+├── BenchFailed              1        somebody else's load client did not measure; what it measured before is kept
 ├── OutputFailed             1        stdout takes no more: a full disk, a reader that left
 ├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
 ├── EmulatorRunning          1        names the one that runs (emulator/process.py)
@@ -264,6 +266,12 @@ class NotInEffect(ServingError):
     exit_code = 13
 
 
+class StillDraining(ServingError):
+    """It serves, and what it took over from has not been given back yet: clients may hold it. A later run goes on."""
+
+    code = "TPU6005"
+
+
 class GivenUpUpdate(ServingError):
     """A second slice does not serve, so that it takes nothing over: the first goes on serving, as it was."""
 
@@ -304,6 +312,12 @@ class QueryFailed(TpudeployError):
     """The endpoint did not answer a question."""
 
     code = "TPU6001"
+
+
+class BenchFailed(TpudeployError):
+    """Somebody else's load client ended without a result. The cells that it measured before are kept."""
+
+    code = "TPU6010"
 
 
 class OutputFailed(TpudeployError):

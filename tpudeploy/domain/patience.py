@@ -36,7 +36,8 @@ class Patience:
     * `lock`: how long a lock that somebody holds is waited for before a run begins; one step lasts seconds.
     * `held`: so long a client may go by an `endpoints/NAME.json` that it has read, and not longer.
     * `drained`: what clients were sent away from is not waited for longer, whatever it still runs.
-    * `acquisition`: so long a successor is expected to take, until something was granted lately.
+    * `acquisition`: a successor is expected to take as long as the longest grant of late, and so long at least: whoever
+      looks every half hour still finds in time that a run ends.
     * `faults`: how long a cloud that does not answer is asked again before we say so.
     """
 
@@ -70,7 +71,7 @@ class Patience:
     lock: float = 0.0
     held: float = 30.0
     drained: float = 900.0
-    acquisition: float = 7200.0
+    acquisition: float = 3600.0
 
     @property
     def drain(self) -> float:

@@ -8,6 +8,7 @@ from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.script import engine_of
 from tpudeploy.emulator.server import Reply, Server
 from tpudeploy.emulator.stand_in import ANSWER, answer
+from tpudeploy.emulator.streams import Streams
 
 # The order a startup script reports, and how far into the boot each phase begins.
 _PHASES = (
@@ -28,6 +29,7 @@ class Simulated:
         self._booted_at: float | None = None
         self._spec = self._change = self._script = ""
         self._server: Server | None = None
+        self._streams = Streams(facts.clock)
 
     @property
     def address(self) -> str:
@@ -67,6 +69,8 @@ class Simulated:
 
     def stop(self) -> None:
         self._booted_at = None
+        self._streams.settle()
+        self._streams.close()
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -85,7 +89,8 @@ class Simulated:
         self._hear()
         serves = self._booted_at is not None and self._phase()[0] == "serving"
         engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour) if serves else None
-        return answer(method, target, body, serves=serves, engine=engine)
+        pace = self._behaviour.token_seconds
+        return answer(method, target, body, serves=serves, streams=self._streams, token_seconds=pace, engine=engine)
 
     def _phase(self) -> tuple[str, str]:
         assert self._booted_at is not None

@@ -128,9 +128,17 @@ class Hands:
     def _forget(self, what: step.Forget) -> None:
         attempt = self._attempt(what.replica, what.name)
         self._drop(what.replica, attempt, what.refusal)
+        if attempt.is_ending and attempt.draining_at is None and self._deployment is not None:
+            self._tell_too_late(what.replica, attempt)
         if what.refusal is None and attempt.release_reason != REFUSED:
             self._chronicle.released(attempt)
             self._world.emit(events.Gone(**self._about(what.replica, attempt), reason=what.reason))
+
+    def _tell_too_late(self, replica: int, attempt: Attempt) -> None:
+        where = address(self._session.state.deployment, replica)
+        message = f"The run of {attempt.name} ended before its successor served; nothing serves until it does."
+        hint = "Where it takes that long to be granted, raise placement.max_run_duration, or allow more zones."
+        self._world.emit(events.Warned(at=self._world.clock.now(), address=where, message=message, hint=hint))
 
     def _tell(self, what: step.Tell) -> None:
         """Its name is written down before it is sent: whatever becomes of the call, the node's answer is understood."""

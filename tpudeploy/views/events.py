@@ -12,6 +12,7 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.views import outlook, words
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.stage import in_words
 
 _STARTED = {
     Action.NO_OP: "Checking...",
@@ -151,6 +152,7 @@ def _phase(event: events.PhaseChanged) -> str:
     if event.phase == BootPhase.FAILED:
         return "The boot failed"  # why is in the error that ends the run
     if event.phase not in _PLACES:
-        return words.plain(event.detail) or event.phase
+        told = event.detail if event.stage is None else in_words(event.stage, event.detail)
+        return words.plain(told[:1].upper() + told[1:] if event.detail else told) or event.phase
     place = f"{_PLACES[event.phase]} {event.zone}, {event.provisioning}"
     return place if event.detail.lower() in {"", event.phase} else f"{place} ({event.detail})"

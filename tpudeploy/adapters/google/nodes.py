@@ -131,10 +131,18 @@ def _report(items: Mapping[str, str]) -> BootReport | None:
         detail=items.get("detail", ""),
         spec=items.get("spec", ""),
         answer=items.get("answer", ""),
+        started=_number(items.get("started", "")),
+        pulled=_number(items.get("pulled", "")),
         change=items.get("change", ""),
         undone=undone,
         cause=cause,
+        timeline=items.get("timeline", ""),
+        cache=items.get("cache", ""),
     )
+
+
+def _number(written: str) -> int | None:
+    return int(written) if written.isdecimal() else None
 
 
 def _path(ref: SliceRef) -> str:

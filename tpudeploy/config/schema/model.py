@@ -23,8 +23,8 @@ class ModelSpec(Section):
     )
     revision: Revision | None = Field(
         None,
-        description="Branch, tag or commit on the hub; pin a commit to make two boots alike. Default: the hub's "
-        "default branch. Source: vLLM's --revision.",
+        description="Branch, tag or commit on the hub. Which commit it is at the first apply is held in "
+        "tpudeploy.lock.json. Default: the hub's default branch. Source: vLLM's --revision.",
         examples=["main"],
     )
     config: Text | None = Field(
@@ -35,7 +35,8 @@ class ModelSpec(Section):
     )
     mirror: Bucket | None = Field(
         None,
-        description="A bucket copy of the weights, fetched instead of the hub; clients still see `model.id`. "
-        "Default: none. Not supported yet.",
+        description="A bucket copy of the weights, fetched instead of the hub; clients still see `model.id`. The "
+        "folder holds the model's files themselves, config.json among them; the VM's service account needs "
+        "roles/storage.objectViewer there. Default: none.",
         examples=["gs://bucket/weights"],
     )

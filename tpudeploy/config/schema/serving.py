@@ -23,7 +23,8 @@ class ServingSpec(Section):
     """A key that is not written adds no flag and no variable, except `tensor_parallel_size` and `volumes`."""
 
     image: Image = Field(
-        description="The container image, by tag or digest. A floating tag is warned about. Required. Source: docker.",
+        description="The container image, by tag or digest. What a tag is at the first apply is held in "
+        "tpudeploy.lock.json; a floating one is warned about until then. Required. Source: docker.",
         examples=["vllm/vllm-tpu:nightly"],
     )
     tensor_parallel_size: Count | None = Field(
@@ -94,7 +95,8 @@ class ServingSpec(Section):
     )
     xla_cache_bucket: Bucket | None = Field(
         None,
-        description="Where the compile cache outlives the machine. Default: nowhere. Not supported yet.",
+        description="Where the compile cache outlives the machine: restored before a start, saved after one that "
+        "serves. The VM's service account needs roles/storage.objectUser there. Default: nowhere.",
         examples=["gs://bucket/xla"],
     )
     port: int | None = Field(

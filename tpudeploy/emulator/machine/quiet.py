@@ -6,6 +6,7 @@ each of them waits, or how long things take would depend on how fast the emulato
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -35,12 +36,14 @@ def standing_still(wardens: Collection[int], napping: Collection[int]) -> Look |
 
 def _processes() -> Iterator[tuple[int, tuple[str, int]]]:
     """Process → its state and its parent."""
-    for file in _PROC.glob("[0-9]*/stat"):
+    for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208 - a glob stumbles over what ends meanwhile
+        if not name.isdecimal():
+            continue
         try:
-            fields = file.read_text("utf-8", "replace").rpartition(")")[2].split()
+            fields = (_PROC / name / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         except OSError:  # it ended while we looked
             continue
-        yield int(file.parent.name), (fields[0], int(fields[1]))
+        yield int(name), (fields[0], int(fields[1]))
 
 
 def _is_below(pid: int, wardens: Collection[int], parents: dict[int, tuple[str, int]]) -> bool:
