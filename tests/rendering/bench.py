@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TOOLS = ("bash", "base64", "cat", "date", "mkdir", "rm", "sed", "tee", "timeout", "tr")
+TOOLS = ("bash", "base64", "cat", "date", "find", "mkdir", "mv", "rm", "sed", "tee", "timeout", "tr")
 SHIMS = ("curl", "docker", "sleep", "systemctl")
 SHIM = Path(__file__).with_name("shim.py")
 
