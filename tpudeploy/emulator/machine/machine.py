@@ -108,6 +108,10 @@ class Machine:
             before = now
             time.sleep(TICK / 4)
 
+    def next_moment(self) -> float | None:
+        """When something here goes on by itself, once it has settled; None: nothing waits for time."""
+        return self._node.sleepers.next_moment()
+
     def _still(self) -> Look | None:
         """The processes of a script of which none moves, or None: one look, which counts if the next is alike."""
         server, script = self._server, self._script
