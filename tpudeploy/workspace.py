@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
-    from tpudeploy.core.bench.subject import Target
     from tpudeploy.domain import events
     from tpudeploy.domain.address import Address
     from tpudeploy.domain.attestation import Verification
-    from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.metrics import Metrics
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
-    from tpudeploy.ports import Clock, LoadDriver, PinStore, Sources, StateBackend, Survey, Witnesses, World
+    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, Witnesses, World
 
 T = TypeVar("T")
 _NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry the work goes on, unpinned
@@ -82,7 +81,6 @@ class Workspace:
         # What lies on this machine: the states, or with them in a bucket what is kept beside.
         self._kept = folder / (backend if backend and self._bucket is None else STATES)
         self._project = project
-        self._driving: LoadDriver | None = None
 
     @classmethod
     def open(
@@ -196,8 +194,12 @@ class Workspace:
         wait: Wait | str = Wait.SERVING,
         timeout: float | None = None,
         watch: bool = False,
+        reset: bool = False,
     ) -> Report:
         """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
+
+        With `reset`, a running node that does not take over a change in three minutes is rebooted; without, it runs on
+        as it was, and `errors.Unheard` is the outcome.
 
         With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
@@ -220,6 +222,7 @@ class Workspace:
         world = self._world(on_event)
         if plan.mode is Mode.REFRESH_ONLY:
             return record(world, plan)
+        self.pins.read()  # one that cannot be used stops what nothing was begun of yet
         pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
         return apply(
             world,
@@ -228,14 +231,13 @@ class Workspace:
             until=Wait(wait),
             timeout=timeout,
             keep=watch,
+            may_reset=reset,
             on_begun=lambda: hold(world, self.pins, pins),
         )
 
     def stop(self) -> None:
         """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""
         self.clock.stop()
-        if self._driving is not None:
-            self._driving.stop()
 
     def destroy(
         self, profiles: Iterable[config.Profile], *, on_event: Callable[[events.Event], None] | None = None
@@ -460,15 +462,58 @@ class Workspace:
         found = verify(self._world(None), self._witnesses, deployment)
         return Verification(name=deployment.name, replicas=found)
 
-    def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
-        """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
+    def metrics(self, profile: config.Profile) -> Metrics:
+        """What each of its machines says of itself at this moment, in words. What does not answer says why.
+
+        Raise `errors.StateError` where it has no machine, `errors.Fault` or `errors.Denied` where it cannot be seen.
+        """
+        from tpudeploy.adapters.vllm_metrics import HttpMeter
+        from tpudeploy.domain.metrics import Metrics
+        from tpudeploy.engine.metrics import metered
+
+        deployment = self.deployment(profile, script=False)
+        return Metrics(replicas=metered(self._world(None), HttpMeter(has_iap=not self.is_emulated), deployment))
+
+    def metrics_of_published(self, names: Iterable[str] | None = None) -> Metrics:
+        """The same of what answers at published endpoints: of these deployments, or of all that have one here.
+
+        Raise `errors.QueryFailed` where there is none, `errors.StateUnreadable`.
+        """
+        from tpudeploy.adapters.vllm_metrics import HttpMeter
+        from tpudeploy.domain.metrics import Metrics
+        from tpudeploy.domain.together import together
+        from tpudeploy.engine.metrics import judged
+
+        meter, asked = HttpMeter(has_iap=False), self.states.names() if names is None else tuple(names)
+        urls = {name: str(known["url"]) for name in asked if (known := self.endpoint(name)) is not None}
+        if not urls or (names is not None and len(urls) < len(asked)):
+            lacking = ", ".join(name for name in asked if name not in urls)
+            said = f"{lacking} has no endpoint yet." if lacking else "Nothing is published here."
+            raise QueryFailed(said, hint="Run `tpudeploy apply` first, or name a profile.")
+        told = together(self._threads, lambda each: judged(each[0], each[1], meter.at(each[1])), urls.items())
+        return Metrics(replicas=tuple(told))
+
+    def ask(
+        self,
+        profile: config.Profile,
+        prompt: str,
+        *,
+        max_tokens: int,
+        on_piece: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """One completion from the published endpoint, streamed: `on_piece` is given each piece of text as it comes.
+
+        Raise `errors.QueryFailed`.
+        """
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
         from tpudeploy.core.serving import served_model
 
         deployment = self.deployment(profile)
         client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment), timeout=60.0)
         try:
-            return client.complete(served_model(deployment), prompt, max_tokens=max_tokens, now=self.clock.now)
+            hear: Callable[[str], None] = on_piece if on_piece is not None else _unheard
+            model = served_model(deployment)
+            return client.complete(model, prompt, max_tokens=max_tokens, now=self.clock.now, on_piece=hear)
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
@@ -498,150 +543,6 @@ class Workspace:
         states = [state for state in states_of(world, list(lacking)).values() if state is not None]
         asked_for = (n for of in lacking.values() for n in of)
         return complete(held, asked_for, states, self._sources, emulated=self.is_emulated)
-
-    def measurable(self, profile: config.Profile) -> Target:
-        """A deployment's published endpoint, with all that a benchmark of it is to be known by.
-
-        Raise `errors.QueryFailed` where it has none or does not answer, `errors.UsageError` where what serves is not
-        what the profile says.
-        """
-        from tpudeploy.core.bench import subject as of
-        from tpudeploy.core.bootlog import effective
-        from tpudeploy.core.serving import served_model
-        from tpudeploy.domain.errors import CloudError, StateError, UsageError
-
-        deployment = self.deployment(profile, script=False)
-        url, key = self._url(deployment), self.probe.key(deployment)
-        attempt = of.serving_attempt(self.states.read(deployment.name).state)
-        if attempt is not None and not of.runs_as_declared(deployment, attempt):
-            hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
-            raise UsageError(f"What serves as {deployment.name} is not what its profile says.", hint=hint)
-        engine, _ = self._engine(url, key, served_model(deployment))
-        try:
-            log = "\n".join(next(iter(self.logs(deployment.name).values()), ()))
-        except (CloudError, StateError):
-            log = ""  # the endpoint speaks for itself
-        subject = of.of_deployment(deployment, attempt, url, {**effective(log), **engine})
-        line = of.roofline(subject, deployment)
-        return of.Target(subject=subject, budget=deployment.budget, roofline=line, api_key=key)
-
-    def measurable_at(
-        self,
-        url: str,
-        *,
-        model: str = "",
-        type: str | None = None,  # noqa: A002 - the command line's word
-        usd_per_hour: float | None = None,
-        api_key: str | None = None,
-    ) -> Target:
-        """An address, whoever runs it. `model` is the served name, the first one unless given; `type` the slice.
-
-        Raise `errors.QueryFailed` where it does not answer, `errors.UsageError` for what is no address.
-        """
-        from tpudeploy.core.bench import subject as of
-
-        kind = None if type is None else loading.accelerator_type(type)
-        engine, root = self._engine(url, api_key, model)
-        named = model or engine["served_model"].partition("\n")[0]
-        subject = of.of_address(url, named, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
-        return of.Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key)
-
-    def bench(
-        self,
-        target: Target,
-        sweep: Sweep | None = None,
-        *,
-        resume: str | None = None,
-        bounds: Bounds | None = None,
-        on_cell: Callable[[Run, Cell], None] | None = None,
-    ) -> Run:
-        """Measure every cell of `sweep`, or those that are left of the run `resume`; kept in `runs` after each.
-
-        Raise `errors.UsageError` where the run is of another subject, or the load client is not installed;
-        `errors.Interrupted` once `stop` was called, with what was measured kept.
-        """
-        from tpudeploy.adapters import vllm_facts
-        from tpudeploy.adapters.load.client import LoadClient
-        from tpudeploy.adapters.vllm_client import VllmClient
-        from tpudeploy.domain.benchmark import Bounds
-        from tpudeploy.engine.bench import Bench, bench
-
-        run = self._begun(target, sweep) if resume is None else self._resumed(target, resume)
-        url, key = target.subject.url, target.api_key
-        client = VllmClient(url, api_key=key)
-        self._driving = LoadClient(url, api_key=key)
-        return bench(
-            run,
-            Bench(
-                driver=self._driving,
-                runs=self.runs,
-                clock=self.clock,
-                lookups=lambda: vllm_facts.lookups(client),
-                tell=on_cell if on_cell is not None else lambda _run, _cell: None,
-                bounds=bounds if bounds is not None else Bounds(),
-                budget=target.budget,
-                roofline=target.roofline,
-            ),
-        )
-
-    def _begun(self, target: Target, sweep: Sweep | None) -> Run:
-        import uuid
-        from datetime import UTC, datetime
-
-        from tpudeploy.domain.benchmark import Driver, Run
-        from tpudeploy.domain.errors import UsageError
-        from tpudeploy.version import VERSION
-
-        if sweep is None or not sweep.points:
-            raise UsageError("A sweep without cells measures nothing.")
-        now = self.clock.now()
-        return Run(
-            id=f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
-            began_at=now,
-            version=VERSION,
-            driver=Driver.TPUDEPLOY,
-            subject=target.subject,
-            sweep=sweep,
-        )
-
-    def _resumed(self, target: Target, id: str) -> Run:  # noqa: A002 - the record's word
-        from tpudeploy.core.bench.subject import differences
-        from tpudeploy.domain.errors import UsageError
-
-        run = self.runs.find(id)
-        others = differences(run.subject, target.subject)
-        if others:
-            told = "; ".join(
-                f"{name.replace('_', ' ')} was {getattr(run.subject, name) or 'unknown'}, "
-                f"is {getattr(target.subject, name) or 'unknown'}"
-                for name in others
-            )
-            raise UsageError(
-                f"Run {run.id} measured something else: {told}.", hint="Begin another: leave out --resume."
-            )
-        return run
-
-    def _engine(self, url: str, key: str | None, model: str) -> tuple[Mapping[str, str], str]:
-        """What the engine says of itself, and the model behind the name. Raise as `measurable_at`."""
-        from tpudeploy.adapters import vllm_facts
-        from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-        from tpudeploy.domain.errors import UsageError
-
-        client = VllmClient(url, api_key=key)
-        try:
-            cards = client.described()
-        except (NoAnswer, BadAnswer) as cause:
-            hint = "It wants a key: set VLLM_API_KEY." if getattr(cause, "status", 0) == 401 else ""  # noqa: PLR2004 - HTTP
-            raise QueryFailed(f"{url} did not answer: {cause}.", hint=hint) from cause
-        names = [str(card.get("id", "")) for card in cards]
-        if not names or (model and model not in names):
-            raise UsageError(
-                f"{url} does not serve `{model}`." if names else f"{url} serves no model.",
-                hint=f"It serves {', '.join(names)}." if names else "",
-            )
-        root = next((str(card.get("root") or "") for card in cards if card.get("id") == (model or names[0])), "")
-        told = vllm_facts.facts(client)
-        return {**told.cache, **told.api}, root
 
     def _quota(self, project: str | None) -> Facts:
         """Its reader is imported where it is asked, which is seldom."""
@@ -717,7 +618,7 @@ class Workspace:
 
     @cached_property
     def runs(self) -> LocalRuns:
-        """Benchmarks, beside the states that lie on this machine."""
+        """Benchmarks, beside the states that lie on this machine (benching.py measures)."""
         from tpudeploy.adapters.runs import LocalRuns
 
         return LocalRuns(self._kept / "runs")
@@ -808,6 +709,10 @@ def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event
             warnings.warn(f"on_event raised {failure!r}; it hears no more of this run", RuntimeWarning, stacklevel=2)
 
     return emit
+
+
+def _unheard(_: str) -> None:
+    """Nobody waits for each piece."""
 
 
 def _silent(_: events.Event) -> None:

@@ -15,7 +15,7 @@ pull_image() {
   local delay output cause status stalls=0
   for delay in 5 10 20 40 80 0; do
     status=0
-    output=$(pull 2>&1) || status=$?
+    output=$(pull 2>&1 | counting_layers) || status=$?
     if ((status == 0)); then
       printf '%s' "$spec" >"$memory/pulled"
       return
@@ -45,5 +45,20 @@ pull() (
       access_token | timeout 60 docker login -u oauth2accesstoken --password-stdin "https://${image%%/*}" ;;
   esac
   # In the foreground of its part's process group, so as to end with it.
-  timeout --foreground --kill-after=10 "$pull_seconds" docker pull -q "$image"
+  timeout --foreground --kill-after=10 "$pull_seconds" docker pull "$image"
 )
+
+counting_layers() { # hands on what docker says, and tells how many of a hundred layers are here: it hides their sizes
+  local line all=0 here=0 share told=0
+  while IFS= read -r line || [[ -n $line ]]; do
+    printf '%s\n' "$line"
+    case $line in
+      *': Pulling fs layer') all=$((all + 1)) ;;
+      *': Already exists') all=$((all + 1)) here=$((here + 1)) ;;
+      # By then all are named.
+      *': Pull complete')
+        here=$((here + 1)) share=$((100 * here / (all > here ? all : here)))
+        ((share < told + 10)) || { told=$share && attribute pulled "$share"; } ;;
+    esac
+  done
+}

@@ -2,11 +2,13 @@
 
 start_container() {
   report starting "Starting the container"
+  attribute started "$(now)"
   local path output
   for path in "${host_paths[@]}"; do
     [[ -e $path ]] || mkdir -p "$path"
   done
   output=$(run_with_secrets 2>&1) || fail "docker run failed: $(short "$(printf '%s\n' "$output" | sed -n '/[^[:space:]]/p' | sed -n '$p')")"
+  remember running "$spec"
 }
 
 run_with_secrets() (
@@ -49,8 +51,15 @@ container_log() {
   timeout 60 docker logs --tail 400 "$name" 2>&1 || true
 }
 
-last_milestone() {
-  short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/p' | sed -n '$p')"
+last_milestone() { # where the engine is; while it compiles, at its how manieth graph
+  local line
+  line=$(short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/p' | sed -n '$p')")
+  [[ ! $line =~ ^(Precompile .* --\>|Warm-up call) ]] || line="Compiling graph $(graphs_begun)"
+  printf '%s' "$line"
+}
+
+graphs_begun() {
+  { timeout 60 docker logs "$name" 2>&1 || true; } | sed -n '/Precompile .* -->/p' | wc -l | tr -d ' '
 }
 
 keep_log() { # the boot of the server, in the script's log: what it says of its settings, and how long each part took
@@ -79,7 +88,6 @@ ask_for_a_completion() {
     status=${answer##*$'\n'}
     if [[ $status == 200 ]]; then
       attribute answer "${answer%$'\n'*}"
-      report serving "Healthy, and completed a prompt"
       return
     fi
     say "The completion failed (HTTP $status)"

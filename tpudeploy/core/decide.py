@@ -151,7 +151,9 @@ def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Itera
         if j.fate is Fate.UP and j.attempt.served and j.attempt.draining_at is None:
             yield Drain(replica=record.index, name=j.attempt.name)
         elif j.attempt.draining_at is None or drains_for(j.attempt, moment) <= 0:
-            yield _release(record, j, "its replacement serves")
+            running = moment.observed.running.get(j.attempt.name)
+            cut = f"; {running} requests took longer than may be waited for" if running else ""
+            yield _release(record, j, f"its replacement serves{cut}")
 
 
 def _hunt(

@@ -41,7 +41,8 @@ class Moment:
     """One look, how long we are ready to wait, how many creates the project has left, and what luck each pair had.
 
     `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
-    `acquisition`: seconds that a grant took lately, None where nothing was granted.
+    `acquisition`: the longest that a grant took lately, in seconds.
+    `may_reset`: a node that does not take over a change may be rebooted.
     """
 
     observed: Observed
@@ -49,8 +50,9 @@ class Moment:
     creates: int = 1000
     creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
+    may_reset: bool = False
     renews: bool = False
-    acquisition: float | None = None
+    acquisition: float = 0.0
 
     @property
     def now(self) -> float:

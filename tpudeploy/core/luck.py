@@ -29,12 +29,12 @@ def luck(tries: tuple[Tried, ...], *, now: float, window: float) -> Luck:
     )
 
 
-def acquisition(deployment: Deployment, history: Iterable[Tried], now: float) -> float | None:
-    """The longest that a grant took lately of such a slice where this deployment may ask, in seconds; None for none."""
+def acquisition(deployment: Deployment, history: Iterable[Tried], now: float) -> float:
+    """The longest that a grant took lately of such a slice where this deployment may ask, in seconds; 0 for none."""
     places = {(c.zone, c.provisioning) for c in deployment.candidates}
     kind = deployment.accelerator.name
     granted = (t for t in history if t.outcome is Ending.GRANTED and now - t.at <= _WEEK)
-    return max((t.waited for t in granted if t.type == kind and (t.zone, t.provisioning) in places), default=None)
+    return max((t.waited for t in granted if t.type == kind and (t.zone, t.provisioning) in places), default=0.0)
 
 
 def rank(of: Luck) -> int:

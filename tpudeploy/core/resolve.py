@@ -30,6 +30,7 @@ from tpudeploy.domain.deployment import (
     SecretRef,
     Via,
 )
+from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.domain.script import Script
@@ -114,10 +115,15 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
         mirror=weights,
         startup_script=Script(""),
         attributes={},
-        origins={**profile.origins, **dict(pins.origins(spec, held))},
+        origins=_origins(profile, held),
         budget=size(spec, config_json=config_json),
     )
     return replace(deployment, attributes=dict(_attributes(spec, deployment, held)))
+
+
+def _origins(profile: Profile, held: Pins) -> Mapping[str, Location]:
+    pinned = dict(pins.origins(profile.spec, held))
+    return {**profile.origins, **pinned} if pinned else profile.origins
 
 
 def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins, weights: Mirror | None) -> Container:

@@ -9,6 +9,7 @@ from tpudeploy.domain.attestation import Attested
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.plan import Action
+from tpudeploy.domain.stage import Stage
 
 
 @frozen
@@ -53,13 +54,14 @@ class NotGranted(_OfRequest):
 class PhaseChanged(_OfRequest):
     """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word.
 
-    `before` is the phase that this run last told of it, "" where this is the first.
+    `before` is the phase that this run last told of it, "" where this is the first. `stage`: how far a boot is.
     """
 
     phase: str
     detail: str
     elapsed: float
     before: str = ""
+    stage: Stage | None = None
 
 
 @frozen
@@ -137,6 +139,8 @@ class Adopted(_OfRequest):
 
 @frozen
 class Updated(_OfRequest):
+    """`what`: the `node` alone, a `change` for it to take over, or a `restart` of the machine."""
+
     what: str
 
 

@@ -127,6 +127,10 @@ class BootPhase(StrEnum):
 class BootReport:
     """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
 
+    `started`: when its container was, in seconds since the epoch; None before, and by scripts of before. `pulled`: per
+    cent of the image's layers that are here; None where nobody says.
+    `change` is the change that it took over last, by the name that its metadata give it; `undone` one that failed, for
+    `cause`, after which it went back to the server before.
     `timeline` and `cache` are its account of its last start, for display only: core/timeline.py reads the one.
     """
 
@@ -134,6 +138,11 @@ class BootReport:
     detail: str = ""
     spec: str = ""
     answer: str = ""
+    started: float | None = None
+    pulled: int | None = None
+    change: str = ""
+    undone: str = ""
+    cause: str = ""
     timeline: str = ""
     cache: str = ""
 

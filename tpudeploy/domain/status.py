@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.tree import tree
 
 
 @frozen
 class ReplicaStatus:
-    """`boot` is the phase that the machine last reported, `detail` what a probe met.
+    """`boot` is the phase that the machine last reported, `stage` how far in it, `detail` what a probe met.
 
     `serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price, of what is
     billed. Of a request that still waits: when it `lapses_in`, what it costs an hour `usd_per_hour_granted`, and
@@ -24,6 +25,7 @@ class ReplicaStatus:
     cloud: str = ""
     boot: str = ""
     boot_detail: str = ""
+    stage: Stage | None = None
     serving: bool | None = None
     detail: str = ""
     url: str = ""

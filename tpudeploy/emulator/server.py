@@ -6,7 +6,7 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -16,11 +16,12 @@ from typing import Any
 class Reply:
     """`cut` is how the connection ends instead of a reply: "reset", "close", or "" to reply.
 
-    `content_type` is that of text or bytes; a mapping is JSON.
+    `content_type` is that of text or bytes; a mapping is JSON. An iterator is written as it comes, and ends the
+    connection.
     """
 
     http: int
-    body: Mapping[str, Any] | str | bytes
+    body: Mapping[str, Any] | str | bytes | Iterator[bytes]
     content_type: str = "text/plain"
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: str = ""
@@ -116,6 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
         """The service keeps the log."""
 
     def _send(self, reply: Reply) -> None:
+        if isinstance(reply.body, Iterator):
+            self._stream(reply, reply.body)
+            return
         is_json = isinstance(reply.body, Mapping)
         payload = _payload(reply.body)
         self.send_response(reply.http)
@@ -128,6 +132,16 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(payload)
         self.wfile.flush()
+
+    def _stream(self, reply: Reply, chunks: Iterator[bytes]) -> None:
+        self.close_connection = True
+        self.send_response(reply.http)
+        self.send_header("Content-Type", reply.content_type)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for chunk in chunks:
+            self.wfile.write(chunk)
+            self.wfile.flush()
 
     def _cut(self, how: str) -> None:
         self.close_connection = True

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import cycle, islice
 from typing import Any
 
 from tpudeploy.emulator.machine.vllm.engine import Engine
-from tpudeploy.emulator.machine.vllm.metrics import cache_config
+from tpudeploy.emulator.machine.vllm.metrics import Metrics
 from tpudeploy.emulator.server import Reply
+from tpudeploy.emulator.streams import Streams
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
 _MODEL = "emulated"
 
 
-def answer(method: str, target: str, body: bytes, *, serves: bool, engine: Engine | None = None) -> Reply:
-    """Any model asked for is there. `engine` is what its script would start, as far as that can be read."""
+def answer(
+    method: str,
+    target: str,
+    body: bytes,
+    *,
+    serves: bool,
+    streams: Streams,
+    token_seconds: float = 0.0,
+    engine: Engine | None = None,
+) -> Reply:
+    """Any model asked for is there. `engine` is what its script would start, as far as that can be read.
+
+    Whoever wants a stream that goes on (`ignore_eos`) gets a token each `token_seconds`.
+    """
     if not serves:
         return Reply(http=503, body="")
     sent = json.loads(body) if body else {}
@@ -26,11 +41,18 @@ def answer(method: str, target: str, body: bytes, *, serves: bool, engine: Engin
         case "GET", "/version" if engine is not None:
             return Reply(http=200, body={"version": engine.version})
         case "GET", "/metrics" if engine is not None:
-            return Reply(http=200, body=f"{cache_config(engine)}\n" if engine.keeps_stats else "")
+            told = Metrics(engine)
+            told.running_now = streams.running
+            return Reply(http=200, body=told.text())
         case "POST", "/v1/chat/completions":
             return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": ANSWER}})
         case "POST", "/v1/completions":
-            return _completion(sent, "text_completion", {"text": ANSWER})
+            goes_on = sent.get("stream") and sent.get("ignore_eos")
+            return (
+                _long(sent, streams, token_seconds)
+                if goes_on
+                else _completion(sent, "text_completion", {"text": ANSWER})
+            )
         case _:
             return Reply(http=404, body={"detail": "Not Found"})
 
@@ -53,6 +75,18 @@ def _completion(sent: dict[str, Any], kind: str, choice: dict[str, Any]) -> Repl
         "usage": {"prompt_tokens": 1, "completion_tokens": words, "total_tokens": words + 1},
     }
     return _stream(whole) if sent.get("stream") else Reply(http=200, body=whole)
+
+
+def _long(sent: dict[str, Any], streams: Streams, seconds: float) -> Reply:
+    return Reply(http=200, body=streams.paced(tuple(_tokens(sent)), seconds), content_type="text/event-stream")
+
+
+def _tokens(sent: dict[str, Any]) -> Iterator[bytes]:
+    """As many as were asked for, one event each."""
+    for word in islice(cycle(ANSWER.split()), int(sent.get("max_tokens", 1))):
+        chunk = {"object": "text_completion", "choices": [{"index": 0, "text": f"{word} ", "finish_reason": None}]}
+        yield f"data: {json.dumps(chunk)}\n\n".encode()
+    yield b"data: [DONE]\n\n"
 
 
 def _stream(whole: dict[str, Any]) -> Reply:

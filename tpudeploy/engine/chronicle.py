@@ -34,8 +34,8 @@ class Chronicle:
         except errors.StateError as error:
             self._give_up(error)
 
-    def acquisition(self, deployment: Deployment) -> float | None:
-        """Seconds that a grant took lately; None where nothing was granted."""
+    def acquisition(self, deployment: Deployment) -> float:
+        """The longest that a grant took lately, in seconds."""
         return acquisition(deployment, self._history, self._world.clock.now())
 
     def granted(self, before: State, after: State) -> None:

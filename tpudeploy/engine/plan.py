@@ -258,12 +258,12 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
     )
 
 
-def _acquisition(world: World, deployment: Deployment) -> float | None:
-    """Seconds that a grant took lately; None where nobody knows."""
+def _acquisition(world: World, deployment: Deployment) -> float:
+    """The longest that a grant took lately, in seconds."""
     try:
         return acquisition(deployment, world.state.history(), world.clock.now())
     except StateError:
-        return None
+        return 0.0
 
 
 def _adopting(change: Change) -> Change:

@@ -7,11 +7,13 @@ from itertools import chain, repeat
 
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.outlook import outlook
+from tpudeploy.core.stage import stage
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.slices import Observed, Phase
+from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.about import about
@@ -20,14 +22,17 @@ from tpudeploy.ports import World
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
 _PATIENT_LINES = (60.0, 120.0, 300.0)
 _CALM = 600.0
+_GOES_ON = 60.0  # seconds between two lines about one stage of a boot
 
 
 class Progress:
     """Remembers what was said. `quiet` counts looks since anything new; it paces the polls."""
 
-    def __init__(self, world: World, deployment: str) -> None:
+    def __init__(self, world: World, deployment: str, aim: Deployment | None) -> None:
         self._world = world
         self._deployment = deployment
+        self._aim = aim
+        self._stages: dict[str, tuple[Stage, float]] = {}
         self._said: dict[str, tuple[str, str]] = {}
         self._silent: set[str] = set()
         self._reached: set[tuple[str, str, str]] = set()
@@ -84,14 +89,19 @@ class Progress:
 
     def _tell_phase(self, replica: int, attempt: Attempt, observed: Observed) -> None:
         phase, detail = _phase(attempt, observed)
-        if not phase or self._said.get(attempt.name) == (phase, detail):
+        reached = self._stage(attempt, observed)
+        said = (phase, detail if reached is None or reached.name == phase else reached.name)
+        if not phase or (self._said.get(attempt.name) == said and not self._is_due(attempt, reached, observed)):
             return
+        is_news = self._said.get(attempt.name) != said
         before, _ = self._said.get(attempt.name, ("", ""))
         is_first = attempt.name not in self._said
-        self._said[attempt.name] = (phase, detail)
+        self._said[attempt.name] = said
+        if reached is not None:
+            self._stages[attempt.name] = (reached, observed.at)
         if is_first and attempt.served:
             return  # it served before this run began
-        self.quiet = 0
+        self.quiet = 0 if is_news else self.quiet
         if self._is_further(attempt, phase):
             self._silences = _silences()
             self._next_line = observed.at + next(self._silences)
@@ -102,8 +112,22 @@ class Progress:
                 detail=detail,
                 elapsed=observed.at - attempt.asked_at,
                 before=before,
+                stage=reached,
             )
         )
+
+    def _is_due(self, attempt: Attempt, reached: Stage | None, observed: Observed) -> bool:
+        """Whether a stage has gone on since it was told, and long ago enough to say so."""
+        if reached is None or attempt.name not in self._stages:
+            return False
+        told, at = self._stages[attempt.name]
+        return reached.done != told.done and observed.at - at >= _GOES_ON
+
+    def _stage(self, attempt: Attempt, observed: Observed) -> Stage | None:
+        report, found = observed.reports.get(attempt.name), observed.slices.get(attempt.name)
+        if report is None or self._aim is None or found is None or found.phase is not Phase.UP:
+            return None
+        return stage(report, self._aim.budget, now=observed.at)
 
     def _is_further(self, attempt: Attempt, phase: str) -> bool:
         """Whether no request in this place had come so far: a sweep that goes round and round is nothing new."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
+from tpudeploy.core.stage import stage
+from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
@@ -16,6 +18,7 @@ from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
 _NOTHING = "nothing"
+_UNKNOWN = Unsized(because="no profile was named")
 _WAITING = {Fate.HIDDEN, Fate.WAITING}
 _BILLED = {Fate.UP, Fate.LEAVING}  # nothing is billed before the grant
 
@@ -52,10 +55,11 @@ def _replicas(world: World, state: State, observed: Observed, deployment: Deploy
         attempts = state.record(index).attempts
         if not attempts:
             yield ReplicaStatus(address=where, state=_NOTHING)
-        yield from (_one(where, judge(a, moment), observed) for a in attempts)
+        budget = _UNKNOWN if deployment is None else deployment.budget
+        yield from (_one(where, judge(a, moment), observed, budget) for a in attempts)
 
 
-def _one(where: str, judged: Judged, observed: Observed) -> ReplicaStatus:
+def _one(where: str, judged: Judged, observed: Observed, budget: HbmBudget | Unsized) -> ReplicaStatus:
     attempt, found = judged.attempt, judged.slice
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
     waits = judged.fate in _WAITING
@@ -70,6 +74,7 @@ def _one(where: str, judged: Judged, observed: Observed) -> ReplicaStatus:
         cloud=found.raw_state if found is not None else "not found",
         boot=report.phase if report is not None else "",
         boot_detail=report.detail if report is not None else "",
+        stage=stage(report, budget, now=observed.at) if report is not None else None,
         serving=None if health is None else health.serving,
         detail=health.detail if health is not None else "",
         url=health.url if health is not None else "",
@@ -92,4 +97,6 @@ def _lapses_in(judged: Judged, observed: Observed) -> float | None:
 def _word(judged: Judged, *, serving: bool | None) -> str:
     if judged.fate is not Fate.UP:
         return judged.fate
+    if judged.attempt.draining_at is not None:
+        return "draining"
     return {True: "serving", False: "up, not serving", None: "up"}[serving]

@@ -12,6 +12,7 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.views import outlook, words
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.stage import in_words
 
 _STARTED = {
     Action.NO_OP: "Checking...",
@@ -83,7 +84,7 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Adopted():
             return f"Adopted {event.name} in {event.zone}: remembered from here on"
         case events.Updated():
-            return f"Restart asked for [{event.name}]" if event.what == "restart" else f"Node updated [{event.name}]"
+            return f"{_UPDATED[event.what]} [{event.name}]"
         case events.Serving():
             answer = f": {words.value(event.answer)}" if event.answer else ""
             return f"{paint.green('Serving')} at {event.url}{answer}"
@@ -102,6 +103,10 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.ChangeFailed():
             return paint.red("Failed")
     assert_never(event)
+
+
+# What of it was asked for: events.Updated.
+_UPDATED = {"node": "Node updated", "change": "Change handed to the node", "restart": "Reset asked for"}
 
 
 def _verified(event: events.Verified, paint: Paint) -> str:
@@ -147,6 +152,7 @@ def _phase(event: events.PhaseChanged) -> str:
     if event.phase == BootPhase.FAILED:
         return "The boot failed"  # why is in the error that ends the run
     if event.phase not in _PLACES:
-        return words.plain(event.detail) or event.phase
+        told = event.detail if event.stage is None else in_words(event.stage, event.detail)
+        return words.plain(told[:1].upper() + told[1:] if event.detail else told) or event.phase
     place = f"{_PLACES[event.phase]} {event.zone}, {event.provisioning}"
     return place if event.detail.lower() in {"", event.phase} else f"{place} ({event.detail})"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.stage import in_words
 
 # Where the state's own word is too short for a person.
 _STATES: Mapping[str, str] = {
@@ -41,7 +42,8 @@ def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
     yield "slice", f"{of.slice_name} ({of.accelerator_type}, {of.zone}, {of.provisioning})"
     yield "cloud", of.cloud
     if of.boot:
-        yield "boot", f"{of.boot}: {words.plain(of.boot_detail)}" if of.boot_detail else of.boot
+        told = of.boot_detail if of.stage is None else in_words(of.stage, of.boot_detail)
+        yield "boot", f"{of.boot}: {words.plain(told)}" if told else of.boot
     if of.serving is not None:
         yield "health", "a completion came back" if of.serving else words.plain(of.detail)
     if of.serving and of.detail:

@@ -125,14 +125,24 @@ def _items(answer: Mapping[str, Any]) -> Mapping[str, str]:
 def _report(items: Mapping[str, str]) -> BootReport | None:
     if items.get("phase") not in {p.value for p in BootPhase}:
         return None
+    undone, _, cause = items.get("undone", "").partition(" ")
     return BootReport(
         phase=BootPhase(items["phase"]),
         detail=items.get("detail", ""),
         spec=items.get("spec", ""),
         answer=items.get("answer", ""),
+        started=_number(items.get("started", "")),
+        pulled=_number(items.get("pulled", "")),
+        change=items.get("change", ""),
+        undone=undone,
+        cause=cause,
         timeline=items.get("timeline", ""),
         cache=items.get("cache", ""),
     )
+
+
+def _number(written: str) -> int | None:
+    return int(written) if written.isdecimal() else None
 
 
 def _path(ref: SliceRef) -> str:

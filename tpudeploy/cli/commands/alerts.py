@@ -65,6 +65,10 @@ def _text(form: str, all_of: Sequence[Watched]) -> str:
     from tpudeploy.core.alerts.formats import FORMATS
     from tpudeploy.views import alerts as view
 
+    if form == _DASHBOARD:
+        from tpudeploy.core.alerts.dashboard import dashboard
+
+        return view.dashboard(dashboard(all_of))
     names = ", ".join(of.name for of in all_of)
     return view.documents(_FORMATS[form].format(names=names), FORMATS[form](all_of))
 

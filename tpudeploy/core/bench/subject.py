@@ -10,6 +10,7 @@ from tpudeploy.catalog import families
 from tpudeploy.core import prices
 from tpudeploy.core.bench.roofline import Roofline
 from tpudeploy.core.fingerprint import fingerprint, server_print
+from tpudeploy.core.pins import COMMIT, DIGEST
 from tpudeploy.core.serving import served_model
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.accelerator import AcceleratorType
@@ -56,7 +57,8 @@ def runs_as_declared(deployment: Deployment, attempt: Attempt) -> bool:
 
 def of_deployment(deployment: Deployment, attempt: Attempt | None, url: str, engine: Mapping[str, str]) -> Subject:
     """`engine` is what it says of itself. Without an attempt, nobody knows where it runs and what it costs."""
-    image, _, digest = deployment.container.image.partition("@")
+    written = deployment.attributes
+    image, _, digest = str(written["serving.image"]).partition("@")
     return Subject(
         model=served_model(deployment),
         url=url,
@@ -64,8 +66,9 @@ def of_deployment(deployment: Deployment, attempt: Attempt | None, url: str, eng
         profile_fingerprint=fingerprint(deployment),
         spec_fingerprint="" if attempt is None else attempt.booted,
         model_id=deployment.model_id,
+        model_revision=str(written.get(COMMIT) or written.get("model.revision") or ""),
         image=image,
-        image_digest=digest,
+        image_digest=str(written.get(DIGEST) or digest),
         engine=engine,
         accelerator_type=deployment.accelerator.name,
         chips=deployment.accelerator.chips,

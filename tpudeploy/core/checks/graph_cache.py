@@ -41,3 +41,8 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     path = _PATH if _PATH in deployment.origins else "serving.volumes"
     yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")
+
+
+def outlives_the_container(deployment: Deployment) -> bool:
+    """Whether it is on the machine, be it in memory: a change in place reboots nothing."""
+    return host_path(deployment.container, inside(deployment.container)) is not None

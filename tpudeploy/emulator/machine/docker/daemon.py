@@ -13,16 +13,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.emulator.machine.addresses import Addresses
+from tpudeploy.emulator.machine.docker.chip import BUSY, Chip
 from tpudeploy.emulator.machine.docker.container import Container
 from tpudeploy.emulator.machine.docker.mounts import on_node
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import find_serve, listens, refusal
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
-from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Sleepers
+from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
+# What a stand-in knows of its scenario.
+TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size", "load")
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
@@ -45,6 +47,7 @@ class Daemon:
         self._failures_left = behaviour.image_pull_failures
         self._containers: dict[str, Container] = {}
         self._made = 0
+        self._chip = Chip(root, behaviour.chip_busy, facts.clock)
         self.images: set[str] = set()
         self.registries: set[str] = set()
 
@@ -56,7 +59,7 @@ class Daemon:
         registry = _registry(image)
         if registry.endswith(".pkg.dev") and registry not in self.registries:
             raise DaemonError(f"Head https://{registry}/v2/: denied: Unauthenticated request.")
-        self._sleepers.sleep(SCRIPT, self._behaviour.image_pull)
+        self._sleepers.wait(self._behaviour.image_pull)
         with self._lock:
             if self._failures_left:
                 self._failures_left -= 1
@@ -92,6 +95,8 @@ class Daemon:
             return tuple(self._containers.values())
 
     def remove(self, container: Container) -> None:
+        if container.is_running and container.is_on_chip:
+            self._chip.let_go()
         container.stop(kill=True)
         with self._lock:
             self._containers.pop(container.name, None)
@@ -123,6 +128,7 @@ class Daemon:
         return all(self._is_settled(container) for container in self.containers())
 
     def catch_up(self) -> None:
+        self._chip.look()
         end = time.monotonic() + PATIENCE
         while not self.has_caught_up() and not self._sleepers.closed:
             if time.monotonic() > end:
@@ -142,6 +148,8 @@ class Daemon:
         host, port = listens(serve.words) if serve else (None, 0)
         place = self._addresses.listening(host, port) if serve and options.on_host_network else None
         seed = f"{self._facts.node}/{self._facts.worker}/{self._made}".encode()
+        others = (each.is_running and each.is_on_chip for each in self._containers.values())
+        is_busy = "privileged" in options.switches and (self._chip.is_held or any(others))
         identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
         return Container(
             id=identity,
@@ -165,6 +173,7 @@ class Daemon:
                 "cache_folder": self._cache_folder(options, environment),
                 "has_weights": self._has_weights(options, serve.words if serve else ()),
                 **{name: getattr(self._behaviour, name) for name in TOLD},
+                **({"crash": BUSY} if is_busy else {}),
             },
         )
 

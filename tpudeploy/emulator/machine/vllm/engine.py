@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.emulator.digests import release
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
 from tpudeploy.emulator.machine.vllm.boots import Cache, cache_of
 
@@ -32,6 +32,7 @@ class Engine:
     prefix_caching: bool
     user_block_size: bool
     version: str
+    load: Mapping[str, float]
 
 
 def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
@@ -52,14 +53,9 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
         gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
         prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
         user_block_size=arguments.has("block-size"),
-        version=version_of(task["image"]),
+        version=release(task["image"]) or VLLM_VERSION,
+        load=task["load"],
     )
-
-
-def version_of(image: str) -> str:
-    """What its tag names (v0.32.0); of any other image the one that is imitated."""
-    found = re.search(r":v(\d+\.\d+\.\d+)$", image)
-    return VLLM_VERSION if found is None else found[1]
 
 
 def size(word: str) -> int:

@@ -1,0 +1,129 @@
+"""The same rules in every form, and the configuration that collects what they read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from desk import PROFILE, Desk, Open
+from promtool import Promtool
+
+DUMP = (Path(__file__).parent / "data" / "vllm_metrics_0.32.txt").read_text(encoding="utf-8")
+SERVED = DUMP.splitlines()
+
+
+def told(at: Desk, form: str, *more: str) -> list[Mapping[str, Any]]:
+    said = at.run("alerts", "gemma.yaml", "-format", form, *more)
+    assert said.code == 0, said.all
+    return list(yaml.safe_load_all(said.out))
+
+
+@pytest.mark.parametrize(
+    ("form", "version", "kind"),
+    [
+        ("prometheusrule", "monitoring.coreos.com/v1", "PrometheusRule"),
+        ("gmp", "monitoring.googleapis.com/v1", "GlobalRules"),
+    ],
+)
+def test_a_resource_holds_the_rules_as_they_are(desk: Open, form: str, version: str, kind: str) -> None:
+    at = desk()
+    at.write()
+    (rules,) = told(at, "rules", "-ttft", "2.5")
+    (resource,) = told(at, form, "-ttft", "2.5")
+    assert (resource["apiVersion"], resource["kind"]) == (version, kind)
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", resource["metadata"]["name"])
+    assert resource["spec"] == rules
+
+
+def test_several_deployments_are_several_resources(desk: Open) -> None:
+    at = desk()
+    at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    names = [resource["metadata"]["name"] for resource in told(at, "gmp", "other.yaml")]
+    assert names == ["vllm-gemma", "vllm-other"]
+
+
+def test_google_is_asked_for_rules_that_see_machines_outside_of_a_cluster(desk: Open) -> None:
+    """A `Rules` or `ClusterRules` would only see what its own cluster collects, and never fire."""
+    at = desk()
+    at.write()
+    assert [resource["kind"] for resource in told(at, "gmp")] == ["GlobalRules"]
+
+
+@pytest.fixture
+def agent(desk: Open) -> tuple[Desk, Mapping[str, Any]]:
+    at = desk()
+    at.write(PROFILE.replace("max_model_len: 16384", "port: 9000"))
+    (tree,) = told(at, "ops-agent")
+    return at, tree
+
+
+def test_the_ops_agent_scrapes_the_server_under_the_deployments_name(agent: tuple[Desk, Mapping[str, Any]]) -> None:
+    metrics = agent[1]["metrics"]
+    (name,) = metrics["receivers"]
+    assert metrics["service"]["pipelines"][name] == {"receivers": [name]}  # it refuses processors here
+    (scrape,) = metrics["receivers"][name]["config"]["scrape_configs"]
+    assert metrics["receivers"][name]["type"] == "prometheus"
+    assert scrape["job_name"] == "gemma"
+    assert scrape["static_configs"] == [{"targets": ["127.0.0.1:9000"]}]
+
+
+def test_prometheus_takes_what_the_ops_agent_is_told(agent: tuple[Desk, Mapping[str, Any]], promtool: Promtool) -> None:
+    at, tree = agent
+    (at.folder / "config.yml").write_text(yaml.safe_dump(tree["metrics"]["receivers"]["vllm"]["config"]), "utf-8")
+    done = promtool("check", "config", "config.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_dropped_is_not_what_is_read(agent: tuple[Desk, Mapping[str, Any]]) -> None:
+    at, tree = agent
+    (scrape,) = tree["metrics"]["receivers"]["vllm"]["config"]["scrape_configs"]
+    (relabel,) = scrape["metric_relabel_configs"]
+    dropped = {name for name in _names() if re.fullmatch(relabel["regex"], name)}
+    dashboard = at.run("alerts", "gemma.yaml", "-format", "dashboard").out
+    rules = at.run("alerts", "gemma.yaml", "-ttft", "1").out
+    read = set(re.findall(r"\b(?:vllm:|process_)\w+", dashboard + rules)) & _names()
+    assert len(read) > 15
+    assert not dropped & read
+    lines = [line for line in SERVED if not line.startswith("#")]
+    kept = [line for line in lines if re.split(r"[{ ]", line)[0] not in dropped]
+    assert len(kept) < 0.9 * len(lines)
+
+
+def _names() -> set[str]:
+    return {re.split(r"[{ ]", line)[0] for line in SERVED if not line.startswith("#")}
+
+
+def test_an_ops_agent_has_one_server(desk: Open) -> None:
+    at = desk()
+    at.write(), at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    said = at.run("alerts", "gemma.yaml", "other.yaml", "-format", "ops-agent")
+    assert said.code == 1
+    assert "Name one profile." in said.err
+
+
+def test_a_file_is_written_whole_and_named(desk: Open) -> None:
+    at = desk()
+    at.write()
+    printed = at.run("alerts", "gemma.yaml", "-ttft", "1").out
+    said = at.run("alerts", "gemma.yaml", "-ttft", "1", "-out", "monitoring/gemma.yml")
+    assert (said.code, said.out, said.err) == (0, "", "Wrote monitoring/gemma.yml.\n")
+    assert (at.folder / "monitoring" / "gemma.yml").read_text(encoding="utf-8") == printed
+
+
+def test_a_place_that_cannot_be_written_is_an_error(desk: Open) -> None:
+    at = desk()
+    at.write(), at.write("", "full")
+    said = at.run("alerts", "gemma.yaml", "-out", "full/rules.yml")
+    assert said.code == 1
+    assert "cannot be written" in said.err
+
+
+def test_a_form_that_there_is_not_is_an_error(desk: Open) -> None:
+    at = desk()
+    said = at.run("alerts", at.write(), "-format", "nagios")
+    assert said.code == 1
+    assert "prometheusrule" in said.err

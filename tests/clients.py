@@ -1,0 +1,150 @@
+"""Clients of a deployment: they find it by `endpoints/NAME.json`, ask it for completions, and count what fails."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from desk import Desk
+
+_TIMEOUT = 30.0  # real seconds
+
+
+@dataclass(kw_only=True)
+class Client:
+    """Sends `each` requests whenever time passes at the desk. It goes by what it read for `holds` seconds at most.
+
+    While there is no endpoint, nothing can be sent, which is counted too: as `unserved` moments. `waits`: it begins once
+    there is one.
+    """
+
+    at: Desk
+    each: int
+    holds: float = 0.0
+    waits: bool = False
+    sent: int = 0
+    unserved: int = 0
+    failed: list[str] = field(default_factory=list)
+    asked: dict[str, int] = field(default_factory=dict)
+    _url: str = ""
+    _read_at: float = float("-inf")
+    _is_busy: bool = False
+
+    def on_advance(self) -> None:
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            for _ in range(self.each):
+                self._ask()
+        finally:
+            self._is_busy = False
+
+    def _ask(self) -> None:
+        now = self.at.clock.now()
+        if self.holds == 0.0 or now - self._read_at > self.holds:
+            self._url, self._read_at = _endpoint(self.at), now
+        if not self._url:
+            self.unserved += not (self.waits and not self.sent)
+            return
+        self.sent += 1
+        self.asked[self._url] = self.asked.get(self._url, 0) + 1
+        try:
+            answer = complete(self._url)
+        except (OSError, http.client.HTTPException, ValueError) as failure:
+            self.failed.append(f"{now:.0f} {self._url}: {failure!r}")
+            return
+        if not answer["choices"][0]["text"]:
+            self.failed.append(f"{now:.0f} {self._url}: {answer}")
+
+
+@contextmanager
+def load(at: Desk, *clients: Client) -> Iterator[None]:
+    """While this lasts, they ask."""
+    for client in clients:
+        at.clock.on_advance.append(client.on_advance)
+    try:
+        yield
+    finally:
+        for client in clients:
+            at.clock.on_advance.remove(client.on_advance)
+
+
+def lost_nothing(clients: Sequence[Client], *, at_least: int) -> None:
+    """Whatever they asked was answered, and there was somebody to ask at every moment."""
+    assert not [failure for client in clients for failure in client.failed]
+    assert not sum(client.unserved for client in clients), "there was nobody to ask"
+    sent = sum(client.sent for client in clients)
+    assert sent >= at_least, sent
+
+
+class Reader:
+    """One long answer, read token by token while the world goes on."""
+
+    def __init__(self, at: Desk, tokens: int) -> None:
+        self.tokens = 0
+        self.error = ""
+        self.ended_at = 0.0
+        self._at = at
+        self._connection, response = _sent(_endpoint(at), tokens)
+        self._thread = threading.Thread(target=self._read, args=(response,), daemon=True)
+        self._thread.start()
+
+    def _read(self, response: http.client.HTTPResponse) -> None:
+        done = False
+        try:
+            for line in response:
+                done = done or line.startswith(b"data: [DONE]")
+                self.tokens += line.startswith(b"data: {")
+        except (OSError, http.client.HTTPException) as failure:
+            self.error = repr(failure)
+        self.ended_at = self._at.clock.now()
+        if not done and not self.error:
+            self.error = "cut off"
+        self._connection.close()
+
+    def join(self) -> None:
+        self._thread.join(_TIMEOUT)
+        assert not self._thread.is_alive(), "it is still being answered"
+
+
+def complete(url: str) -> dict[str, Any]:
+    """Raise OSError, HTTPException or ValueError for whatever is no answer."""
+    connection, response = _posted(url, {"model": "emulated", "prompt": "Say hello."})
+    try:
+        tree: dict[str, Any] = json.loads(response.read())
+    finally:
+        connection.close()
+    return tree
+
+
+def _sent(url: str, tokens: int) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    return _posted(
+        url, {"model": "emulated", "prompt": "Go on.", "stream": True, "ignore_eos": True, "max_tokens": tokens}
+    )
+
+
+def _posted(url: str, body: dict[str, Any]) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=_TIMEOUT)
+    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    if response.status != http.HTTPStatus.OK:
+        connection.close()
+        raise http.client.HTTPException(f"HTTP {response.status}")
+    return connection, response
+
+
+def _endpoint(at: Desk) -> str:
+    """What the file says at this moment; "" where there is none."""
+    try:
+        text = (at.folder / "endpoints" / "gemma.json").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    return str(json.loads(text)["url"])

@@ -1,0 +1,103 @@
+"""How far a boot is and how long it still takes: by the plan, and by what this very start took so far."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from desk import PROFILE
+
+from tpudeploy.core.bootlog.lines import lines
+from tpudeploy.core.stage import stage
+from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.slices import BootPhase, BootReport
+from tpudeploy.loading import Profile, sized
+from tpudeploy.views.stage import in_words
+
+LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
+MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> HbmBudget:
+    (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
+    found = sized(Profile.load(tmp_path / "gemma.yaml")).budget
+    assert isinstance(found, HbmBudget)
+    return found
+
+
+def _at(detail: str, took: float | None) -> BootReport:
+    started = None if took is None else 1000.0 - took
+    return BootReport(phase=BootPhase.STARTING, detail=detail, started=started)
+
+
+def test_at_every_moment_of_a_real_boots_compilation_its_end_is_foretold_within_a_minute(budget: HbmBudget) -> None:
+    said = [(line.at, line.text) for line in lines(LOG.read_text(encoding="utf-8")) if line.at is not None]
+    end = next(at for at, text in said if "Application startup complete" in text)
+    begun = [at for at, text in said if text.startswith("Precompile ") and "-->" in text]
+    assert len(begun) == 199
+    for now in range(int(begun[0]), int(begun[-1]), 5):
+        number = sum(at <= now for at in begun)
+        foretold = stage(_at(f"Compiling graph {number}", now), budget, now=1000.0)
+        assert (foretold.done, foretold.of) == (number, 199)
+        assert foretold.left_seconds is not None
+        assert abs(foretold.left_seconds - (end - now)) < 60, now
+
+
+def test_a_start_that_runs_twice_as_fast_has_half_as_long_to_compile(budget: HbmBudget) -> None:
+    plan = budget.start
+    planned = plan.process_seconds + plan.weights_seconds + plan.compile_seconds(64)
+    slow, fast = (stage(_at("Compiling graph 65", took), budget, now=1000.0) for took in (planned, planned / 2))
+    assert slow.left_seconds is not None
+    assert fast.left_seconds is not None
+    assert fast.left_seconds - plan.ready_seconds == pytest.approx((slow.left_seconds - plan.ready_seconds) / 2)
+
+
+def test_time_that_passes_before_the_first_graph_shortens_what_is_left_and_never_below_what_follows(
+    budget: HbmBudget,
+) -> None:
+    left = [stage(_at("Starting the container", took), budget, now=1000.0).left_seconds for took in (0, 30, 500)]
+    plan = budget.start
+    rest = plan.cold_seconds - plan.process_seconds
+    assert left == pytest.approx([plan.cold_seconds, plan.cold_seconds - 30, rest])
+
+
+def test_more_graphs_than_were_planned_are_counted_without_an_end(budget: HbmBudget) -> None:
+    found = stage(_at("Compiling graph 250", 400), budget, now=1000.0)
+    assert in_words(found, "").startswith("compiling 250, about ")
+
+
+@pytest.mark.parametrize(
+    ("phase", "detail", "words"),
+    [
+        (
+            BootPhase.STARTING,
+            "Loading safetensors checkpoint shards:  45% Completed | 1/3",
+            "loading weights, 45 %, about",
+        ),
+        (BootPhase.STARTING, "Checkpoint size: 9.54 GiB.", "loading weights, about"),
+        (
+            BootPhase.STARTING,
+            "init engine (profile, create kv cache, warmup model) took 447 s",
+            "warming up, about 1 min",
+        ),
+        (BootPhase.STARTING, "Starting the container", "Starting the container, about"),
+        (BootPhase.IMAGE, "Pulling the image", "Pulling the image, at least"),
+        (BootPhase.SERVING, "Healthy, and completed a prompt", "Healthy, and completed a prompt"),
+        (BootPhase.FAILED, "out of memory", "out of memory"),
+    ],
+)
+def test_each_stage_has_its_words(budget: HbmBudget, phase: BootPhase, detail: str, words: str) -> None:
+    found = stage(BootReport(phase=phase, detail=detail, started=900.0), budget, now=1000.0)
+    assert in_words(found, detail).startswith(words)
+
+
+def test_the_layers_of_the_image_are_told_in_per_cent(budget: HbmBudget) -> None:
+    found = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", pulled=40), budget, now=1000.0)
+    told = in_words(found, "Pulling the image")
+    assert told.startswith("Pulling the image (40 % of the image's layers), at least ")
+
+
+def test_without_a_plan_nothing_is_foretold() -> None:
+    found = stage(_at("Compiling graph 7", 100), Unsized(because="the model is not known"), now=1000.0)
+    assert in_words(found, "") == "compiling 7"

@@ -1,0 +1,58 @@
+"""How far a boot has come, and how long it still takes: in the lines of an apply, in status, for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from desk import PROFILE, Desk, Open
+
+MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
+SLOW = {"nodes": "real", "boot": {"boot_seconds": 652}}
+
+
+def test_an_apply_says_how_far_it_is_and_how_long_it_still_takes(desk: Open) -> None:
+    at = desk(**SLOW)
+    said = at.run("apply", "-auto-approve", at.write(MEASURED))
+    assert said.code == 0, said.all
+    told = re.findall(r"Compiling (\d+) of 199, about (\d+) min left", said.err)
+    assert len(told) >= 3, said.err
+    counts, minutes = ([int(row[n]) for row in told] for n in (0, 1))
+    assert counts == sorted(counts)
+    assert minutes == sorted(minutes, reverse=True)
+    assert len(told) <= 9, "a line a minute, not one a look"
+    assert re.search(r"Loading weights, \d+ %, about \d+ min left", said.err)
+
+
+def _booting(desk: Open, seconds: float) -> Desk:
+    at: Desk = desk(**SLOW)
+    said = at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED))
+    assert said.code == 0, said.all
+    at.clock.sleep(seconds)
+    return at
+
+
+def test_status_says_it_without_having_watched(desk: Open) -> None:
+    at = _booting(desk, 500)
+    said = at.run("status", "gemma.yaml")
+    found = re.search(r"boot +starting: compiling (\d+) of 199, about (\d+) min left", said.out)
+    assert found, said.out
+    assert 0 < int(found[1]) < 199
+    stage = json.loads(at.run("status", "-json", "gemma.yaml").out)["deployments"][0]["replicas"][0]["stage"]
+    assert (stage["name"], stage["of"]) == ("compiling", 199)
+    assert abs(stage["left_seconds"] - 60 * int(found[2])) <= 30
+
+
+def test_without_a_profile_it_is_counted_without_an_end(desk: Open) -> None:
+    at = _booting(desk, 500)
+    said = at.run("status")
+    assert re.search(r"boot +starting: compiling \d+\n", said.out), said.out
+
+
+def test_the_stream_has_it_for_programs(desk: Open) -> None:
+    at = desk(**SLOW)
+    said = at.run("apply", "-auto-approve", "-json", at.write(MEASURED))
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    stages = [line["stage"] for line in lines if line["type"] == "phase_changed" and line["stage"]]
+    assert [s["name"] for s in stages if s["name"] in {"weights", "warm-up"}] == ["weights", "warm-up"]
+    assert {s["of"] for s in stages if s["name"] == "compiling" and s["done"] is not None} == {199}

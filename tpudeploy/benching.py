@@ -1,0 +1,235 @@
+"""Benching: what can be measured in a workspace, measured. Wires the load drivers to the engine."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from http import HTTPStatus
+
+from tpudeploy import loading
+from tpudeploy.adapters import vllm_facts
+from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
+from tpudeploy.config.profile import Profile
+from tpudeploy.core.bench import foreign
+from tpudeploy.core.bench import subject as of
+from tpudeploy.core.bench.foreign.reading import Result
+from tpudeploy.core.bench.subject import Target
+from tpudeploy.core.bootlog import effective
+from tpudeploy.core.serving import served_model
+from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep
+from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, UsageError
+from tpudeploy.domain.load import Point
+from tpudeploy.engine.bench import Bench, bench, imported
+from tpudeploy.ports import LoadDriver
+from tpudeploy.version import VERSION
+from tpudeploy.workspace import Workspace
+
+_FLEETING = {"process_bytes"}  # changes from look to look
+_UNBOUND = Bounds()
+
+
+class Benching:
+    """Runs are kept in `workspace.runs`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._driver: LoadDriver | None = None
+
+    def deployment(self, profile: Profile) -> Target:
+        """A deployment's published endpoint, with all that a benchmark of it is to be known by.
+
+        Raise `errors.QueryFailed` where it has none or does not answer, `errors.UsageError` where what serves is not
+        what the profile says.
+        """
+        workspace = self._workspace
+        deployment = workspace.deployment(profile, script=False)
+        published = workspace.endpoint(deployment.name)
+        if published is None:
+            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
+        url, key = str(published["url"]), workspace.probe.key(deployment)
+        attempt = of.serving_attempt(workspace.states.read(deployment.name).state)
+        if attempt is not None and not of.runs_as_declared(deployment, attempt):
+            hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
+            raise UsageError(f"What serves as {deployment.name} is not what its profile says.", hint=hint)
+        engine, _ = _engine(url, key, served_model(deployment))
+        subject = of.of_deployment(deployment, attempt, url, {**effective(self._log(deployment.name)), **engine})
+        line = of.roofline(subject, deployment)
+        return Target(subject=subject, budget=deployment.budget, roofline=line, api_key=key)
+
+    def address(
+        self,
+        url: str,
+        *,
+        model: str = "",
+        type: str | None = None,  # noqa: A002 - the command line's word
+        usd_per_hour: float | None = None,
+        api_key: str | None = None,
+    ) -> Target:
+        """An address, whoever runs it. `model` is the served name, the first one unless given; `type` the slice.
+
+        Raise `errors.QueryFailed` where it does not answer, `errors.UsageError` for a model or a type there is not.
+        """
+        kind = None if type is None else loading.accelerator_type(type)
+        engine, root = _engine(url, api_key, model)
+        named = model or engine["served_model"].partition("\n")[0]
+        subject = of.of_address(url, named, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
+        return Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key)
+
+    def run(
+        self,
+        target: Target,
+        sweep: Sweep | None = None,
+        *,
+        resume: str | None = None,
+        bounds: Bounds = _UNBOUND,
+        driver: Driver = Driver.TPUDEPLOY,
+        tokenizer: str = "",
+        on_cell: Callable[[Run, Cell], None] | None = None,
+    ) -> Run:
+        """Measure every cell of `sweep`, or those that are left of the run `resume`; kept after each.
+
+        `tokenizer` is for drivers that make their prompts of words: a model id of the hub, or a folder.
+
+        Raise `errors.UsageError` where the run is of another subject or driver, or the load client is not installed;
+        `errors.Interrupted` once `stop` was called, `errors.BenchFailed` where another's client fails: with what was
+        measured kept.
+        """
+        run = self._begun(target, sweep, driver) if resume is None else self._resumed(target, resume, driver)
+        client = VllmClient(target.subject.url, api_key=target.api_key)
+        self._driver = _driver(target, driver, tokenizer)
+        return bench(
+            run,
+            Bench(
+                driver=self._driver,
+                runs=self._workspace.runs,
+                clock=self._workspace.clock,
+                lookups=lambda: vllm_facts.lookups(client),
+                tell=on_cell if on_cell is not None else lambda _run, _cell: None,
+                bounds=bounds,
+                budget=target.budget,
+                roofline=target.roofline,
+            ),
+        )
+
+    def imports(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        model: str = "",
+        type: str | None = None,  # noqa: A002 - the command line's word
+        usd_per_hour: float | None = None,
+    ) -> Run:
+        """The results of another client as a run, kept: of one file, or of several that it wrote of one server.
+
+        Raise `errors.UsageError` for a file that nobody here can read, or that does not go with the others.
+        """
+        kind = None if type is None else loading.accelerator_type(type)
+        read = {name: _foreign(name, content) for name, content in files.items()}
+        drivers = {driver for driver, _ in read.values()}
+        results = [result for _, found in read.values() for result in found]
+        models = {model or result.model for result in results}
+        if len(drivers) != 1 or len(models) != 1:
+            what = "drivers" if len(drivers) > 1 else "models"
+            raise UsageError(f"These files are of several {what}.", hint="Import them one by one.")
+        twice = [point for point, count in Counter(result.point for result in results).items() if count > 1]
+        if twice:
+            raise UsageError(f"Two results are of the same cell: {_told(twice[0])}.", hint="Import them one by one.")
+        subject = of.of_address("", models.pop(), {}, kind=kind, usd_per_hour=usd_per_hour)
+        begun = self._begun(Target(subject=subject), Sweep(points=tuple(r.point for r in results)), drivers.pop())
+        run = replace(
+            begun,
+            cells=imported(results, of.roofline(subject, None)),
+            ended=Ended.COMPLETE,
+            source=", ".join(files),
+            source_hash=f"sha256:{sha256(b''.join(files.values())).hexdigest()}",
+        )
+        self._workspace.runs.keep(run)
+        return run
+
+    def stop(self) -> None:
+        """End the run, from whichever thread. What was measured is kept."""
+        self._workspace.stop()
+        if self._driver is not None:
+            self._driver.stop()
+
+    def _log(self, name: str) -> str:
+        """Of the boot; "" where it cannot be read: the endpoint speaks for itself."""
+        try:
+            return "\n".join(next(iter(self._workspace.logs(name).values()), ()))
+        except (CloudError, StateError):
+            return ""
+
+    def _begun(self, target: Target, sweep: Sweep | None, driver: Driver) -> Run:
+        if sweep is None or not sweep.points:
+            raise UsageError("A sweep without cells measures nothing.")
+        now = self._workspace.clock.now()
+        return Run(
+            id=f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
+            began_at=now,
+            version=VERSION,
+            driver=driver,
+            subject=target.subject,
+            sweep=sweep,
+        )
+
+    def _resumed(self, target: Target, id: str, driver: Driver) -> Run:  # noqa: A002 - the record's word
+        run = self._workspace.runs.find(id)
+        if run.driver is not driver:
+            raise UsageError(f"Run {run.id} was driven by {run.driver}.", hint=f"Go on with --driver {run.driver}.")
+        others = of.differences(run.subject, target.subject)
+        if others:
+            told = "; ".join(
+                f"{name.replace('_', ' ')} was {getattr(run.subject, name) or 'unknown'}, "
+                f"is {getattr(target.subject, name) or 'unknown'}"
+                for name in others
+            )
+            raise UsageError(
+                f"Run {run.id} measured something else: {told}.", hint="Begin another: leave out --resume."
+            )
+        return run
+
+
+def _driver(target: Target, driver: Driver, tokenizer: str) -> LoadDriver:
+    url, key = target.subject.url, target.api_key
+    if driver is Driver.TPUDEPLOY:
+        from tpudeploy.adapters.load.client import LoadClient
+
+        return LoadClient(url, api_key=key)
+    from tpudeploy.adapters.load.installed import Installed
+
+    return Installed(driver, url, tokenizer=tokenizer or target.subject.model_id, api_key=key)
+
+
+def _foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:
+    try:
+        return foreign.read(content.decode())
+    except ValueError as cause:
+        raise UsageError(f"`{name}` cannot be imported: {cause}.") from cause
+
+
+def _told(point: Point) -> str:
+    return f"{point.concurrency} streams, {point.context_tokens} tokens in, {point.output_tokens} out"
+
+
+def _engine(url: str, key: str | None, model: str) -> tuple[Mapping[str, str], str]:
+    """What the engine says of itself, and the model behind the served name. Raise as `Benching.address`."""
+    client = VllmClient(url, api_key=key)
+    try:
+        cards = client.described()
+    except (NoAnswer, BadAnswer) as cause:
+        wants_key = isinstance(cause, BadAnswer) and cause.status == HTTPStatus.UNAUTHORIZED
+        hint = "It wants a key: set VLLM_API_KEY." if wants_key else ""
+        raise QueryFailed(f"{url} did not answer: {cause}.", hint=hint) from cause
+    names = [str(card.get("id", "")) for card in cards]
+    if not names or (model and model not in names):
+        raise UsageError(
+            f"{url} does not serve `{model}`." if names else f"{url} serves no model.",
+            hint=f"It serves {', '.join(names)}." if names else "",
+        )
+    root = next(str(card.get("root") or "") for card in cards if card.get("id") == (model or names[0]))
+    told = vllm_facts.facts(client)
+    return {name: value for name, value in {**told.cache, **told.api}.items() if name not in _FLEETING}, root
