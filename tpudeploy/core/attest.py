@@ -121,7 +121,9 @@ def _witnesses(of: Deployment, told: Told) -> Mapping[str, Mapping[str, str]]:
 
 
 def _judged(row: _Row, sources: Mapping[str, Mapping[str, str]]) -> Attested:
-    effective = {source: said[row.name] for source, said in sources.items() if said.get(row.name)}
+    told = {source: said[row.name] for source, said in sources.items() if said.get(row.name)}
+    # Who contradicts comes first: one is enough.
+    effective = dict(sorted(told.items(), key=lambda pair: row.equal(row.declared, pair[1]))) if row.declared else told
     values = tuple(effective.values())
     return Attested(
         name=row.name,
