@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from http import HTTPStatus
 
 from tpudeploy import loading
 from tpudeploy.adapters import vllm_facts
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.config.profile import Profile
+from tpudeploy.core.bench import foreign
 from tpudeploy.core.bench import subject as of
+from tpudeploy.core.bench.foreign.reading import Result
 from tpudeploy.core.bench.subject import Target
 from tpudeploy.core.bootlog import effective
 from tpudeploy.core.serving import served_model
-from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Run, Sweep
+from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep
 from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, UsageError
-from tpudeploy.engine.bench import Bench, bench
+from tpudeploy.domain.load import Point
+from tpudeploy.engine.bench import Bench, bench, imported
 from tpudeploy.ports import LoadDriver
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
@@ -80,19 +86,21 @@ class Benching:
         *,
         resume: str | None = None,
         bounds: Bounds = _UNBOUND,
+        driver: Driver = Driver.TPUDEPLOY,
+        tokenizer: str = "",
         on_cell: Callable[[Run, Cell], None] | None = None,
     ) -> Run:
         """Measure every cell of `sweep`, or those that are left of the run `resume`; kept after each.
 
-        Raise `errors.UsageError` where the run is of another subject, or the load client is not installed;
-        `errors.Interrupted` once `stop` was called, with what was measured kept.
-        """
-        from tpudeploy.adapters.load.client import LoadClient
+        `tokenizer` is for drivers that make their prompts of words: a model id of the hub, or a folder.
 
-        run = self._begun(target, sweep) if resume is None else self._resumed(target, resume)
-        url, key = target.subject.url, target.api_key
-        client = VllmClient(url, api_key=key)
-        self._driver = LoadClient(url, api_key=key)
+        Raise `errors.UsageError` where the run is of another subject or driver, or the load client is not installed;
+        `errors.Interrupted` once `stop` was called, `errors.BenchFailed` where another's client fails: with what was
+        measured kept.
+        """
+        run = self._begun(target, sweep, driver) if resume is None else self._resumed(target, resume, driver)
+        client = VllmClient(target.subject.url, api_key=target.api_key)
+        self._driver = _driver(target, driver, tokenizer)
         return bench(
             run,
             Bench(
@@ -107,6 +115,41 @@ class Benching:
             ),
         )
 
+    def imports(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        model: str = "",
+        type: str | None = None,  # noqa: A002 - the command line's word
+        usd_per_hour: float | None = None,
+    ) -> Run:
+        """The results of another client as a run, kept: of one file, or of several that it wrote of one server.
+
+        Raise `errors.UsageError` for a file that nobody here can read, or that does not go with the others.
+        """
+        kind = None if type is None else loading.accelerator_type(type)
+        read = {name: _foreign(name, content) for name, content in files.items()}
+        drivers = {driver for driver, _ in read.values()}
+        results = [result for _, found in read.values() for result in found]
+        models = {model or result.model for result in results}
+        if len(drivers) != 1 or len(models) != 1:
+            what = "drivers" if len(drivers) > 1 else "models"
+            raise UsageError(f"These files are of several {what}.", hint="Import them one by one.")
+        twice = [point for point, count in Counter(result.point for result in results).items() if count > 1]
+        if twice:
+            raise UsageError(f"Two results are of the same cell: {_told(twice[0])}.", hint="Import them one by one.")
+        subject = of.of_address("", models.pop(), {}, kind=kind, usd_per_hour=usd_per_hour)
+        begun = self._begun(Target(subject=subject), Sweep(points=tuple(r.point for r in results)), drivers.pop())
+        run = replace(
+            begun,
+            cells=imported(results, of.roofline(subject, None)),
+            ended=Ended.COMPLETE,
+            source=", ".join(files),
+            source_hash=f"sha256:{sha256(b''.join(files.values())).hexdigest()}",
+        )
+        self._workspace.runs.keep(run)
+        return run
+
     def stop(self) -> None:
         """End the run, from whichever thread. What was measured is kept."""
         self._workspace.stop()
@@ -120,7 +163,7 @@ class Benching:
         except (CloudError, StateError):
             return ""
 
-    def _begun(self, target: Target, sweep: Sweep | None) -> Run:
+    def _begun(self, target: Target, sweep: Sweep | None, driver: Driver) -> Run:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.clock.now()
@@ -128,13 +171,15 @@ class Benching:
             id=f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
             began_at=now,
             version=VERSION,
-            driver=Driver.TPUDEPLOY,
+            driver=driver,
             subject=target.subject,
             sweep=sweep,
         )
 
-    def _resumed(self, target: Target, id: str) -> Run:  # noqa: A002 - the record's word
+    def _resumed(self, target: Target, id: str, driver: Driver) -> Run:  # noqa: A002 - the record's word
         run = self._workspace.runs.find(id)
+        if run.driver is not driver:
+            raise UsageError(f"Run {run.id} was driven by {run.driver}.", hint=f"Go on with --driver {run.driver}.")
         others = of.differences(run.subject, target.subject)
         if others:
             told = "; ".join(
@@ -146,6 +191,28 @@ class Benching:
                 f"Run {run.id} measured something else: {told}.", hint="Begin another: leave out --resume."
             )
         return run
+
+
+def _driver(target: Target, driver: Driver, tokenizer: str) -> LoadDriver:
+    url, key = target.subject.url, target.api_key
+    if driver is Driver.TPUDEPLOY:
+        from tpudeploy.adapters.load.client import LoadClient
+
+        return LoadClient(url, api_key=key)
+    from tpudeploy.adapters.load.installed import Installed
+
+    return Installed(driver, url, tokenizer=tokenizer or target.subject.model_id, api_key=key)
+
+
+def _foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:
+    try:
+        return foreign.read(content.decode())
+    except ValueError as cause:
+        raise UsageError(f"`{name}` cannot be imported: {cause}.") from cause
+
+
+def _told(point: Point) -> str:
+    return f"{point.concurrency} streams, {point.context_tokens} tokens in, {point.output_tokens} out"
 
 
 def _engine(url: str, key: str | None, model: str) -> tuple[Mapping[str, str], str]:

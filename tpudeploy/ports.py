@@ -16,6 +16,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Tried
 from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
+from tpudeploy.domain.metrics import Figures
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.pins import Name, Pins
@@ -195,6 +196,14 @@ class Witnesses:
     engine: Witness
     logs: Logs
     applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
+
+
+class Meter(Protocol):
+    """What an engine says of itself in /metrics. Never raises: what failed is in the answer."""
+
+    def figures(self, deployment: Deployment, found: Slice) -> tuple[str, Figures | Unknown]:
+        """With the URL that it was read from, "" where nothing answered."""
+        ...
 
 
 class Survey(Protocol):

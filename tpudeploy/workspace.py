@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.metrics import Metrics
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
+    from tpudeploy.domain.timeline import Timeline
     from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
@@ -192,8 +194,12 @@ class Workspace:
         wait: Wait | str = Wait.SERVING,
         timeout: float | None = None,
         watch: bool = False,
+        reset: bool = False,
     ) -> Report:
         """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
+
+        With `reset`, a running node that does not take over a change in three minutes is rebooted; without, it runs on
+        as it was, and `errors.Unheard` is the outcome.
 
         With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
@@ -216,6 +222,7 @@ class Workspace:
         world = self._world(on_event)
         if plan.mode is Mode.REFRESH_ONLY:
             return record(world, plan)
+        self.pins.read()  # one that cannot be used stops what nothing was begun of yet
         pins = [pin for goal in plan.goals if goal.deployment for pin in in_attributes(goal.deployment.attributes)]
         return apply(
             world,
@@ -224,6 +231,7 @@ class Workspace:
             until=Wait(wait),
             timeout=timeout,
             keep=watch,
+            may_reset=reset,
             on_begun=lambda: hold(world, self.pins, pins),
         )
 
@@ -370,6 +378,16 @@ class Workspace:
 
         return logs(self._world(None), CloudLogging(self.connection), name)
 
+    def timelines(self, name: str) -> tuple[Timeline, ...]:
+        """The last start of each machine of a deployment; none where nothing was granted, or nothing is told.
+
+        Raise `errors.StateError`, or `errors.Fault` or `errors.Denied` where the machines cannot be asked.
+        """
+        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+        from tpudeploy.engine.timeline import timelines
+
+        return timelines(self._world(None), CloudLogging(self.connection), name)
+
     def status_of_all(self) -> tuple[DeploymentStatus, ...]:
         """How everything with a state here stands. Without profiles nothing is probed."""
         from tpudeploy.engine.status import statuses
@@ -444,15 +462,58 @@ class Workspace:
         found = verify(self._world(None), self._witnesses, deployment)
         return Verification(name=deployment.name, replicas=found)
 
-    def ask(self, profile: config.Profile, prompt: str, *, max_tokens: int) -> Completion:
-        """One completion from the published endpoint, streamed. Raise `errors.QueryFailed`."""
+    def metrics(self, profile: config.Profile) -> Metrics:
+        """What each of its machines says of itself at this moment, in words. What does not answer says why.
+
+        Raise `errors.StateError` where it has no machine, `errors.Fault` or `errors.Denied` where it cannot be seen.
+        """
+        from tpudeploy.adapters.vllm_metrics import HttpMeter
+        from tpudeploy.domain.metrics import Metrics
+        from tpudeploy.engine.metrics import metered
+
+        deployment = self.deployment(profile, script=False)
+        return Metrics(replicas=metered(self._world(None), HttpMeter(has_iap=not self.is_emulated), deployment))
+
+    def metrics_of_published(self, names: Iterable[str] | None = None) -> Metrics:
+        """The same of what answers at published endpoints: of these deployments, or of all that have one here.
+
+        Raise `errors.QueryFailed` where there is none, `errors.StateUnreadable`.
+        """
+        from tpudeploy.adapters.vllm_metrics import HttpMeter
+        from tpudeploy.domain.metrics import Metrics
+        from tpudeploy.domain.together import together
+        from tpudeploy.engine.metrics import judged
+
+        meter, asked = HttpMeter(has_iap=False), self.states.names() if names is None else tuple(names)
+        urls = {name: str(known["url"]) for name in asked if (known := self.endpoint(name)) is not None}
+        if not urls or (names is not None and len(urls) < len(asked)):
+            lacking = ", ".join(name for name in asked if name not in urls)
+            said = f"{lacking} has no endpoint yet." if lacking else "Nothing is published here."
+            raise QueryFailed(said, hint="Run `tpudeploy apply` first, or name a profile.")
+        told = together(self._threads, lambda each: judged(each[0], each[1], meter.at(each[1])), urls.items())
+        return Metrics(replicas=tuple(told))
+
+    def ask(
+        self,
+        profile: config.Profile,
+        prompt: str,
+        *,
+        max_tokens: int,
+        on_piece: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """One completion from the published endpoint, streamed: `on_piece` is given each piece of text as it comes.
+
+        Raise `errors.QueryFailed`.
+        """
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
         from tpudeploy.core.serving import served_model
 
         deployment = self.deployment(profile)
         client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment), timeout=60.0)
         try:
-            return client.complete(served_model(deployment), prompt, max_tokens=max_tokens, now=self.clock.now)
+            hear: Callable[[str], None] = on_piece if on_piece is not None else _unheard
+            model = served_model(deployment)
+            return client.complete(model, prompt, max_tokens=max_tokens, now=self.clock.now, on_piece=hear)
         except (NoAnswer, BadAnswer) as cause:
             hint = "See `tpudeploy status` for what the machine says."
             raise QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint) from cause
@@ -648,6 +709,10 @@ def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event
             warnings.warn(f"on_event raised {failure!r}; it hears no more of this run", RuntimeWarning, stacklevel=2)
 
     return emit
+
+
+def _unheard(_: str) -> None:
+    """Nobody waits for each piece."""
 
 
 def _silent(_: events.Event) -> None:

@@ -32,10 +32,9 @@ apt_get() {
 
 remove_old_container() {
   local old
-  for old in "$name" "$(cat "$memory/container" 2>/dev/null || true)"; do
+  remember running ""
+  for old in "$name" "$(recall container)"; do
     [[ -z $old ]] || timeout 120 docker rm -f "$old" >/dev/null 2>&1 || true
   done
-  printf '%s' "$name" >"$memory/container"
-  # A container that was killed leaves it behind, and libtpu then believes that the chips are taken.
-  rm -f "$root/tmp/libtpu_lockfile"
+  remember container "$name"
 }

@@ -4,9 +4,29 @@
 gather() {
   rm -rf "$parts"
   mkdir -p "$parts"
-  image_is_here || begin "Pulling the image" timed image pull_image
+  if image_is_here; then
+    [[ -z $cache_bucket ]] || begin "Restoring the compile cache" timed cache unharmed cache restore_cache
+  elif [[ -z $cache_bucket ]]; then
+    begin "Pulling the image" timed image pull_image
+  elif [[ -n $image_digest ]]; then
+    begin "Pulling the image" timed image pull_image
+    begin "Restoring the compile cache" timed cache unharmed cache restore_cache
+  else # of a tag, only the pull tells the digest, and that names the cache
+    begin "Pulling the image, restoring the compile cache" image_then_cache
+  fi
+  [[ -z $mirror_bucket ]] || begin "Fetching the weights" timed mirror fetch_weights
   ((${#secret_variables[@]} == 0)) || timed secrets read_secrets
   await_parts
+}
+
+image_then_cache() {
+  timed image pull_image
+  timed cache unharmed cache restore_cache
+}
+
+remember_start() { # once it serves, which nothing here takes back
+  unharmed timeline keep_timeline
+  [[ -z $cache_bucket ]] || unharmed cache save_cache
 }
 
 begin() { # begin WORDS COMMAND…: a job in a process group of its own, to be ended with all that it started
@@ -56,4 +76,14 @@ timed() { # timed NAME COMMAND…: done, and noted when it began and ended
   ended=$(now)
   printf '%s %s %s\n' "$1" "$began" "$ended" >>"$timeline"
   say "$1: done in $((ended - began)) s"
+}
+
+unharmed() { # unharmed NAME COMMAND…: what breaks in it is told, and ends nothing
+  set +e
+  (
+    set -e
+    trap '(($? == 0)) || say "$1: It broke at line ${broken_line:-?} of this script; the start goes on without"' EXIT
+    "${@:2}"
+  )
+  set -e
 }

@@ -8,6 +8,11 @@ json_string() { # json_string KEY: from the JSON on stdin, one string without es
   sed -n 's/.*"'"$1"'" *: *"\([^"]*\)".*/\1/p' | sed -n 1p
 }
 
+json_objects() { # from the JSON on stdin: each object of a list on a line of its own
+  tr -d '\n' | sed 's/} *, *{/}\n{/g'
+  printf '\n'
+}
+
 access_token() {
   metadata_value instance/service-accounts/default/token | json_string access_token
 }

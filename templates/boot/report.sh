@@ -32,10 +32,14 @@ note_phase() { # note_phase PHASE
   printf '%s %s\n' "$1" "$(now)" >>"$timeline"
 }
 
-fail() { # fail CAUSE
+keep_timeline() { # beside the log for each start; in the guest attributes for the last
+  printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$spec" "$(tr '\n' ';' <"$timeline")" >>"${log%/*}/starts.log"
+  attribute timeline "$(cat "$timeline")"
+}
+
+fail() { # fail CAUSE: the end of the work, or of a part of it that runs beside others
   [[ -z $part ]] || give_up "$1"
-  verdict=failed
-  report failed "$1"
+  verdict=$1
   exit 1
 }
 
@@ -60,13 +64,4 @@ redacted() { # redacted TEXT: no secret leaves in a text of ours, whatever a con
 short() { # short LINE: without vLLM's prefix of process, time and place; plain, and no longer than a reader wants
   printf '%s' "${1:0:600}" | tr -cd '\40-\176' |
     sed -E 's/^(\([A-Za-z0-9_]+ pid=[0-9]+\) *)?((INFO|WARNING|ERROR) [0-9-]+ [0-9:]+ \[[^]]*\] *)?//'
-}
-
-stopped() { # stopped STATUS: the end of the script, foreseen or not
-  trap - EXIT
-  end_parts
-  if (($1 != 0)) && [[ -z $verdict ]]; then
-    report failed "The startup script broke at its line ${broken_line:-?}; its log is $log"
-  fi
-  exit "$1"
 }

@@ -8,6 +8,7 @@ start_container() {
     [[ -e $path ]] || mkdir -p "$path"
   done
   output=$(run_with_secrets 2>&1) || fail "docker run failed: $(short "$(printf '%s\n' "$output" | sed -n '/[^[:space:]]/p' | sed -n '$p')")"
+  remember running "$spec"
 }
 
 run_with_secrets() (
@@ -53,8 +54,10 @@ container_log() {
 last_milestone() { # where the engine is; while it compiles, at its how manieth graph
   local line
   line=$(short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/p' | sed -n '$p')")
-  [[ ! $line =~ ^(Precompile .* --\>|Warm-up call) ]] || line="Compiling graph $(graphs_begun)"
-  printf '%s' "$line"
+  case $line in
+    Precompile*' --> '* | 'Warm-up call'*) printf 'Compiling graph %s' "$(graphs_begun)" ;;
+    *) printf '%s' "$line" ;;
+  esac
 }
 
 graphs_begun() {
@@ -87,7 +90,6 @@ ask_for_a_completion() {
     status=${answer##*$'\n'}
     if [[ $status == 200 ]]; then
       attribute answer "${answer%$'\n'*}"
-      report serving "Healthy, and completed a prompt"
       return
     fi
     say "The completion failed (HTTP $status)"

@@ -90,3 +90,21 @@ def test_health_is_the_status_alone() -> None:
         assert not VllmClient(url).is_healthy()
     with pytest.raises(NoAnswer, match="Connection refused"):
         VllmClient(url, timeout=5.0).is_healthy()
+
+
+def test_each_piece_is_heard_as_it_comes_and_speed_is_told_with_and_without_the_wait() -> None:
+    seconds = iter([0.0, 1.0, 2.0, 3.0])
+    heard: list[str] = []
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 6}}
+    with answering({CHAT: _stream(_piece("a"), _piece("b"), _piece("c"), usage)}) as url:
+        answer = VllmClient(url).complete("m", "Hi", max_tokens=6, now=lambda: next(seconds), on_piece=heard.append)
+    assert heard == ["a", "b", "c"]
+    assert (answer.seconds_to_first, answer.seconds) == (1.0, 3.0)
+    assert (answer.tokens_per_second, answer.tokens_per_second_then) == (2.0, 2.5)
+
+
+def test_an_answer_of_one_piece_has_no_speed_after_its_first_token() -> None:
+    seconds = iter([0.0, 1.0])
+    with answering({CHAT: _stream(_piece("a"))}) as url:
+        answer = VllmClient(url).complete("m", "Hi", max_tokens=1, now=lambda: next(seconds))
+    assert (answer.tokens_per_second, answer.tokens_per_second_then) == (1.0, None)

@@ -2,7 +2,8 @@
 
 A benchmark, not a test: `python tests/bench/load.py [SECONDS] [STREAMS...]`. The server is tests/bench/known/server.c,
 which needs `cc`; it waits 500 to 1,500 ms before a first token, so that streams do not move in step. On a busy machine
-the server is late too, and says so: the two are compared, not the one with its settings.
+the server is late too, and says so: the two are compared, not the one with its settings. A client that is late itself
+says so as well (`client_bound`, as in a cell of a run); OVER is one that misses what we promise without a word.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tpudeploy.adapters.load.client import LoadClient
+from tpudeploy.core.bench.judge import LAG
 from tpudeploy.core.bench.quantiles import quantile
 from tpudeploy.domain.load import Observation, Offer, Point
 
@@ -52,11 +54,13 @@ def _row(url: str, streams: int, seconds: float) -> str:
     begin, end = seen.window
     rate = sum(begin <= at < end for a in answers for at in a.arrivals) / (end - begin)
     p50, p99 = truth["ttft_p50_us"] / 1e6, truth["ttft_p99_us"] / 1e6
-    over = abs(quantile(read, 0.5) / p50 - 1) > PROMISED.get(streams, 1)
+    verdict = "client_bound" if quantile(seen.lags, 0.99) > LAG else ""
+    if not verdict and abs(quantile(read, 0.5) / p50 - 1) > PROMISED.get(streams, 1):
+        verdict = "OVER"
     return (
         f"{streams:7} {p50:14.3f} {quantile(read, 0.5):5.3f} {quantile(read, 0.5) / p50 - 1:+6.1%}"
         f" {p99:10.3f} {quantile(read, 0.99):5.3f} {quantile(read, 0.99) / p99 - 1:+6.1%}"
-        f" {quantile(gaps, 0.5):9.4f} {rate:7.0f} {_lag(seen):7.1f}ms {seen.cpu_share:4.0%}{'   OVER' if over else ''}"
+        f" {quantile(gaps, 0.5):9.4f} {rate:7.0f} {_lag(seen):7.1f}ms {seen.cpu_share:4.0%}  {verdict}"
     )
 
 

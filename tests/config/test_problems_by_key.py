@@ -95,7 +95,7 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
     ("shm_size: 10g", "TPU1206 7:13+3", "10GiB"),
     ("container_name: -x", "TPU1206 7:19+2", ""),
     ("xla_cache_path: cache", "TPU1206 7:19+5", "absolute"),
-    ("xla_cache_bucket: gs://bucket/xla", "TPU1207 7:21+15", "leave it out"),
+    ("xla_cache_bucket: gs://bucket/a b", "TPU1206 7:21+15", "gs://bucket/folder"),
     ("enable_prefix_caching: true", "TPU1201 7:3+21", "serving.args"),
     ("tensor_parallel_size: 3", "TPU1302 7:25+1", "1, 2 or 4"),
     ("tensor_parallel_size: 8", "TPU1302 7:25+1", "1, 2 or 4"),

@@ -15,6 +15,7 @@ from typing import Any
 from tpudeploy.emulator.clock import Clock, VirtualClock
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.machine import Machine
+from tpudeploy.emulator.machine.web import Response, text
 
 MODEL = "google/gemma-4-E2B-it"
 IMAGE = "vllm/vllm-tpu:v0.32.0"
@@ -37,6 +38,9 @@ class World:
     secrets: dict[str, tuple[int, str]] = field(default_factory=dict)
     machines: list[Machine] = field(default_factory=list)
 
+    def storage(self, method: str, target: str) -> Response:
+        return text(f"{method} {target}: no such bucket", 404)
+
     @property
     def root(self) -> Path:
         return self.folder / f"node-{len(self.machines)}"
@@ -56,6 +60,7 @@ class World:
             address=next(ADDRESSES),
             clock=clock or self.clock,
             metadata=lambda: dict(self.metadata),
+            storage=lambda method, target, _: self.storage(method, target),
             secret=lambda resource: self.secrets.get(resource, (404, f"Secret [{resource}] not found.")),
         )
         made = Machine(facts, Behaviour(**behaviour))

@@ -104,8 +104,8 @@ def test_a_secret_needs_the_machines_own_token(world: World) -> None:
         ("http://example.com/", 6, "Could not resolve host: example.com"),
         ("http://secretmanager.googleapis.com/", 6, "Could not resolve host"),
         ("http://127.0.0.1:8000/health", 7, "Failed to connect to 127.0.0.1 port 8000"),
-        ("--upload-file x http://127.0.0.1/", 2, "option --upload-file: is unknown"),
-        ("-f https://storage.googleapis.com/bucket/object", 22, "error: 404"),
+        ("--form x=y http://127.0.0.1/", 2, "option --form: is unknown"),
+        ("-f https://storage.googleapis.com/bucket/object", 22, "error: 401"),
     ],
 )
 def test_there_is_no_other_network(world: World, words: str, code: int, text: str) -> None:

@@ -20,6 +20,7 @@ VIOLATIONS = [
     ("domain/plan.py", "import pydantic", "The ground floor is the standard library alone"),
     ("emulator/nodes.py", "import tpudeploy.core.decide", "The emulator knows the catalogue, not us"),
     ("engine/plan.py", "import google.auth", "Google's libraries come in by one door"),
+    ("workspace.py", "import mcp", "Agents come in by one door"),
     (
         "adapters/http_probe.py",
         "import tenacity",

@@ -17,7 +17,10 @@ SAMPLES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """`changes` are applied one after the other, each made true before the next; at the end comes destroy."""
+    """`changes` are applied one after the other, each made true before the next; at the end comes destroy.
+
+    Before each, `after` seconds pass.
+    """
 
     changes: tuple[Mapping[str, Any], ...]
     trouble: tuple[Mapping[str, Any], ...] = ()
@@ -30,6 +33,13 @@ STORIES: Mapping[str, Story] = {
     "replaced, the new one first": Story(changes=({}, {"type": "v6e-4"})),
     "replaced, the old one first": Story(changes=({"replace": "destroy-before-create"}, {"type": "v6e-4"})),
     "moved to another zone": Story(changes=({}, {"zones": "us-east5-b, europe-west4-a"})),
+    "handed over to a second slice": Story(changes=({"update": "blue-green"}, {"max_model_len": 8192})),
+    "handed over, and back": Story(
+        changes=({"update": "blue-green"}, {"max_model_len": 8192}, {"max_model_len": 16384}),
+    ),
+    "renewed before its run ends": Story(
+        changes=({"on_run_end": "renew", "run": "3h", "provisioning": "flex-start"}, {"after": 6000.0}),
+    ),
     "fewer replicas, then more": Story(changes=({"replicas": 2}, {"replicas": 1}, {"replicas": 3})),
     "a hunt over twelve zones": Story(
         changes=({"zones": ", ".join(TWELVE), "requests": 8},),
@@ -80,6 +90,7 @@ def _effects(story: Story) -> Iterator[tuple[int, int, str]]:
 def _play(at: Trial, story: Story, fuses: Mapping[int, Fuse], later: float) -> None:
     """Each act once with its fuse, where it has one, and then until it says that it is done."""
     for number, change in enumerate(story.changes):
+        at.clock.sleep(change.get("after", 0.0))
         at.wanted.update(change)
         if number in fuses:
             at.apply(fuses[number])

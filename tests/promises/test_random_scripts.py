@@ -15,6 +15,7 @@ from promises.mortal import Fuse
 from promises.trial import THREE, TWELVE, Trial, trial
 
 SCRIPTS, SAMPLED = 500, 6
+RENEWING = 6000.0  # seconds, after which a run of three hours is near enough to its end
 CALLS = ("create", "delete", "get", "reset")
 
 # Where trouble strikes: a zone, or many at once.
@@ -67,6 +68,7 @@ _changes = st.one_of(
     st.fixed_dictionaries({"team": st.sampled_from(("search", "ads"))}),
     st.fixed_dictionaries({"replicas": st.integers(1, 3)}),
     st.fixed_dictionaries({"zones": st.sampled_from((", ".join(THREE), "us-east5-b, europe-west4-a"))}),
+    st.fixed_dictionaries({"update": st.sampled_from(("in-place", "blue-green"))}),
     st.fixed_dictionaries({"replace": st.sampled_from(("create-before-destroy", "destroy-before-create"))}),
 )
 DEEDS = st.one_of(
@@ -74,15 +76,20 @@ DEEDS = st.one_of(
     st.tuples(st.just("apply"), _changes, _fuses),
     st.tuples(st.just("destroy"), _fuses),
     st.tuples(st.just("wait"), _moments),
+    st.tuples(st.just("wait"), st.just(RENEWING)),
     st.tuples(st.just("preempted")),
     st.tuples(st.just("deleted by hand")),
 )
-# How many requests may be outstanding, where, and in which manner: one in three zones, or a hunt.
+# How many requests may be outstanding, where, and in which manner: one in three zones, or a hunt. How a serving change
+# is rolled out, and whether a run of three hours is taken over.
 PROFILES = st.fixed_dictionaries(
     {
         "requests": st.sampled_from((1, 1, 2, 3, 4, 8)),
         "zones": st.sampled_from((THREE, TWELVE)).map(", ".join),
         "provisioning": st.sampled_from(("spot", "flex-start, spot")),
+        "update": st.sampled_from(("in-place", "blue-green")),
+        "on_run_end": st.sampled_from(("release", "renew")),
+        "run": st.sampled_from(("12h", "3h")),
     }
 )
 SCRIPT = st.tuples(PROFILES, st.lists(FAULTS, max_size=4), st.lists(DEEDS, min_size=1, max_size=6))

@@ -106,5 +106,6 @@ def test_a_healthy_server_that_completes_nothing_is_a_failure(bench: Bench) -> N
 
 
 def test_a_script_that_breaks_says_where(bench: Bench) -> None:
-    (bench.root / "var/lib/tpudeploy/boot/container").mkdir(parents=True)
+    bench.root.mkdir()
+    (bench.root / "dev").touch()  # and so no folder for a volume
     assert "broke at its line" in cause_of_failure(bench, container())

@@ -103,26 +103,30 @@ def test_ctrl_c_keeps_what_ran_and_says_how_to_go_on(serving: Desk) -> None:
     assert seconds < 5
     run = kept(serving)
     assert run["ended"] == "interrupted"
-    assert f"Interrupted. {len(run['cells'])} of 40 cells are kept. [TPU0130]" in done.stderr
+    assert f"Interrupted. {len(run['cells'])} of 12 cells are kept. [TPU0130]" in done.stderr
     assert f"--resume {run['id']}" in done.stderr
     assert serving.run("bench", "show", run["id"]).code == 0
 
 
-def test_a_killed_run_keeps_every_cell_that_had_ended(serving: Desk) -> None:
+def test_a_killed_run_keeps_every_cell_that_had_ended_and_runs_the_others_later(serving: Desk) -> None:
     done, _ = _ended_by(serving, signal.SIGKILL)
     assert done.returncode == -signal.SIGKILL
     run = kept(serving)
     assert run["ended"] == "not yet"
-    told = [line for line in done.stderr.splitlines() if re.match(r" +\d+/40 ", line)]
+    told = [line for line in done.stderr.splitlines() if re.match(r" +\d+/12 ", line)]
     assert len(told) <= len(run["cells"]) <= len(told) + 1
     shown = serving.run("bench", "show", run["id"])
     assert "Under way, or killed" in shown.out
+    assert serving.run("bench", "gemma.yaml", "--resume", run["id"]).code == 0
+    whole = kept(serving)
+    assert (whole["ended"], len(whole["cells"])) == ("complete", 12)
+    assert whole["cells"][: len(run["cells"])] == run["cells"]
 
 
 def _ended_by(at: Desk, number: signal.Signals) -> tuple[subprocess.CompletedProcess[str], float]:
     """`bench` in a process of its own, after its third cell; how long it took to end."""
     program = str(Path(sys.executable).with_name("tpudeploy"))
-    words = ("--concurrency", "1,2,3,4", "--context", "1,2,3,4,5,6,7,8,9,10", "--output", "1", "--window", "100ms")
+    words = ("--concurrency", "1,2,3,4", "--context", "1,2,3", "--output", "1", "--window", "100ms")
     process = subprocess.Popen(
         [program, "bench", "gemma.yaml", *words],
         cwd=at.folder,
@@ -135,7 +139,7 @@ def _ended_by(at: Desk, number: signal.Signals) -> tuple[subprocess.CompletedPro
     heard = []
     for line in process.stderr:
         heard.append(line)
-        if " 3/40 " in line:
+        if " 3/12 " in line:
             break
     began = time.monotonic()
     process.send_signal(number)

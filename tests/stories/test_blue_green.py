@@ -214,10 +214,26 @@ def test_a_change_that_is_undone_during_the_drain_sends_clients_back(desk: Open)
     at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
     assert _published(at)["url"] != before["url"]
     at.write(BLUE)
+    assert "draining" in at.run("status", profile).words
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert list(at.slices) == [old]
     assert _published(at)["url"] == before["url"]
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_to(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.write(GREEN)
+    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    now = _published(at)
+    at.write(GREEN.replace("blue-green", "in-place"))
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert old not in at.slices
+    assert _published(at) == now
     assert at.run("plan", profile, DETAILED).code == 0
 
 

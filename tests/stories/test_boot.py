@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import json
 from urllib.parse import urlsplit
 
 import pytest
+from answering import answering
 from desk import PROFILE, Desk, Open
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.2G of 31.2G hbm."
@@ -282,3 +284,21 @@ def test_a_second_failure_after_a_correction_is_told_at_once(desk: Open) -> None
     assert "ValueError: still wrong" in again.err
     assert at.clock.now() - began < 60
     assert len(at.slices) == 1
+
+
+def test_a_query_shows_the_answer_as_it_comes_and_ends_its_line_where_the_answer_breaks_off(desk: Open) -> None:
+    at = desk(nodes="real")
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    answered = at.run("query", profile, "Say hello.")
+    assert answered.out.endswith("tokens.\n")
+    assert "TTFT " in answered.err
+    piece = (
+        b'data: {"choices": [{"delta": {"content": "Hel"}}]}\n\ndata: {"error": {"code": 500, "message": "died"}}\n\n'
+    )
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(piece)}\r\nConnection: close\r\n\r\n".encode()
+    with answering({"/v1/chat/completions": head + piece}) as url:
+        (at.folder / "endpoints" / "gemma.json").write_text(json.dumps({"url": url}), "utf-8")
+        broken = at.run("query", profile, "Say hello.")
+    assert (broken.code, broken.out) == (1, "Hel\n")
+    assert "died" in broken.err

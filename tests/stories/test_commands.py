@@ -148,6 +148,7 @@ def test_output_and_query_speak_to_the_endpoint(desk: Open) -> None:
     tree = json.loads(at.run("query", profile, "Say hello.", "-json").out)
     assert tree["answer"] == answered.out.strip()
     assert tree["completion_tokens"] == 9
+    assert tree["format"] == "tpudeploy.query/1"
 
 
 def test_status_as_json_says_what_the_text_says(desk: Open) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from desk import PROFILE, Desk, Open
+from github_api import GitHubApi
+from workflow import Pipeline
 
 from tpudeploy.adapters.pin_file import PinFile
 from tpudeploy.core.pins import new, with_pins
@@ -353,6 +355,45 @@ def test_what_the_emulator_pinned_is_pinned_for_nothing_real(desk: Open, monkeyp
     rendered = at.run("render", "gemma.yaml", "docker").out
     assert DIGEST in rendered, "what a person committed counts everywhere"
     assert "--revision" not in rendered
+
+
+def test_who_ignores_the_image_keeps_what_runs_whatever_is_pinned(desk: Open) -> None:
+    at = desk(project={"pushes": {"vllm/vllm-tpu:nightly": DAY}})
+    at.write(NIGHTLY + "lifecycle: {ignore_changes: [serving.image]}\n")
+    applied(at)
+    at.clock.sleep(DAY)
+    code, said = planned(at, "-pin")
+    assert "Pinned vllm/vllm-tpu:nightly" in said
+    assert code == 0
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_what_was_merged_is_the_image_that_was_approved_or_nothing(
+    desk: Open, forge: GitHubApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_committed: bool
+) -> None:
+    at, here = desk(project=DAILY), Pipeline(forge, monkeypatch, tmp_path / "runner")
+    at.write(NIGHTLY)
+    if is_committed:
+        hold(at)
+    assert at.run("ci", "plan", "gemma.yaml").code == 0
+    assert (DIGEST in here.comment()) is is_committed
+    assert (at.folder / "tpudeploy.lock.json").exists() is is_committed, "a plan writes nothing"
+    here.on_push()
+    at.clock.sleep(DAY)
+    merged = at.run("ci", "apply", "gemma.yaml")
+    assert merged.code == (0 if is_committed else 11), merged.all
+    assert all(DIGEST in script for script in scripts(at))
+    assert bool(scripts(at)) is is_committed
+
+
+def test_a_saved_plan_is_not_begun_beside_a_lock_file_that_cannot_be_read(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    assert at.run("plan", "-out", "it.plan", "gemma.yaml").code == 0
+    (at.folder / "tpudeploy.lock.json").write_text("<<<<<<<", "utf-8")
+    refused = at.run("apply", "it.plan")
+    assert (refused.code, "TPU1002" in refused.err) == (1, True)
+    assert not (at.folder / ".tpudeploy" / "state" / "gemma.json").exists()
 
 
 def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> None:

@@ -96,6 +96,13 @@ def test_without_it_a_run_that_ends_is_left_to_end(desk: Open) -> None:
     assert at.run("plan", profile, DETAILED).code == 0
 
 
+def test_a_run_that_has_no_end_has_no_successor_and_that_is_said(desk: Open) -> None:
+    at = desk()
+    told = at.run("validate", at.write(PROFILE + "lifecycle: {on_run_end: renew}\n"))
+    assert told.code == 0
+    assert "gemma renews runs that end, and none does" in told.err
+
+
 def test_how_early_it_is_asked_for_follows_what_a_grant_took_lately(desk: Open) -> None:
     at = desk(timings={"waiting": 2 * HOUR})
     profile = _deployed(at, RENEWED.replace("max_run", "valid_until: 4h\n  max_run"))

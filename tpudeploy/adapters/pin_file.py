@@ -25,15 +25,21 @@ class PinFile:
         self._path = folder / FILE
         self._aside = aside
         self._is_emulated = emulated
+        self._last: tuple[bytes, Pins] | None = None
 
     def read(self) -> Pins:
         try:
-            text = self._path.read_text(encoding="utf-8")
+            content = self._path.read_bytes()
+            if self._last is None or self._last[0] != content:  # a fleet reads the same many times
+                self._last = (content, self._understood(content.decode("utf-8")))
         except FileNotFoundError:
             return NONE
-        except (OSError, ValueError) as cause:
+        except (OSError, UnicodeDecodeError) as cause:
             why = getattr(cause, "strerror", None) or "it is no text"
             raise PinsUnreadable(f"{FILE} cannot be read: {why}.") from cause
+        return self._last[1]
+
+    def _understood(self, text: str) -> Pins:
         held = pinfile.loads(text, source=FILE)
         return held if self._is_emulated else real(held)
 

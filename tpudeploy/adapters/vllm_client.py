@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -28,15 +28,45 @@ class BadAnswer(Exception):
         self.message = message
 
 
+class NothingSaid(BadAnswer):
+    """A completion without a token of text: an answer, though an odd one."""
+
+    def __init__(self) -> None:
+        super().__init__(HTTPStatus.OK, "the completion is empty")
+
+
+def _unheard(_: str) -> None:
+    """Nobody listens."""
+
+
 @frozen
 class Completion:
-    """`at` pairs of (seconds since the request, piece of text), in order of arrival; tokens as the server counts."""
+    """`pieces`: (seconds since the request, text), in order of arrival, never none; tokens as the server counts."""
 
     text: str
     pieces: tuple[tuple[float, str], ...]
     prompt_tokens: int
     completion_tokens: int
     endpoint: str
+
+    @property
+    def seconds_to_first(self) -> float:
+        return self.pieces[0][0]
+
+    @property
+    def seconds(self) -> float:
+        return self.pieces[-1][0]
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of the whole answer, the wait for its first token included."""
+        return self.completion_tokens / self.seconds if self.seconds > 0 else None
+
+    @property
+    def tokens_per_second_then(self) -> float | None:
+        """From the first token on; None where nothing came after it."""
+        rest = self.seconds - self.seconds_to_first
+        return (self.completion_tokens - 1) / rest if rest > 0 else None
 
 
 class VllmClient:
@@ -74,22 +104,37 @@ class VllmClient:
         """/metrics, in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""
         return self._text("GET", "/metrics").decode("utf-8", "replace")
 
-    def complete(self, model: str, prompt: str, *, max_tokens: int, now: Any) -> Completion:
-        """A chat completion; a plain one where the model has no chat template. `now` gives seconds."""
-        with _expected():
-            return self._complete(model, prompt, max_tokens, now)
+    def complete(
+        self,
+        model: str,
+        prompt: str,
+        *,
+        max_tokens: int,
+        now: Any,
+        sampling: Mapping[str, Any] | None = None,
+        on_piece: Callable[[str], None] = _unheard,
+    ) -> Completion:
+        """A chat completion; a plain one where the model has no chat template. `now` gives seconds.
 
-    def _complete(self, model: str, prompt: str, max_tokens: int, now: Any) -> Completion:
-        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens}
+        `sampling` are further fields of the request, such as `temperature`. `on_piece` is given each piece of text as
+        it comes. Raise `NoAnswer` or `BadAnswer`.
+        """
+        with _expected():
+            return self._complete(model, prompt, {"max_tokens": max_tokens, **(sampling or {})}, now, on_piece)
+
+    def _complete(
+        self, model: str, prompt: str, more: Mapping[str, Any], now: Any, on_piece: Callable[[str], None]
+    ) -> Completion:
+        chat = {"model": model, "messages": [{"role": "user", "content": prompt}], **more}
         try:
-            return self._stream("/v1/chat/completions", chat, now)
+            return self._stream("/v1/chat/completions", chat, now, on_piece)
         except BadAnswer as answer:
             if answer.status != HTTPStatus.BAD_REQUEST or "chat template" not in answer.message:
                 raise
-        plain = {"model": model, "prompt": prompt, "max_tokens": max_tokens}
-        return self._stream("/v1/completions", plain, now)
+        plain = {"model": model, "prompt": prompt, **more}
+        return self._stream("/v1/completions", plain, now, on_piece)
 
-    def _stream(self, path: str, body: Mapping[str, Any], now: Any) -> Completion:
+    def _stream(self, path: str, body: Mapping[str, Any], now: Any, on_piece: Callable[[str], None]) -> Completion:
         began = now()
         pieces: list[tuple[float, str]] = []
         usage: Mapping[str, Any] = {}
@@ -101,8 +146,9 @@ class VllmClient:
                 piece = piece or choice.get("delta", {}).get("reasoning") or ""
                 if piece:
                     pieces.append((now() - began, piece))
+                    on_piece(piece)
         if not pieces:
-            raise BadAnswer(HTTPStatus.OK, "the completion is empty")
+            raise NothingSaid
         return Completion(
             text="".join(p for _, p in pieces),
             pieces=tuple(pieces),

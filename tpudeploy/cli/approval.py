@@ -11,6 +11,7 @@ from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import ending_well
 from tpudeploy.cli.progress import telling
+from tpudeploy.cli.unheard import ask_for_resets
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
 from tpudeploy.domain.plan import Action, Mode, Plan
@@ -34,17 +35,21 @@ def carry_out(
 ) -> int:
     """Raise `errors.NotApproved`, `errors.CheckFailed` or `errors.StalePlan`; else the exit code."""
     terminal = context.terminal
-    is_new = not plan.source  # a saved plan was shown when it was made, and approved by whoever hands it in
-    if is_new or given.json:
-        terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
-    if plan.diagnostics and is_new:
-        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
+    is_new = not plan.source
+    _show(given, context, plan)
     if plan.is_forbidden:
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and is_new and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
-    with under_way(context, workspace, as_json=given.json) as emit:
-        report = workspace.apply(plan, on_event=emit, wait=wait, timeout=timeout, watch=watch)
+    may_reset = given.auto_approve or not is_new
+
+    def go_on(part: Plan, *, reset: bool = True) -> Report:
+        with under_way(context, workspace, as_json=given.json) as emit:
+            return workspace.apply(part, on_event=emit, wait=wait, timeout=timeout, watch=watch, reset=reset)
+
+    report = go_on(plan, reset=may_reset)
+    if not may_reset and not given.json:
+        report = ask_for_resets(terminal, plan, report, go_on)
     if given.json:
         terminal.data(jsonl.result(report))
     if report.failures or given.json:
@@ -68,6 +73,15 @@ def _end(context: Context, report: Report, *, as_json: bool) -> int:
         tell_error(context.terminal, error)
     _list(context, report, as_json=as_json)
     return report.error.exit_code
+
+
+def _show(given: argparse.Namespace, context: Context, plan: Plan) -> None:
+    """A saved plan was shown when it was made, and approved by whoever hands it in."""
+    terminal, is_new = context.terminal, not plan.source
+    if is_new or given.json:
+        terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
+    if plan.diagnostics and is_new:
+        terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
 
 
 @contextmanager

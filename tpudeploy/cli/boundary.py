@@ -46,7 +46,7 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
     except KeyboardInterrupt:
         return _stopped(terminal, interrupted(), streams=streams)
     except Exception:  # noqa: BLE001 - the boundary: whatever comes here is our bug, and is reported as one
-        terminal.talk(_bug())
+        terminal.talk(bug())
         return exits.BUG
     return code
 
@@ -87,7 +87,8 @@ def interrupted() -> errors.Interrupted:
     )
 
 
-def _bug() -> str:
+def bug() -> str:
+    """The exception that is being handled, as ours: what is said of it, with a report in a file."""
     import platform
     import tempfile
     import traceback

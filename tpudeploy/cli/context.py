@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tpudeploy.ports import Clock
     from tpudeploy.workspace import Workspace
 
+AS_WRITTEN = argparse.Namespace(overlays=[], sets=[])  # what is given where nothing is laid over a profile
+
 
 @frozen
 class Context:

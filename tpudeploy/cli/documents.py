@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from tpudeploy.domain.draft import Draft, NoDraft
+
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.core.sizing.sweep import Sweep
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.status import DeploymentStatus
+    from tpudeploy.domain.timeline import Timeline
 
 Document = dict[str, object]
 
@@ -33,6 +36,11 @@ def status(found: Iterable[DeploymentStatus], *, emulated: bool) -> Document:
 def details(found: Iterable[Details]) -> Document:
     """What `status --details` adds."""
     return {"details": [d.to_dict() for d in found]}
+
+
+def timelines(found: Iterable[Timeline]) -> Document:
+    """What `status --timeline` adds."""
+    return {"timelines": [t.to_dict() for t in found]}
 
 
 def zones(found: Iterable[Zones], *, emulated: bool) -> Document:
@@ -63,6 +71,14 @@ def logs(readings: Mapping[str, Reading]) -> Document:
     """`readings` by the name of their slice, or file."""
     trees = [{"log": name, **reading.to_dict()} for name, reading in readings.items()]
     return {"format": "tpudeploy.logs/1", "logs": trees}
+
+
+def draft(of: Draft | NoDraft | None) -> Document:
+    """What `logs --ask` adds; nothing where nobody was asked."""
+    if of is None:
+        return {}
+    is_there = isinstance(of, Draft)
+    return {"draft": of.to_dict() if is_there else None, "no_draft": None if is_there else of.to_dict()}
 
 
 def answer(of: Completion) -> Document:

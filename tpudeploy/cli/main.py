@@ -29,7 +29,7 @@ class Usage(Exception):
     """A command line that cannot be understood. argparse would exit 2, which here means "changes"."""
 
 
-_LASTING = {"apply", "destroy", "ci", "drift", "emulator", "gc", "logs", "status"}
+_LASTING = {"apply", "destroy", "ci", "drift", "emulator", "gc", "logs", "mcp", "status"}
 
 
 class Parser(argparse.ArgumentParser):

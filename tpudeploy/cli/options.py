@@ -98,7 +98,7 @@ def parallelism(parser: argparse.ArgumentParser) -> None:
         "parallelism",
         f"how many calls, or deployments, may be under way at once (default: {PARALLELISM})",
         metavar="N",
-        type=_count,
+        type=count,
         default=PARALLELISM,
     )
 
@@ -123,7 +123,8 @@ def duration(text: str) -> float:
         raise argparse.ArgumentTypeError(f"`{text}` is no duration; write 90s, 15m, 2h or 7d") from cause
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A whole number from 1 on."""
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
     return int(text)

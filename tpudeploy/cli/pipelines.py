@@ -68,7 +68,7 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
         _show(context, planned)
         _check(given, run, planned, profiles)
         with under_way(context, run.workspace, as_json=False) as emit:
-            report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout)
+            report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout, reset=True)
     except errors.TpudeployError as error:
         run.judge("apply", Verdict.FAILURE, error.message)
         raise

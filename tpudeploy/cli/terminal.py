@@ -68,7 +68,7 @@ class Terminal:
             return _USUAL
         return size if all(size) else _USUAL
 
-    def data(self, text: str) -> None:
+    def data(self, text: str, end: str = "\n") -> None:
         """To a terminal as far as it can show it; to a file or a pipe in UTF-8, whatever the locale says.
 
         Raise `errors.OutputFailed` where it cannot be written.
@@ -76,7 +76,7 @@ class Terminal:
         encoding = self.stdout.encoding if self.stdout.isatty() else "utf-8"
         with _open_ended(self.stdout):
             self.stdout.flush()
-            self.stdout.buffer.write(f"{text}\n".encode(encoding, "backslashreplace"))
+            self.stdout.buffer.write(f"{text}{end}".encode(encoding, "backslashreplace"))
             self.stdout.flush()
 
     def talk(self, text: str) -> None:

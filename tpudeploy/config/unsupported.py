@@ -13,8 +13,6 @@ from tpudeploy.domain.diagnostics import Diagnostic
 
 # The key, and the values that are refused; none named where every value is.
 _REFUSED: dict[Path, tuple[object, ...]] = {
-    ("model", "mirror"): (),
-    ("serving", "xla_cache_bucket"): (),
     ("placement", "backend"): ("gce-instance", "auto"),
 }
 _TYPE: Path = ("tpu", "type")

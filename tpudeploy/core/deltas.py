@@ -39,8 +39,8 @@ def weighed(change: Change, deployment: Deployment, patience: Patience) -> Chang
     start = after.start.warm_seconds if _keeps_graphs(change, before, deployment, after) else after.start.cold_seconds
     return replace(
         change,
-        downtime_seconds_least=patience.restart + start,
-        downtime_seconds_most=patience.restart + after.start.cold_seconds,
+        downtime_seconds_least=patience.takeover + start,
+        downtime_seconds_most=patience.takeover + after.start.cold_seconds,
     )
 
 
@@ -61,8 +61,8 @@ def _of_profile(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _keeps_graphs(change: Change, before: HbmBudget | None, deployment: Deployment, after: HbmBudget) -> bool:
-    """Whether the compile cache may still be there after the reboot, and still fit."""
+    """Whether the compile cache may still be there after the change, and still fit."""
     is_same = before is not None and before.compilation == after.compilation
     changed = {field.path for field in change.fields}
     makes_others = any(path in {"serving.image", DIGEST} or path.startswith("model.") for path in changed)
-    return is_same and not makes_others and not any(graph_cache.find(deployment))
+    return is_same and not makes_others and graph_cache.outlives_the_container(deployment)

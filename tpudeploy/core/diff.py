@@ -177,6 +177,7 @@ def _most(deployment: Deployment) -> float | None:
     return max(known, default=None)
 
 
-def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, str]:
-    """The slice to speak of: one that would be given up first, then a standing one."""
-    return (matches(deployment, judged.attempt), judged.fate is not Fate.UP, judged.attempt.name)
+def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, bool, str]:
+    """The slice to speak of: one that would be given up first, then one that clients have not left, that stands."""
+    has_left = judged.attempt.draining_at is not None
+    return (matches(deployment, judged.attempt), has_left, judged.fate is not Fate.UP, judged.attempt.name)

@@ -123,10 +123,14 @@ def _fields(attempt: Attempt, found: Slice, moment: Moment) -> Iterator[Drifted]
 
 
 def _server(attempt: Attempt, moment: Moment) -> Iterator[Drifted]:
-    """What the machine says it runs. Right after a reboot it may still be the word of the boot before."""
+    """What the machine says it runs. Right after a reboot it may still be the word of the boot before.
+
+    What it made of a change that it was told here is none of it.
+    """
     report = moment.observed.reports.get(attempt.name)
     is_fresh = attempt.booted_at is not None and moment.now - attempt.booted_at < moment.patience.restart_again
-    if report is None or not report.spec or is_fresh or not attempt.served:
+    is_ours = bool(attempt.change) and report is not None and report.change == attempt.change
+    if report is None or not report.spec or is_fresh or is_ours or not attempt.served:
         return
     if attempt.booted and report.spec != attempt.booted:
         yield Drifted(path=SERVER, applied=attempt.booted, live=report.spec)

@@ -42,6 +42,7 @@ class Moment:
 
     `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
     `acquisition`: the longest that a grant took lately, in seconds.
+    `may_reset`: a node that does not take over a change may be rebooted.
     """
 
     observed: Observed
@@ -49,6 +50,7 @@ class Moment:
     creates: int = 1000
     creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
+    may_reset: bool = False
     renews: bool = False
     acquisition: float = 0.0
 

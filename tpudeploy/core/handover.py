@@ -33,11 +33,12 @@ def is_handed_over(deployment: Deployment, attempt: Attempt) -> bool:
 def is_blue(deployment: Deployment, attempt: Attempt) -> bool:
     """Whether its server is not the one that is wanted, and must not be touched while clients may hold it.
 
-    What has not served yet is nobody's: it is brought up with the new server in place.
+    What has not served yet is nobody's: it is brought up with the new server in place. A restart that was written down,
+    but not asked for, has not ended the server before.
     """
     if not deployment.lifecycle.blue_green or not attempt.served:
         return False
-    return attempt.booted != server_print(wanted(deployment, attempt))
+    return not attempt.boot_asked or attempt.booted != server_print(wanted(deployment, attempt))
 
 
 def drains_for(attempt: Attempt, moment: Moment) -> float:

@@ -13,12 +13,21 @@ from tpudeploy.domain.slices import NodeUpdate, Slice
 from tpudeploy.domain.state import Attempt
 
 SPEC_KEY = "tpudeploy-spec"
+# Another value for each change that a running node is to take over, even into the server that it runs already.
+CHANGE_KEY = "tpudeploy-change"
+AS_REQUESTED = "0"
 SCRIPT_KEY = "startup-script"
 LABELS = "placement.labels."
 TAGS = "placement.network.tags"
 _METADATA = "metadata."
 # Google's own labels begin so on other resources; that nodes get any is unverified.
 _GOOGLES = f"{LABELS}goog-"
+
+
+def next_change(shown: Mapping[str, str], told: str, now: float) -> str:
+    """A name that neither the node's metadata nor the state have given a change before: whole seconds, growing."""
+    before = [int(name) for name in (shown.get(CHANGE_KEY, ""), told) if name.isdecimal()]
+    return str(max(int(now), *(name + 1 for name in before), 1))
 
 
 def node_update(metadata: Mapping[str, str], live: Mapping[str, Json], name: SliceName) -> NodeUpdate:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpudeploy.core.keep import seniority
-from tpudeploy.domain.slices import Observed, Phase, Slice
+from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused, State
 
-_TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at", "draining_at")
+_TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at", "told_at", "draining_at")
 
 
 def remember(state: State, observed: Observed) -> State:
@@ -56,7 +56,22 @@ def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt
         attempt = replace(attempt, provisioning_at=observed.at)
     if found.phase is Phase.UP and attempt.granted_at is None:
         attempt = replace(attempt, granted_at=observed.at)
-    return attempt
+    return _answered(attempt, observed.reports.get(attempt.name), observed.at)
+
+
+def _answered(attempt: Attempt, report: BootReport | None, now: float) -> Attempt:
+    """What its node made of the change that it was told: taken over, or undone."""
+    if report is None or not attempt.change or report.change != attempt.change:
+        return attempt
+    if report.undone == attempt.change:
+        if report.phase is not BootPhase.SERVING or attempt.is_failed:
+            return attempt
+        return replace(attempt, booted=report.spec, boot_asked=True, is_failed=True)
+    if attempt.booted == report.spec and attempt.boot_asked:
+        return attempt
+    return replace(
+        attempt, booted=report.spec, booted_before=attempt.booted, booted_at=now, boot_asked=True, served=False
+    )
 
 
 def _first_served(attempts: list[Attempt], observed: Observed) -> tuple[Attempt, ...]:

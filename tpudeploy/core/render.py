@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.core import serving
 from tpudeploy.domain import errors
-from tpudeploy.domain.deployment import Container, Deployment, SecretRef
+from tpudeploy.domain.deployment import CompileCache, Container, Deployment, SecretRef
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -24,7 +24,7 @@ MAX_SCRIPT_BYTES = 262_144
 # Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN, its end mark included).
 MAX_WORD_BYTES = 131_071
 # What the templates together stay below, so that they need not be read to know that a script fits.
-TEMPLATE_BYTES = 32_768
+TEMPLATE_BYTES = 49_152
 # Quoting, or JSON, makes at most six bytes of one, and no word of a profile stands in the script more than three times.
 _GROWTH = 18
 _PER_WORD = 8
@@ -65,16 +65,18 @@ def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]
 
 def longest(deployment: Deployment) -> int:
     """Bytes that the script cannot exceed."""
-    of = deployment.container
+    of, mirror, cache = deployment.container, deployment.mirror, deployment.compile_cache
     texts = [of.name, of.image, deployment.model_id, deployment.health.prompt, of.shm_size or "", *of.serve, *of.setup]
     for pair in (*of.environment.items(), *of.volumes, *((ref.variable, ref.secret) for ref in of.secrets)):
         texts += pair
+    texts += [] if mirror is None else [mirror.bucket.name, mirror.bucket.prefix, mirror.folder]
+    texts += [] if cache is None else [cache.bucket.name, cache.bucket.prefix, cache.key, cache.digest, cache.folder]
     # Each word also has its own line, its flag, and the quotes around it.
     return TEMPLATE_BYTES + _GROWTH * (_size("".join(texts)) + _PER_WORD * len(texts))
 
 
 def _words(deployment: Deployment, spec: str) -> dict[str, object]:
-    container = deployment.container
+    container, mirror = deployment.container, deployment.mirror
     return {
         "spec": shlex.quote(spec),
         "name": shlex.quote(container.name),
@@ -87,6 +89,21 @@ def _words(deployment: Deployment, spec: str) -> dict[str, object]:
         "secret_resources": [shlex.quote(_resource(ref)) for ref in container.secrets],
         "host_paths": [shlex.quote(host) for host, _ in container.volumes],
         "docker_run": tuple(_docker_run(container)),
+        **_cache_words(deployment.compile_cache),
+        "mirror_bucket": shlex.quote("" if mirror is None else mirror.bucket.name),
+        "mirror_prefix": shlex.quote("" if mirror is None else mirror.bucket.prefix),
+        "mirror_folder": shlex.quote("" if mirror is None else mirror.folder),
+    }
+
+
+def _cache_words(cache: CompileCache | None) -> dict[str, object]:
+    """Of a deployment that keeps none, the bucket is empty."""
+    return {
+        "cache_bucket": shlex.quote("" if cache is None else cache.bucket.name),
+        "cache_prefix": shlex.quote("" if cache is None else cache.bucket.prefix),
+        "cache_key": shlex.quote("" if cache is None else cache.key),
+        "cache_folder": shlex.quote("" if cache is None else cache.folder),
+        "image_digest": shlex.quote("" if cache is None else cache.digest),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.core.fingerprint import server_print
-from tpudeploy.core.node import SCRIPT_KEY, SPEC_KEY
+from tpudeploy.core.node import AS_REQUESTED, CHANGE_KEY, SCRIPT_KEY, SPEC_KEY
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.found import labels_of
@@ -42,11 +42,15 @@ def slice_request(deployment: Deployment, name: SliceName, place: Candidate) -> 
     )
 
 
-def boot_metadata(deployment: Deployment, spec: str) -> dict[str, str]:
-    """What the machine reads at boot. Guest attributes need the switch on Compute Engine (unverified on TPU VMs)."""
+def boot_metadata(deployment: Deployment, spec: str, change: str = AS_REQUESTED) -> dict[str, str]:
+    """What the machine reads at boot, and its watcher while it runs.
+
+    Guest attributes need the switch on Compute Engine (unverified on TPU VMs).
+    """
     return {
         SCRIPT_KEY: str(deployment.startup_script),
         SPEC_KEY: spec,
+        CHANGE_KEY: change,
         "enable-guest-attributes": "TRUE",
     }
 

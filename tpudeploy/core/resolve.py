@@ -12,6 +12,9 @@ from tpudeploy.config.profile import Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.core import arguments, pins, render
+from tpudeploy.core.compile_cache import DEFAULT as GRAPHS
+from tpudeploy.core.compile_cache import compile_cache
+from tpudeploy.core.mirror import INSIDE, mirror
 from tpudeploy.core.sizing import size
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import (
@@ -21,11 +24,13 @@ from tpudeploy.domain.deployment import (
     HealthGoal,
     Json,
     Lifecycle,
+    Mirror,
     Network,
     Provisioning,
     SecretRef,
     Via,
 )
+from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.pins import NONE, Pins
 from tpudeploy.domain.script import Script
@@ -37,7 +42,7 @@ _VALID_UNTIL = Duration.parse("2h")
 _PORT = 8000
 # Where the hub's cache and the compiled graphs are kept, on the machine and (vLLM's own places) in the container.
 _HUB = ("/var/lib/tpudeploy/hf", "/root/.cache/huggingface")
-_GRAPHS = ("/var/lib/tpudeploy/xla", "/root/.cache/vllm/xla_cache")
+_GRAPHS = ("/var/lib/tpudeploy/xla", GRAPHS)
 
 
 def resolve(
@@ -72,7 +77,8 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
     if kind is None:
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
     generation = catalog.generation(kind.generation)
-    container = _container(spec, kind, held)
+    weights = mirror(spec)
+    container = _container(spec, kind, held, weights)
     deployment = Deployment(
         name=spec.name,
         replicas=spec.replicas,
@@ -105,15 +111,22 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
             blue_green=spec.lifecycle.update == "blue-green",
             renew=spec.lifecycle.on_run_end == "renew",
         ),
+        compile_cache=compile_cache(spec, container, kind),
+        mirror=weights,
         startup_script=Script(""),
         attributes={},
-        origins={**profile.origins, **dict(pins.origins(spec, held))},
+        origins=_origins(profile, held),
         budget=size(spec, config_json=config_json),
     )
     return replace(deployment, attributes=dict(_attributes(spec, deployment, held)))
 
 
-def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins) -> Container:
+def _origins(profile: Profile, held: Pins) -> Mapping[str, Location]:
+    pinned = dict(pins.origins(profile.spec, held))
+    return {**profile.origins, **pinned} if pinned else profile.origins
+
+
+def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins, weights: Mirror | None) -> Container:
     serving = spec.serving
     digest, commit = held.of(pins.image_of(spec)), held.of(pins.model_of(spec))
     return Container(
@@ -123,7 +136,7 @@ def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins) -> Containe
         setup=serving.setup,
         environment={**arguments.environment(serving), **serving.env},
         secrets=tuple(SecretRef(variable=v, secret=s) for v, s in spec.secrets.items()),
-        volumes=_volumes(serving),
+        volumes=(*_volumes(serving), *(() if weights is None else ((weights.folder, INSIDE),))),
         shm_size=serving.shm_size.text if serving.shm_size is not None else None,
         port=serving.port or _PORT,
     )

@@ -1,20 +1,25 @@
-"""From a standing slice to a serving one: update it, restart it, wait for a real completion, or say why not."""
+"""From a standing slice to a serving one: update it, change its server, wait for a real completion, or say why not.
+
+told ──▶ the metadata show it ──▶ taken over ──▶ serving
+│               └▶ undone: the server before serves again
+└▶ not heard in time ──▶ reset, where that is approved
+"""
 
 from __future__ import annotations
 
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import live_attributes, server_print, text_print
-from tpudeploy.core.node import SCRIPT_KEY, SPEC_KEY, differing
+from tpudeploy.core.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, differing
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.errors import ServingError
+from tpudeploy.domain.errors import RolledBack, ServingError, TpudeployError, Unheard
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
-from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Update, Wait
+from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Tell, Update, Wait
 
 
 @frozen
@@ -72,6 +77,25 @@ class Standing:
         return not self.is_updating or not any(differing(self.attempt, found))
 
     @property
+    def is_told(self) -> bool:
+        """Whether the node shows the change that it is to take over."""
+        shown = self.moment.observed.slices[self.attempt.name].metadata.get(CHANGE_KEY)
+        return self.knows_server and bool(self.attempt.change) and shown == self.attempt.change
+
+    @property
+    def undone(self) -> str:
+        """Why the node went back from what it was told, "" where it did not."""
+        was_told = self.report is not None and bool(self.attempt.change) and self.report.undone == self.attempt.change
+        return self.report.cause if was_told and self.report is not None else ""
+
+    @property
+    def hearing_left(self) -> float:
+        """Seconds in which the node may still take over what it was told. One that says nothing cannot say so."""
+        if self.report is None:
+            return 0.0
+        return self.attempt.told_at + self.moment.patience.acknowledge - self.moment.now
+
+    @property
     def is_current(self) -> bool:
         """Whether what runs now is the server we want, and not the one before a restart.
 
@@ -104,10 +128,12 @@ class Standing:
         if self.is_serving:
             return ""
         attempt, now, patience = self.attempt, self.moment.now, self.moment.patience
-        current = self.report if self.report is not None and self.report.spec in {"", self.wanted} else None
+        is_answer = self.report is not None and bool(attempt.change) and self.report.change == attempt.change
+        is_ours = self.report is not None and (is_answer or self.report.spec in {"", self.wanted})
+        current = self.report if is_ours else None
         # Right after a restart into the same server, a failure may still be the word of the boot before.
         is_other = attempt.booted_before != self.wanted
-        is_fresh = is_other or attempt.booted_at is None or now - attempt.booted_at >= patience.restart
+        is_fresh = is_answer or is_other or attempt.booted_at is None or now - attempt.booted_at >= patience.restart
         if current is not None and current.phase is BootPhase.FAILED and is_fresh:
             return current.detail
         if self.seconds_left > 0:
@@ -130,11 +156,13 @@ def serve(standing: Standing) -> Step:
     if live_attributes(attempt.spec) != live_attributes(standing.attributes) or not standing.has_current_metadata:
         if standing.is_updating:
             return Wait(replica=replica, why="the node takes its metadata")
+        if standing.must_restart:
+            return Tell(replica=replica, name=name, boot=standing.wanted)
         return Update(replica=replica, name=name, boot=standing.wanted)
     if not standing.shows_update:
         return Wait(replica=replica, why="the node takes its labels and tags")
     if standing.must_restart:
-        return Restart(replica=replica, name=name, boot=standing.wanted)
+        return _change(standing)
     if standing.is_serving:
         if dict(attempt.spec) != standing.attributes:
             return Adopt(replica=replica, name=name)
@@ -142,10 +170,26 @@ def serve(standing: Standing) -> Step:
     return _wait(standing)
 
 
+def _change(standing: Standing) -> Step:
+    attempt, replica, moment = standing.attempt, standing.replica, standing.moment
+    if standing.undone:
+        return GiveUp(replica=replica, error=_rolled_back(standing), name=attempt.name)
+    if not standing.is_told:
+        if attempt.change and moment.now - attempt.told_at < moment.patience.update_again:
+            return Wait(replica=replica, why="the node takes its metadata")
+        return Tell(replica=replica, name=attempt.name, boot=standing.wanted)
+    left = standing.hearing_left
+    if left > 0:
+        return Wait(replica=replica, why="the node has yet to take over the change", seconds=left)
+    if moment.may_reset:
+        return Restart(replica=replica, name=attempt.name, boot=standing.wanted)
+    return GiveUp(replica=replica, error=_unheard(standing))
+
+
 def _wait(standing: Standing) -> Step:
     failure = standing.failure
     if failure:
-        return GiveUp(replica=standing.replica, error=_failed(standing, failure))
+        return GiveUp(replica=standing.replica, error=_failed(standing, failure), name=standing.attempt.name)
     return Wait(replica=standing.replica, why="it boots", seconds=standing.seconds_left)
 
 
@@ -159,6 +203,30 @@ def _failed(standing: Standing, cause: str) -> ServingError:
         hint=f"{_remedy(deployment, cause)}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
         "Mend the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
         "Or give it back with `tpudeploy destroy`.",
+    )
+
+
+def _rolled_back(standing: Standing) -> TpudeployError:
+    """Known once the server before serves again."""
+    where = address(standing.deployment.name, standing.replica)
+    return RolledBack(
+        f"{where} was changed, and changed back: {standing.undone}",
+        hint=f"{_remedy(standing.deployment, standing.undone)}The server before serves again, on the same chips; its"
+        " endpoint stands.\nMend the cause and run `tpudeploy apply` again. `tpudeploy plan` shows what is to change.",
+    )
+
+
+def _unheard(standing: Standing) -> TpudeployError:
+    attempt, patience = standing.attempt, standing.moment.patience
+    where = address(standing.deployment.name, standing.replica)
+    why = f"did not take over the change in {patience.acknowledge / 60:.0f} min"
+    if standing.report is None:
+        why = "says nothing of itself (guest attributes), so whether it takes over the change cannot be known"
+    return Unheard(
+        f"{where} runs on as it was: its node {why}.",
+        hint=f"A reset of {attempt.name} reboots it into the changed server: about {patience.restart / 60:.0f} min more"
+        " without one, and the chips stay.\nThe change waits in the node's metadata."
+        " `tpudeploy apply -auto-approve` resets the node, and goes on.",
     )
 
 

@@ -50,12 +50,12 @@ class Driver(StrEnum):
 
 @frozen
 class Spread:
-    """Of `count` samples. Quantiles lie between the two nearest samples."""
+    """Of `count` samples. Quantiles lie between the two nearest samples. None: whoever measured does not tell."""
 
-    count: int
+    count: int | None
     mean: float
     deviation: float | None
-    p50: float
+    p50: float | None
     p90: float | None
     p95: float | None
     p99: float | None
@@ -66,12 +66,13 @@ class Spread:
 class Figures:
     """What a cell came to. Latencies of every request but each stream's first, rates of the window alone.
 
-    `window_seconds` is how long it was. TTFT is from the write of the request to the first piece; ITL between pieces,
-    which hold several tokens where the engine speculates; TPOT is the time after the first token over the tokens after
-    it. `goodput_requests_per_second` counts the requests that kept the SLO.
+    `requests` is how many were measured, None where nobody tells. `window_seconds` is how long it was. TTFT is from the
+    write of the request to the first piece; ITL between pieces, which hold several tokens where the engine speculates;
+    TPOT is the time after the first token over the tokens after it. `goodput_requests_per_second` counts the requests
+    that kept the SLO.
     """
 
-    requests: int
+    requests: int | None
     requests_failed: int
     window_seconds: float | None = None
     requests_per_second: float | None = None
@@ -192,7 +193,8 @@ class Sweep:
 class Run:
     """One sweep over one subject. Cells come in the order in which they ended; a point has one cell at most.
 
-    `source` is the file that it was imported from, and `source_hash` that file's own; "" for what we measured.
+    `source` is the file that it was imported from, and `source_hash` that file's own (of several, of all
+    in a row); "" for what we measured.
     """
 
     id: str

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.bucket import BucketFolder
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
@@ -69,6 +70,27 @@ class Container:
 
 
 @frozen
+class CompileCache:
+    """Where compiled programs outlive their machine. `folder` is the machine's, which the container compiles into.
+
+    `key` stands for all they were compiled for but the image; `digest` is the image's sha256, "" where it is a tag.
+    """
+
+    bucket: BucketFolder
+    key: str
+    digest: str
+    folder: str
+
+
+@frozen
+class Mirror:
+    """A bucket's copy of the weights, and the folder of the machine that it is fetched into."""
+
+    bucket: BucketFolder
+    folder: str
+
+
+@frozen
 class Network:
     network: str | None
     subnetwork: str | None
@@ -123,6 +145,8 @@ class Deployment:
     container: Container
     health: HealthGoal
     lifecycle: Lifecycle
+    compile_cache: CompileCache | None = None
+    mirror: Mirror | None = None
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)

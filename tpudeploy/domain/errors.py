@@ -28,10 +28,13 @@ TpudeployError                        message · hint · code · exit_code
 ├── ServingError             1        the slice is there, vLLM is not
 │   ├── StillStarting                 yet; a re-run resumes
 │   ├── NotInEffect         13        it serves, but not as it was told
-│   └── GivenUpUpdate       13        on a second slice; the first goes on serving
+│   ├── GivenUpUpdate       13        on a second slice; the first goes on serving
+│   ├── RolledBack          13        a change failed, and what served before serves again
+│   └── Unheard                       the node did not take over a change; a reset would make it
 ├── ForgeError               1        GitHub did not do what was asked
 │   └── ForgeFault                    look again: it may do it later
 ├── QueryFailed              1        the endpoint did not answer a question
+├── BenchFailed              1        somebody else's load client did not measure; what it measured before is kept
 ├── OutputFailed             1        stdout takes no more: a full disk, a reader that left
 ├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
 ├── EmulatorRunning          1        names the one that runs (emulator/process.py)
@@ -269,6 +272,19 @@ class GivenUpUpdate(ServingError):
     exit_code = 13
 
 
+class RolledBack(ServingError):
+    """A change failed, and the node went back to the server before: that one serves, and its endpoint stands."""
+
+    code = "TPU6005"
+    exit_code = 13
+
+
+class Unheard(ServingError):
+    """A running node did not take over a change. It runs on as it was; a reset would make it, if that is approved."""
+
+    code = "TPU6006"
+
+
 class ForgeError(TpudeployError):
     """The forge did not do what was asked: a comment, a status or an issue is missing. No slice was touched by that."""
 
@@ -289,6 +305,12 @@ class QueryFailed(TpudeployError):
     """The endpoint did not answer a question."""
 
     code = "TPU6001"
+
+
+class BenchFailed(TpudeployError):
+    """Somebody else's load client ended without a result. The cells that it measured before are kept."""
+
+    code = "TPU6010"
 
 
 class OutputFailed(TpudeployError):

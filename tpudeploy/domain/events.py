@@ -139,6 +139,8 @@ class Adopted(_OfRequest):
 
 @frozen
 class Updated(_OfRequest):
+    """`what`: the `node` alone, a `change` for it to take over, or a `restart` of the machine."""
+
     what: str
 
 

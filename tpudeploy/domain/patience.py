@@ -24,6 +24,9 @@ class Patience:
     * `refused`: a verdict that stands longer (no quota, no such zone) is not waited for; `closed` is such a one.
     * `lapsed`: a refusal is remembered so long after it has lapsed.
     * `create_every`: Google takes 91 creates a minute from a project; we stay below, at marin's 60.
+    * `acknowledge`: a node that does not take over a change for so long will not (that a running TPU VM sees its
+      metadata change is unverified); the watcher asks every 10 s where it gets no answer, and a patch takes seconds.
+    * `takeover`: from the end of one container to the start of the next on the chip.
     * `restart`: a reset takes about 4 minutes; without the machine's own word, what answers earlier is the old server.
     * `restart_again`: a reboot that shows no effect for so long was lost.
     * `watch`: from look to look at what serves, while `apply --watch` keeps it alive.
@@ -58,6 +61,8 @@ class Patience:
     closed: float = 86400.0
     lapsed: float = 3600.0
     create_every: float = 1.0
+    acknowledge: float = 180.0
+    takeover: float = 30.0
     restart: float = 240.0
     restart_again: float = 600.0
     watch: float = 60.0

@@ -129,6 +129,9 @@ class BootReport:
 
     `started`: when its container was, in seconds since the epoch; None before, and by scripts of before. `pulled`: per
     cent of the image's layers that are here; None where nobody says.
+    `change` is the change that it took over last, by the name that its metadata give it; `undone` one that failed, for
+    `cause`, after which it went back to the server before.
+    `timeline` and `cache` are its account of its last start, for display only: core/timeline.py reads the one.
     """
 
     phase: BootPhase
@@ -137,6 +140,11 @@ class BootReport:
     answer: str = ""
     started: float | None = None
     pulled: int | None = None
+    change: str = ""
+    undone: str = ""
+    cause: str = ""
+    timeline: str = ""
+    cache: str = ""
 
 
 @frozen

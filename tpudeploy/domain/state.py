@@ -22,9 +22,11 @@ class Attempt:
     that down and asking for the reboot. A request that still waits at `expires_at` lapses; None in states of before.
     `deletion` is the operation of the last release. `is_to_go`: a person asked for another in its place. `is_lost`: it
     has been written down that it is dead, so that is no news. `script` is the hash of the startup script that its node
-    was last given; "" in states of before. `served`: clients may hold its endpoint. From `draining_at` on they are
-    sent to another slice. `is_ending`: its run ends soon, and a successor may be asked for. Times are seconds
-    since the epoch.
+    was last given; "" in states of before. `change` is the change that its node was last told to take over (see
+    core/node.py), at `told_at`, "" where it was told none since it was made, or is to be told anew. `is_failed`: what
+    came of that was a failure, which was said: a later run tells it anew. `served`: clients may hold its endpoint. From
+    `draining_at` on they are sent to another slice. `is_ending`: its run ends soon, and a successor may be asked for.
+    Times are seconds since the epoch.
     """
 
     name: str
@@ -51,6 +53,9 @@ class Attempt:
     is_to_go: bool = False
     is_lost: bool = False
     script: str = ""
+    change: str = ""
+    told_at: float = 0.0
+    is_failed: bool = False
     draining_at: float | None = None
     is_ending: bool = False
 

@@ -46,8 +46,17 @@ class Update:
 
 
 @frozen
+class Tell:
+    """The same, for its watcher to take over: it restarts the container, and the machine stays up."""
+
+    replica: int
+    name: str
+    boot: str
+
+
+@frozen
 class Restart:
-    """Reboot into the server whose fingerprint is `boot`."""
+    """Reboot into the server whose fingerprint is `boot`: for a node that has not taken over a change."""
 
     replica: int
     name: str
@@ -103,8 +112,11 @@ class Done:
 
 @frozen
 class GiveUp:
+    """`name` is the slice whose server failed, "" where there is none."""
+
     replica: int
     error: TpudeployError
+    name: str = ""
 
 
-Step: TypeAlias = Request | Release | Forget | Update | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp
+Step: TypeAlias = Request | Release | Forget | Update | Tell | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp

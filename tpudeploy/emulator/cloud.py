@@ -26,6 +26,7 @@ class Cloud:
         self.scenario = scenario
         self.folder = folder
         self.lock = threading.RLock()
+        self.storage_lock = threading.Lock()  # of `objects`: machines reach them without waiting for the cloud
         self.agenda = Agenda()
         self.addresses = Addresses()
         self.slices: dict[str, QueuedResource] = {}

@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -102,6 +103,20 @@ class Emulator:
         if not hosts or not hosts[0]:
             raise KeyError(name)
         return hosts[0][worker].log()
+
+    def kill(self, name: str, unit: str, worker: int = 0) -> None:
+        """Kill -9 of a process of node `name` that systemd runs. Raise KeyError where none runs."""
+        with self._cloud.lock:
+            hosts = [node.hosts for node in self._cloud.nodes.values() if node.name.endswith(f"/nodes/{name}")]
+        if not hosts or not hosts[0]:
+            raise KeyError(name)
+        hosts[0][worker].kill(unit)
+
+    def secret(self, name: str, value: str) -> None:
+        """Another version of a secret."""
+        with self._cloud.lock:
+            scenario = self._cloud.scenario
+            self._cloud.scenario = replace(scenario, secrets={**(scenario.secrets or {}), name: value})
 
     def close(self) -> None:
         if isinstance(self.clock, VirtualClock):

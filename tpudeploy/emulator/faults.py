@@ -116,6 +116,9 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "already-exists": Fault(what="carried out, the reply is 409", kind=_CALL),
     "slow": Fault(what="the reply takes `seconds`", kind=_CALL, method="*", options={"seconds": 30.0}),
+    "garbled": Fault(
+        what="an object's bytes arrive, as many as there are, and wrong", kind=_CALL, method="storage.objects.get"
+    ),
     "delete-refused": Fault(what="accepted, the delete operation fails a little later", kind=_CALL, method=DELETE),
     "unreachable": Fault(
         what="a list of queued resources or nodes leaves out the zones that fit `zones`, and says so",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from tpudeploy.emulator import secrets
+from tpudeploy.emulator import node_storage, secrets
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machine.facts import Facts
 from tpudeploy.emulator.records import Host, Node, QueuedResource
@@ -40,6 +41,7 @@ def _host(cloud: Cloud, slice_: QueuedResource, node: Node, worker: int) -> Host
         clock=cloud.clock,
         metadata=metadata,
         secret=lambda resource: secrets.access(cloud.scenario, resource),
+        storage=partial(node_storage.exchange, cloud),
     )
     if cloud.scenario.simulated:
         return Simulated(facts, slice_.behaviour)

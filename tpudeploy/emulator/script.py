@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from functools import lru_cache
 
 from tpudeploy.emulator.machine.docker import run_options
@@ -21,7 +22,8 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
     if found is None:
         return None
     otherwise = (behaviour.kv_blocks, behaviour.block_size, tuple(behaviour.instead.items()))
-    return _engine(found[1], accelerator_type, *otherwise)
+    engine = _engine(found[1], accelerator_type, *otherwise)
+    return None if engine is None else replace(engine, load=behaviour.load)
 
 
 @lru_cache(maxsize=256)
@@ -45,6 +47,7 @@ def _engine(
             "kv_blocks": kv_blocks,
             "block_size": block_size,
             "instead": dict(instead),
+            "load": {},
         }
         return new_engine(arguments.parse(serve.words), task)
     except (ValueError, run_options.UsageError, arguments.UsageError):

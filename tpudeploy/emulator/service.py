@@ -123,8 +123,8 @@ class Service:
         )
 
         def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
-            no = storage.scripted(ask, troubles)
-            return no if no is not None else storage.answer(self._cloud.objects, ask)
+            with self._cloud.storage_lock:
+                return storage.played(self._cloud.objects, ask, troubles)
 
         return self._play(call, carry_out)
 

@@ -27,7 +27,7 @@ class Simulated:
         self._facts = facts
         self._behaviour = behaviour
         self._booted_at: float | None = None
-        self._spec = self._script = ""
+        self._spec = self._change = self._script = ""
         self._server: Server | None = None
         self._streams = Streams(facts.clock)
 
@@ -42,8 +42,9 @@ class Simulated:
     def guest_attributes(self) -> Mapping[str, str]:
         if self._booted_at is None or not self._behaviour.guest_attributes:
             return {}
+        self._hear()
         phase, detail = self._phase()
-        report = {"phase": phase, "detail": detail, "spec": self._spec}
+        report = {"phase": phase, "detail": detail, "spec": self._spec, "change": self._change}
         if phase in {"starting", "serving"}:
             begins = dict(_PHASES)["starting"] * self._behaviour.boot_seconds
             report["started"] = str(int(self._booted_at + begins))
@@ -58,10 +59,16 @@ class Simulated:
             self._server = Server(port, self._answer, sleep=self._facts.clock.sleep, address=self.address)
 
     def reboot(self) -> None:
-        """Metadata is read at boot alone: a new spec waits there until then."""
         self._booted_at = self._facts.clock.now()
         metadata = self._facts.metadata()
         self._spec, self._script = metadata.get("tpudeploy-spec", ""), metadata.get("startup-script", "")
+        self._change = metadata.get("tpudeploy-change", "")
+
+    def _hear(self) -> None:
+        """A watcher would have heard of a change at once; here it begins when somebody looks."""
+        told = self._facts.metadata().get("tpudeploy-change", "")
+        if self._booted_at is not None and self._behaviour.hears_changes and told != self._change:
+            self.reboot()
 
     def stop(self) -> None:
         self._booted_at = None
@@ -74,10 +81,15 @@ class Simulated:
     def settle(self) -> None:
         """Nothing runs, so nothing has to be waited for."""
 
+    def kill(self, unit: str) -> None:
+        """Nothing runs: always KeyError."""
+        raise KeyError(unit)
+
     def log(self) -> str:
         return "".join(f"{key}={value}\n" for key, value in self.guest_attributes.items())
 
     def _answer(self, method: str, target: str, body: bytes) -> Reply:
+        self._hear()
         serves = self._booted_at is not None and self._phase()[0] == "serving"
         engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour) if serves else None
         pace = self._behaviour.token_seconds

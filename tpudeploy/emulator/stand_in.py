@@ -8,18 +8,12 @@ from itertools import cycle, islice
 from typing import Any
 
 from tpudeploy.emulator.machine.vllm.engine import Engine
-from tpudeploy.emulator.machine.vllm.metrics import cache_config
+from tpudeploy.emulator.machine.vllm.metrics import Metrics
 from tpudeploy.emulator.server import Reply
 from tpudeploy.emulator.streams import Streams
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
 _MODEL = "emulated"
-_REQUESTS = """\
-# TYPE vllm:num_requests_running gauge
-vllm:num_requests_running{{engine="0",model_name="emulated"}} {running}
-# TYPE vllm:num_requests_waiting gauge
-vllm:num_requests_waiting{{engine="0",model_name="emulated"}} 0
-"""
 
 
 def answer(
@@ -47,8 +41,9 @@ def answer(
         case "GET", "/version" if engine is not None:
             return Reply(http=200, body={"version": engine.version})
         case "GET", "/metrics" if engine is not None:
-            running = _REQUESTS.format(running=streams.running)
-            return Reply(http=200, body=f"{cache_config(engine)}\n{running}" if engine.keeps_stats else "")
+            told = Metrics(engine)
+            told.running_now = streams.running
+            return Reply(http=200, body=told.text())
         case "POST", "/v1/chat/completions":
             return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": ANSWER}})
         case "POST", "/v1/completions":

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpudeploy.core.fate import REFUSED
 from tpudeploy.core.fingerprint import live_attributes, server_print, text_print
-from tpudeploy.core.node import SCRIPT_KEY, SPEC_KEY, node_update
+from tpudeploy.core.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
 from tpudeploy.core.refusals import remembered
 from tpudeploy.core.request import boot_metadata, slice_request
 from tpudeploy.core.wanted import wanted
@@ -54,16 +54,26 @@ class Hands:
                 self._forget(what)
             case step.Update():
                 self._update(what)
+            case step.Tell():
+                self._tell(what)
             case step.Restart():
                 self._restart(what)
+            case _:
+                self._note(what)
+
+    def _note(self, what: step.Adopt | step.GiveUp | step.Drain | step.Renew | step.Wait | step.Done) -> None:
+        """What asks nothing of the cloud."""
+        match what:
             case step.Adopt():
                 attempt = self._attempt(what.replica, what.name)
                 self._put(what.replica, replace(attempt, spec=wanted(self._aim(), attempt)))
+            case step.GiveUp():
+                self._give_up(what)
             case step.Drain():
                 self._drain(what)
             case step.Renew():
                 self._put(what.replica, replace(self._attempt(what.replica, what.name), is_ending=True))
-            case step.Wait() | step.Done() | step.GiveUp():
+            case step.Wait() | step.Done():
                 pass
 
     def _request(self, what: step.Request) -> None:
@@ -130,14 +140,30 @@ class Hands:
         hint = "Where it takes that long to be granted, raise placement.max_run_duration, or allow more zones."
         self._world.emit(events.Warned(at=self._world.clock.now(), address=where, message=message, hint=hint))
 
+    def _tell(self, what: step.Tell) -> None:
+        """Its name is written down before it is sent: whatever becomes of the call, the node's answer is understood."""
+        attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
+        change = attempt.change
+        if not change or attempt.update_asked != what.boot:
+            change = next_change(self._observed.slices[what.name].metadata, change, now)
+        attempt = replace(attempt, change=change, told_at=now, update_asked=what.boot, is_failed=False)
+        self._put(what.replica, attempt)
+        self._send(what, attempt, "change")
+
     def _update(self, what: step.Update) -> None:
-        deployment, attempt = self._aim(), self._attempt(what.replica, what.name)
-        found = self._observed.slices[what.name]
+        self._send(what, self._attempt(what.replica, what.name), "node")
+
+    def _send(self, what: step.Update | step.Tell, attempt: Attempt, told: str) -> None:
+        deployment, found = self._aim(), self._observed.slices[what.name]
         new = boot_metadata(deployment, what.boot)
         # Where the server stays, its script stays: a newer tpudeploy renders another text for the same server.
         same: Mapping[str, str] = found.metadata
         is_same = same.get(SPEC_KEY) == what.boot and attempt.script in {"", text_print(same.get(SCRIPT_KEY, ""))}
         metadata = dict(same if is_same else {**same, **new})
+        if attempt.change:
+            metadata[CHANGE_KEY] = attempt.change
+        elif CHANGE_KEY in same:
+            metadata[CHANGE_KEY] = same[CHANGE_KEY]
         name = self._session.state.slice_name(what.replica)
         live = live_attributes(wanted(deployment, attempt))
         self._world.cloud.update(attempt.ref, node_update(metadata, live, name))
@@ -145,7 +171,7 @@ class Hands:
         now = self._world.clock.now()
         script = text_print(metadata.get(SCRIPT_KEY, ""))
         self._put(what.replica, replace(attempt, spec=spec, update_asked=what.boot, update_asked_at=now, script=script))
-        self._world.emit(events.Updated(**self._about(what.replica, attempt), what="node"))
+        self._world.emit(events.Updated(**self._about(what.replica, attempt), what=told))
 
     def _restart(self, what: step.Restart) -> None:
         before = self._attempt(what.replica, what.name)
@@ -161,6 +187,12 @@ class Hands:
         self._world.cloud.restart(attempt.ref)
         self._put(what.replica, replace(attempt, boot_asked=True))
         self._world.emit(events.Updated(**self._about(what.replica, attempt), what="restart"))
+
+    def _give_up(self, what: step.GiveUp) -> None:
+        """Its server failed, and now that is said."""
+        attempt = self._session.state.record(what.replica).attempt(what.name)
+        if attempt is not None and not attempt.is_failed:
+            self._put(what.replica, replace(attempt, is_failed=True))
 
     def _drain(self, what: step.Drain) -> None:
         attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()

@@ -14,11 +14,12 @@ from tpudeploy.core.seen import changed
 from tpudeploy.core.targets import marked
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Change, Goal, Plan
+from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
+from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
-from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import Announcer
@@ -47,15 +48,17 @@ def apply(
     until: Wait = Wait.SERVING,
     timeout: float | None = None,
     keep: bool = False,
+    may_reset: bool = False,
     on_begun: Callable[[], None] = lambda: None,
 ) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
-    way there. A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no longer asks
-    for these very changes; of several, each is held against its own part, and the others go on. One from a file holds
-    as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is written
-    down, before anything is asked for.
+    way there. With `may_reset`, a running node that does not take over a change is rebooted; without, that is the end
+    (`errors.Unheard`). A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no
+    longer asks for these very changes; of several, each is held against its own part, and the others go on. One from a
+    file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is
+    written down, before anything is asked for.
 
     What serves at its end is held against what it was told; `witnesses` are asked.
     """
@@ -66,7 +69,10 @@ def apply(
     begun, failed = _begun(world, todo, plan.source)
     if begun or not todo:
         on_begun()
-    runs = [_Run(world, g, until, deadline, keep=keep, attestor=Attestor(world, g, witnesses)) for g in begun]
+    runs = [
+        _Run(world, g, until, deadline, keep=keep, may_reset=may_reset, attestor=Attestor(world, g, witnesses))
+        for g in begun
+    ]
     try:
         side_by_side(world.clock, runs, threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
@@ -194,6 +200,7 @@ class _Run:
         deadline: float | None,
         *,
         keep: bool,
+        may_reset: bool,
         attestor: Attestor,
     ) -> None:
         self.attestor = attestor
@@ -205,7 +212,9 @@ class _Run:
         for change in self._todo:
             world.emit(_started(world, change))
         self._announcer = Announcer(world, goal)
-        self._way = Convergence(world, goal, self._announcer, attestor, until=until, deadline=deadline, keep=keep)
+        self._way = Convergence(
+            world, goal, self._announcer, attestor, until=until, deadline=deadline, keep=keep, may_reset=may_reset
+        )
         self._is_ended = False
         self.result = Result(outcomes=())
 
@@ -218,6 +227,8 @@ class _Run:
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
+            if isinstance(error, errors.RolledBack):
+                self._end_goal()  # to try it once more is another decision
             self.result = self._failed(error)
             self._is_kept = False
             return None
@@ -247,6 +258,10 @@ class _Run:
         with session(self._world, self._goal.name, "finish") as held:
             if not self._announcer.endpoints and self._goal.covers(0):
                 self._announcer.withdraw(held)
+            held.save(finished(held.state, self._goal.fingerprint))
+
+    def _end_goal(self) -> None:
+        with session(self._world, self._goal.name, "finish") as held:
             held.save(finished(held.state, self._goal.fingerprint))
 
     def _end(self, kind: type[events.ChangeDone | events.ChangeLeft]) -> None:
@@ -303,13 +318,24 @@ def _restarting(goal: Goal, state: State) -> State:
     """Write down which servers are to be booted anew as they are: one that failed shows nothing else to decide by."""
     if goal.deployment is None:
         return state
-    names = {c.slice_name if c.action is Action.RESTART else c.boots_anew for c in goal.changes}
+    restarts = {c.slice_name if c.action is Action.RESTART else c.boots_anew: c for c in goal.changes}
     for record in state.records:
         for attempt in record.attempts:
-            if attempt.name in names and attempt.booted == server_print(wanted(goal.deployment, attempt)):
-                anew = replace(attempt, boot_asked=False)
+            if attempt.name in restarts and _is_to_be_told(goal.deployment, attempt, restarts[attempt.name]):
+                is_same = attempt.booted == server_print(wanted(goal.deployment, attempt))
+                asked = attempt.boot_asked and not is_same
+                anew = replace(attempt, boot_asked=asked, change="", is_failed=False)
                 state = state.with_record(state.record(record.index).with_attempt(anew))
     return state
+
+
+def _is_to_be_told(deployment: Deployment, attempt: Attempt, change: Change) -> bool:
+    """Whether a restart begins anew: it failed, or the server stays as it is. One that is under way goes on."""
+    if attempt.is_failed:
+        return True
+    is_same = attempt.booted == server_print(wanted(deployment, attempt))
+    is_under_way = bool(attempt.change) and any(f.effect is Effect.RESTART for f in change.fields)
+    return is_same and not is_under_way
 
 
 def _hopeful(world: World, goal: Goal, state: State) -> State:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tpudeploy.core.bench.feasible import feasible
+from tpudeploy.core.bench.foreign.reading import Result
 from tpudeploy.core.bench.judge import judge
 from tpudeploy.core.bench.roofline import Roofline
 from tpudeploy.core.sizing.serve import Service
-from tpudeploy.domain.benchmark import Bounds, Cell, CellStatus, Ended, Evidence, Measured, Run
+from tpudeploy.domain.benchmark import Bounds, Cell, CellStatus, Ended, Evidence, Figures, Run
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.errors import Interrupted
 from tpudeploy.domain.frozen import frozen
@@ -59,6 +60,27 @@ def bench(run: Run, by: Bench) -> Run:
     return _kept(replace(run, ended=Ended.COMPLETE), by)
 
 
+def imported(results: Sequence[Result], line: Roofline | None) -> tuple[Cell, ...]:
+    """What somebody else measured, judged by what can be known of it."""
+    return tuple(_judged(result, line) for result in results)
+
+
+def _judged(result: Result, line: Roofline | None) -> Cell:
+    if result.figures is None:
+        return Cell(point=result.point, status=CellStatus.OVERSUBSCRIBED, reasons=(result.why,))
+    evidence = _evidence(result.figures, result.evidence, None, line)
+    status, reasons = judge(result.point, result.figures, evidence, None)
+    return Cell(
+        point=result.point,
+        status=status,
+        reasons=reasons,
+        seconds=result.seconds,
+        figures=result.figures,
+        evidence=evidence,
+        errors=result.errors,
+    )
+
+
 def _left(run: Run, before: float, bounds: Bounds) -> tuple[float | None, Ended]:
     """Seconds until the nearer bound, and which that is."""
     spent, price = run.seconds - before, run.subject.usd_per_hour
@@ -82,7 +104,8 @@ def _cell(run: Run, point: Point, by: Bench, most_seconds: float | None) -> Cell
     measured = by.driver.measure(_offer(run, point, began, most_seconds), run.sweep.slo)
     if measured.is_cut or measured.figures is None:
         return None
-    evidence = _evidence(measured, before, by.lookups(), by.roofline)
+    cached = _cached(before, by.lookups())
+    evidence = _evidence(measured.figures, measured.evidence, cached, by.roofline)
     status, reasons = judge(point, measured.figures, evidence, verdict)
     return Cell(
         point=point,
@@ -111,18 +134,17 @@ def _offer(run: Run, point: Point, began: float, most_seconds: float | None) -> 
     )
 
 
-def _evidence(of: Measured, before: Lookups | None, after: Lookups | None, line: Roofline | None) -> Evidence:
-    cached, figures = None, of.figures
-    if before is not None and after is not None and after.asked > before.asked:
-        cached = (after.had - before.had) / (after.asked - before.asked)
-    if line is None or figures is None:
-        return replace(of.evidence, cached_share=cached)
-    return replace(
-        of.evidence,
-        cached_share=cached,
-        peak_share=line.peak_share(figures),
-        bandwidth_share=line.bandwidth_share(figures),
-    )
+def _cached(before: Lookups | None, after: Lookups | None) -> float | None:
+    if before is None or after is None or after.asked <= before.asked:
+        return None
+    return (after.had - before.had) / (after.asked - before.asked)
+
+
+def _evidence(of: Figures, seen: Evidence, cached: float | None, line: Roofline | None) -> Evidence:
+    if line is None:
+        return replace(seen, cached_share=cached)
+    peak, bandwidth = line.peak_share(of), line.bandwidth_share(of)
+    return replace(seen, cached_share=cached, peak_share=peak, bandwidth_share=bandwidth)
 
 
 def _kept(run: Run, by: Bench) -> Run:

@@ -28,6 +28,7 @@ from tpudeploy.domain.step import (
     Request,
     Restart,
     Step,
+    Tell,
     Update,
     Wait,
 )
@@ -45,10 +46,10 @@ from tpudeploy.ports import World
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
     # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
-    Action.CREATE: (Request, Update, Restart, Release, Forget, Adopt, Drain),
+    Action.CREATE: (Request, Update, Tell, Restart, Release, Forget, Adopt, Drain),
     Action.UPDATE: (Update, Release, Forget, Adopt, Drain),
-    Action.RESTART: (Update, Restart, Release, Forget, Adopt, Drain),
-    Action.REPLACE: (Request, Update, Restart, Release, Forget, Adopt, Drain),
+    Action.RESTART: (Update, Tell, Restart, Release, Forget, Adopt, Drain),
+    Action.REPLACE: (Request, Update, Tell, Restart, Release, Forget, Adopt, Drain),
     Action.DESTROY: (Release, Forget),
 }
 
@@ -84,7 +85,8 @@ class Tick:
 class Convergence:
     """One deployment on its way to `goal`, a look at a time. Every step is saved, so that any end can be resumed.
 
-    With `keep`, it does not end there: what is lost is asked for again.
+    With `keep`, it does not end there: what is lost is asked for again. With `may_reset`, a node that does not take
+    over a change is rebooted.
     """
 
     def __init__(
@@ -97,8 +99,10 @@ class Convergence:
         until: wait.Wait,
         deadline: float | None,
         keep: bool = False,
+        may_reset: bool = False,
     ) -> None:
         self._world = world
+        self._may_reset = may_reset
         self._goal = goal
         self._announcer = announcer
         self._attestor = attestor
@@ -223,6 +227,7 @@ class Convergence:
             creates=creates,
             creates_in=self._world.creates.opens_in(),
             luck=self._chronicle.luck,
+            may_reset=self._may_reset,
             renews=self._reached_at is not None,
             acquisition=self._acquisition,
         )

@@ -97,4 +97,6 @@ def _lapses_in(judged: Judged, observed: Observed) -> float | None:
 def _word(judged: Judged, *, serving: bool | None) -> str:
     if judged.fate is not Fate.UP:
         return judged.fate
+    if judged.attempt.draining_at is not None:
+        return "draining"
     return {True: "serving", False: "up, not serving", None: "up"}[serving]

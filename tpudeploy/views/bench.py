@@ -86,7 +86,7 @@ def listed(runs: Sequence[Run], paint: Paint) -> str:
 
 def _entry(run: Run) -> tuple[str, ...]:
     of, done = run.subject, f"{len(run.cells)}/{len(run.sweep.points)}"
-    believed = sum(cell.status in _BELIEVED for cell in run.cells)
+    believed = sum(cell.status in _BELIEVED and cell.figures is not None for cell in run.cells)
     cost = "" if run.usd is None else f"${run.usd:.2f}"
     ended = "" if run.ended is Ended.COMPLETE else _ENDS[run.ended].lower()
     who = words.plain(of.deployment or of.model)

@@ -84,7 +84,7 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.Adopted():
             return f"Adopted {event.name} in {event.zone}: remembered from here on"
         case events.Updated():
-            return f"Restart asked for [{event.name}]" if event.what == "restart" else f"Node updated [{event.name}]"
+            return f"{_UPDATED[event.what]} [{event.name}]"
         case events.Serving():
             answer = f": {words.value(event.answer)}" if event.answer else ""
             return f"{paint.green('Serving')} at {event.url}{answer}"
@@ -103,6 +103,10 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
         case events.ChangeFailed():
             return paint.red("Failed")
     assert_never(event)
+
+
+# What of it was asked for: events.Updated.
+_UPDATED = {"node": "Node updated", "change": "Change handed to the node", "restart": "Reset asked for"}
 
 
 def _verified(event: events.Verified, paint: Paint) -> str:

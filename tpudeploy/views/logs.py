@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tpudeploy.domain.bootlog import Cause, Phase, Reading
 from tpudeploy.views import words
@@ -14,6 +14,8 @@ _PHASES = {
     "docker": "docker",
     "image": "image",
     "secrets": "secrets",
+    "mirror": "weights fetched",
+    "cache": "compile cache",
     "container": "container starts",
     "imports": "imports, flags",
     "engine": "engine starts",
@@ -48,24 +50,30 @@ def _timeline(of: Reading, paint: Paint) -> Iterator[str]:
     """A bar a phase, all on one scale, each where its time is."""
     end = "it serves" if of.is_serving else "it did not serve"
     yield f"{paint.bold(words.duration(of.seconds))} until {'it serves' if of.is_serving else 'the end of the log'}"
-    width = max(len(_named(of, phase)) for phase in of.phases)
-    for phase in of.phases:
-        took = "unfinished" if phase.seconds is None else words.duration(phase.seconds)
-        yield f"  {_named(of, phase).ljust(width)}  {took.rjust(10)}  {paint.dim(_bar(of, phase))}".rstrip()
+    yield from bars(of, paint, of.phases)
     if not of.is_serving and of.cause is None:
         yield paint.yellow(f"The log ends there: {end}, and nothing in it says why.")
 
 
-def _named(of: Reading, phase: Phase) -> str:
+def bars(of: Reading, paint: Paint, marked: Collection[Phase]) -> Iterator[str]:
+    """A line a phase; those that are `marked` in full, what ran beside them in outline."""
+    width = max(len(named(of, phase)) for phase in of.phases)
+    for phase in of.phases:
+        took = "unfinished" if phase.seconds is None else words.duration(phase.seconds)
+        bar = _bar(of, phase, "█" if phase in marked or phase.seconds is None else "░")
+        yield f"  {named(of, phase).ljust(width)}  {took.rjust(10)}  {paint.dim(bar)}".rstrip()
+
+
+def named(of: Reading, phase: Phase) -> str:
     name = _PHASES.get(phase.name, phase.name)
     return f"{of.graphs} {name}" if phase.name == "compile" else name
 
 
-def _bar(of: Reading, phase: Phase) -> str:
+def _bar(of: Reading, phase: Phase, block: str) -> str:
     whole = of.seconds or 1.0
     left = round(_BAR * phase.began / whole)
     seconds = phase.seconds if phase.seconds is not None else of.seconds - phase.began
-    return " " * left + "█" * max(1, round(_BAR * seconds / whole))
+    return " " * left + block * max(1, round(_BAR * seconds / whole))
 
 
 def _notes(of: Reading, paint: Paint, width: int | None) -> Iterator[str]:

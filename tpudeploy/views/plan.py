@@ -189,7 +189,7 @@ def _deltas(change: Change) -> Iterator[str]:
     """How long nothing serves, and what memory and start become."""
     least, most = change.downtime_seconds_least, change.downtime_seconds_most
     if least is not None and most is not None:
-        yield f"nothing serves for about {words.span(least, most)}: a reboot, and a start"
+        yield f"nothing serves for about {words.span(least, most)}: the old server ends, the new one starts"
     elif change.action is Action.REPLACE and not change.create_before_destroy:
         after = change.start_seconds_after
         start = "its start" if after is None else f"a start of about {words.minutes(after)}"

@@ -117,11 +117,19 @@ static int by_size(const void *one, const void *other) {
   return (a > b) - (a < b);
 }
 
+// Of sorted truths, between the two nearest, as the client's own quantiles are.
+static double quantile(double share) {
+  if (!truth_count) return 0;
+  double at = share * (double)(truth_count - 1);
+  long below = (long)at, above = below + 1 < truth_count ? below + 1 : below;
+  return (double)truths[below] + (double)(truths[above] - truths[below]) * (at - (double)below);
+}
+
 static void tell_truth(Connection *c) {
   char body[256];
   qsort(truths, (size_t)truth_count, sizeof *truths, by_size);
-  long last = truth_count - 1, p50 = truth_count ? truths[last / 2] : 0, p99 = truth_count ? truths[last * 99 / 100] : 0;
-  int length = sprintf(body, "{\"count\":%ld,\"ttft_p50_us\":%ld,\"ttft_p99_us\":%ld}", truth_count, p50, p99);
+  double p50 = quantile(0.50), p99 = quantile(0.99);
+  int length = sprintf(body, "{\"count\":%ld,\"ttft_p50_us\":%.0f,\"ttft_p99_us\":%.0f}", truth_count, p50, p99);
   truth_count = 0;
   reply(c, body, (size_t)length);
 }

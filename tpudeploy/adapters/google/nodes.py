@@ -125,6 +125,7 @@ def _items(answer: Mapping[str, Any]) -> Mapping[str, str]:
 def _report(items: Mapping[str, str]) -> BootReport | None:
     if items.get("phase") not in {p.value for p in BootPhase}:
         return None
+    undone, _, cause = items.get("undone", "").partition(" ")
     return BootReport(
         phase=BootPhase(items["phase"]),
         detail=items.get("detail", ""),
@@ -132,6 +133,11 @@ def _report(items: Mapping[str, str]) -> BootReport | None:
         answer=items.get("answer", ""),
         started=_number(items.get("started", "")),
         pulled=_number(items.get("pulled", "")),
+        change=items.get("change", ""),
+        undone=undone,
+        cause=cause,
+        timeline=items.get("timeline", ""),
+        cache=items.get("cache", ""),
     )
 
 

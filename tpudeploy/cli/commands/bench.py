@@ -1,6 +1,7 @@
 """How fast it serves: streams x context x output, each cell with what it is worth; every run is kept.
 
-`bench PROFILE` or `bench --url URL` measures, `bench list` and `bench show ID` tell what was measured.
+`bench PROFILE` or `bench --url URL` measures, `bench import FILE...` takes what another client wrote, `bench list` and
+`bench show ID` tell what was measured.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
     from tpudeploy.workspace import Workspace
 
+_DRIVERS = ("vllm", "guidellm", "aiperf")
 _KEY = "VLLM_API_KEY"
 _STREAMS, _CONTEXTS, _OUTPUTS, _WINDOW = (1, 4, 16, 64, 256), (128, 1024, 8192), (128,), 60.0
 _MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
@@ -29,11 +31,13 @@ _OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", metavar="PROFILE | list | show ID", nargs="*", help="what to measure, or to tell")
+    parser.add_argument("words", metavar="PROFILE | import FILE | list | show ID", nargs="*", help="what to do")
     options.overlays(parser)
     options.option(parser, "url", "measure this address instead of a profile's; its key is in VLLM_API_KEY")
-    options.option(parser, "model", "with --url: the served name (default: the first)")
-    options.option(parser, "type", "with --url: its slice, e.g. v6e-4, to tell impossible figures", metavar="TYPE")
+    options.option(parser, "model", "with --url or import: the served name (default: the first, or the file's)")
+    options.option(
+        parser, "type", "with --url or import: its slice, e.g. v6e-4, to tell impossible figures", metavar="TYPE"
+    )
     options.option(parser, "usd-per-hour", "with --url: what its slice costs", metavar="USD", type=_usd)
     several = {"metavar": "N,N…", "type": _numbers}
     options.option(parser, "concurrency", f"streams at once, e.g. 1..2048 (default {_listed(_STREAMS)})", **several)
@@ -42,10 +46,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "window", "measure a cell for so long at most (default 60s)", metavar="TIME", type=_seconds)
     options.option(parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", metavar="TIME", type=_seconds)
     options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", metavar="TIME", type=_seconds)
-    options.option(parser, "duration", "end after so much measuring, e.g. 2h", metavar="TIME", type=options.duration)
+    options.option(parser, "duration", "end after so much measuring, e.g. 2h", metavar="TIME", type=_seconds)
     options.option(parser, "max-cost", "end when the slice has cost so much meanwhile", metavar="USD", type=_usd)
     options.option(parser, "seed", "the same prompts again: what an engine has cached, it shows", metavar="TEXT")
     options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
+    options.option(parser, "driver", "measure with an installed client: vllm, guidellm or aiperf", choices=_DRIVERS)
+    options.option(parser, "tokenizer", "for --driver: a model id, or a folder (default: the model's)", metavar="NAME")
     options.backend(parser)
     options.json(parser)
 
@@ -56,19 +62,22 @@ def run(given: argparse.Namespace, context: Context) -> int:
             return _list(given, context)
         case ["show", id_]:
             return _show(given, context, id_)
+        case ["import", _, *_]:
+            return _import(given, context)
         case [profile] if given.url is None:
             return _measure(given, context, profile)
         case [] if given.url is not None:
             return _measure(given, context, None)
     raise UsageError(
         "`bench` measures one profile, or one address.",
-        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench list, or bench show ID.",
+        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, or bench show ID.",
     )
 
 
 def _measure(given: argparse.Namespace, context: Context, profile: str | None) -> int:
     from tpudeploy.benching import Benching
     from tpudeploy.cli.interrupts import ending_well
+    from tpudeploy.domain.benchmark import Driver
     from tpudeploy.views import bench as view
 
     workspace = context.workspace([] if profile is None else [profile])
@@ -81,7 +90,15 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
         terminal.talk(view.row(run, cell, terminal.paint))
 
     with ending_well(benching.stop, terminal.talk):
-        done = benching.run(target, sweep, resume=given.resume, bounds=bounds, on_cell=tell)
+        done = benching.run(
+            target,
+            sweep,
+            resume=given.resume,
+            bounds=bounds,
+            driver=Driver(given.driver or Driver.TPUDEPLOY),
+            tokenizer=given.tokenizer or "",
+            on_cell=tell,
+        )
     _tell(done, given, context, workspace)
     asked = [cell for cell in done.cells if cell.figures is not None]
     return exits.ERROR if asked and all(cell.status == "failed" for cell in asked) else exits.SUCCESS
@@ -126,6 +143,23 @@ def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
             "--max-cost needs a price, and none is known.", hint="Name it: --usd-per-hour. Or bound it: --duration."
         )
     return Bounds(seconds=given.duration, usd=given.max_cost)
+
+
+def _import(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.benching import Benching
+
+    files = {name: _content(context, name) for name in given.words[1:]}
+    workspace = context.workspace()
+    done = Benching(workspace).imports(files, model=given.model or "", type=given.type, usd_per_hour=given.usd_per_hour)
+    _tell(done, given, context, workspace)
+    return exits.SUCCESS
+
+
+def _content(context: Context, name: str) -> bytes:
+    try:
+        return (context.folder / name).read_bytes()
+    except OSError as cause:
+        raise UsageError(f"`{name}` cannot be read: {cause.strerror or cause}.") from cause
 
 
 def _show(given: argparse.Namespace, context: Context, id_: str) -> int:

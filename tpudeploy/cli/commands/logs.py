@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
-from tpudeploy.cli.context import Context
+from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from tpudeploy.domain.bootlog import Reading
     from tpudeploy.domain.budget import HbmBudget
+    from tpudeploy.domain.draft import Draft, NoDraft
     from tpudeploy.loading import Profile
 
 _PAUSE = 5.0  # seconds between two looks while following
@@ -23,6 +24,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.overlays(parser, "-f", "--overlay")
     options.option(parser, "file", "read this log instead, `-` for stdin", metavar="LOG")
     options.flag(parser, "explain", "the cause and what to do, or how long each phase took")
+    options.flag(parser, "ask", "with --explain: have the served model draft a diagnosis, from redacted evidence")
+    options.option(
+        parser,
+        "with",
+        "with --ask: the profile of another deployment, which serves",
+        dest="colleague",
+        metavar="PROFILE",
+    )
     options.flag(parser, "follow", "show what comes until it serves or fails")
     options.backend(parser)
     options.json(parser)
@@ -33,6 +42,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
         raise UsageError(
             "No log to read.", hint="Name a profile, or a log: `tpudeploy logs --file boot.log --explain`."
         )
+    if (given.ask or given.colleague) and not (given.ask and (given.explain or given.json)):
+        raise UsageError("--ask drafts on what --explain finds, and --with says who.", hint="Write --explain --ask.")
+    if given.ask and given.profile is None and given.colleague is None:
+        raise UsageError("Nobody is there to ask.", hint="Name a deployment that serves: --with PROFILE.")
     profile = None if given.profile is None else context.load([given.profile], given)[0]
     if given.follow and profile is not None and given.file is None:
         _follow(profile, given, context)
@@ -61,14 +74,39 @@ def _headed(logs: dict[str, str]) -> Iterator[str]:
 
 
 def _explain(logs: dict[str, str], profile: Profile | None, given: argparse.Namespace, context: Context) -> None:
+    from tpudeploy.domain.draft import Draft, NoDraft
+    from tpudeploy.views.draft import draft
     from tpudeploy.views.logs import explained
 
     readings, terminal = read_all(logs, profile), context.terminal
+    drafted = _drafted(logs, readings, profile, given, context) if given.ask else None
     if given.json:
-        terminal.data(documents.text(documents.logs(readings)))
+        terminal.data(documents.text(documents.logs(readings) | documents.draft(drafted)))
         return
     told = {name: explained(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
     terminal.data("\n\n".join(_headed(told)))
+    match drafted:
+        case Draft():
+            terminal.data(f"\n{draft(drafted, terminal.paint, width=terminal.width)}")
+        case NoDraft():
+            terminal.talk("\n".join([f"No draft: {drafted.because}", *([f"  {drafted.hint}"] if drafted.hint else [])]))
+        case None:
+            pass
+
+
+def _drafted(
+    logs: Mapping[str, str],
+    readings: Mapping[str, Reading],
+    profile: Profile | None,
+    given: argparse.Namespace,
+    context: Context,
+) -> Draft | NoDraft:
+    from tpudeploy.cli import drafting
+
+    asked = given.colleague or given.profile
+    by = context.load([asked], AS_WRITTEN)[0] if given.colleague else profile
+    assert by is not None
+    return drafting.draft(context.workspace([asked]), logs, readings, of=profile, by=by)
 
 
 def read_all(logs: Mapping[str, str], profile: Profile | None) -> dict[str, Reading]:

@@ -1,13 +1,17 @@
-"""Ask the endpoint a question; print the answer, and how fast it came."""
+"""Ask the endpoint a question; print the answer as it comes, and how fast it came."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.views.words import plain
+
+if TYPE_CHECKING:
+    from tpudeploy.adapters.vllm_client import Completion
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,15 +24,46 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     (profile,) = context.load([given.profile], given)
-    answer = context.workspace([given.profile]).ask(profile, given.prompt, max_tokens=given.max_tokens)
-    told = documents.answer(answer)
+    workspace, terminal = context.workspace([given.profile]), context.terminal
     if given.json:
-        context.terminal.data(json.dumps(told, ensure_ascii=False))
+        answer = workspace.ask(profile, given.prompt, max_tokens=given.max_tokens)
+        tree = {"format": "tpudeploy.query/1", "answer": answer.text, **_figures(answer)}
+        terminal.data(json.dumps(tree, ensure_ascii=False))
         return exits.SUCCESS
-    context.terminal.data(plain(answer.text))
-    speed, first, last = told["tokens_per_second"], answer.pieces[0][0], answer.pieces[-1][0]
-    context.terminal.talk(
-        f"TTFT {first:.3f} s, total {last:.3f} s, {answer.prompt_tokens} prompt + {answer.completion_tokens} "
-        f"completion tokens{f', {speed} tok/s' if speed else ''}"
-    )
+    heard: list[str] = []
+
+    def hear(piece: str) -> None:
+        heard.append(piece)
+        terminal.data(plain(piece), end="")
+
+    try:
+        answer = workspace.ask(profile, given.prompt, max_tokens=given.max_tokens, on_piece=hear)
+    finally:
+        if heard:
+            terminal.data("")
+    terminal.talk(_in_words(answer))
     return exits.SUCCESS
+
+
+def _figures(of: Completion) -> dict[str, float | None]:
+    return {
+        "ttft_seconds": round(of.seconds_to_first, 4),
+        "total_seconds": round(of.seconds, 4),
+        "prompt_tokens": of.prompt_tokens,
+        "completion_tokens": of.completion_tokens,
+        "tokens_per_second": _rounded(of.tokens_per_second),
+        "tokens_per_second_after_first": _rounded(of.tokens_per_second_then),
+    }
+
+
+def _in_words(of: Completion) -> str:
+    whole, then = _rounded(of.tokens_per_second), _rounded(of.tokens_per_second_then)
+    after = f" ({then} after the first)" if then else ""
+    return (
+        f"TTFT {of.seconds_to_first:.3f} s, total {of.seconds:.3f} s, {of.prompt_tokens} prompt + "
+        f"{of.completion_tokens} completion tokens{f', {whole} tok/s{after}' if whole else ''}"
+    )
+
+
+def _rounded(of: float | None) -> float | None:
+    return None if of is None else round(of, 2)

@@ -9,12 +9,15 @@ from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.views.status import status
 
+_NO_START = "\nNo machine has told of a start."
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
     options.parallelism(parser)
     options.backend(parser)
     options.flag(parser, "details", "what each engine runs with, and what its chips hold: planned beside measured")
+    options.flag(parser, "timeline", "how each machine's last start went, part by part, and what made it take so long")
     options.json(parser)
 
 
@@ -25,10 +28,12 @@ def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(given.profiles, given)
     found = workspace.status(profiles) if profiles else workspace.status_of_all()
     more = [each for profile in profiles for each in workspace.details(profile)] if given.details else []
+    starts = [t for each in found for t in workspace.timelines(each.name)] if given.timeline else []
     terminal = context.terminal
     if given.json:
         known = documents.status(found, emulated=workspace.is_emulated)
         known |= documents.details(more) if given.details else {}
+        known |= documents.timelines(starts) if given.timeline else {}
         terminal.data(documents.text(known))
         return exits.SUCCESS
     terminal.data(status(found, terminal.paint, emulated=workspace.is_emulated))
@@ -36,4 +41,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
         from tpudeploy.views.details import details
 
         terminal.data("".join(f"\n{details(each, terminal.paint)}" for each in more))
+    if given.timeline:
+        from tpudeploy.views.timeline import timeline
+
+        terminal.data("\n" + "\n\n".join(timeline(t, terminal.paint) for t in starts) if starts else _NO_START)
     return exits.SUCCESS

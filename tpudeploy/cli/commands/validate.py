@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from tpudeploy.domain.errors import ConfigError
 from tpudeploy.views.excerpt import diagnostics
 
 if TYPE_CHECKING:
+    from tpudeploy.views.reports import Checked
     from tpudeploy.workspace import Workspace
 
 _FORMATS = ("text", "json", "github", "sarif", "junit")
@@ -27,21 +28,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.views.reports import REPORTS, Checked
+    from tpudeploy.views.reports import REPORTS
 
-    project = cache(lambda folder: context.workspace([str(folder / "profile.yaml")]))
-    checked = [Checked(file=path, found=tuple(problems(path, given, context, project))) for path in given.profiles]
+    found = checked(given.profiles, given, context)
     if given.format != "text":
-        context.terminal.data(REPORTS[given.format](checked))
-    for row in checked if given.format == "text" else ():
+        context.terminal.data(REPORTS[given.format](found))
+    for row in found if given.format == "text" else ():
         if row.found:
             context.terminal.talk(diagnostics(row.found, context.terminal.paint) + "\n")
         if row.is_valid:
             context.terminal.data(f"{row.file}: valid")
-    return exits.SUCCESS if all(row.is_valid for row in checked) else exits.ERROR
+    return exits.SUCCESS if all(row.is_valid for row in found) else exits.ERROR
 
 
-def problems(
+def checked(paths: Sequence[str], given: argparse.Namespace, context: Context) -> list[Checked]:
+    """Each of these profiles, with what is to be said of it; overlays and settings are in `given`."""
+    from tpudeploy.views.reports import Checked
+
+    project = cache(lambda folder: context.workspace([str(folder / "profile.yaml")]))
+    return [Checked(file=path, found=tuple(_found(path, given, context, project))) for path in paths]
+
+
+def _found(
     path: str, given: argparse.Namespace, context: Context, project: Callable[[Path], Workspace]
 ) -> list[Diagnostic]:
     """`project` is that of the profiles in a folder."""

@@ -1,15 +1,19 @@
-"""What the profile declares against what the engine does; exit code 13 where a declared setting is not in effect."""
+"""What the profile declares against what the engine does; exit code 13 where a declared setting is not in effect.
+
+With --accuracy, how many questions it has right instead; 13 where that fell.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import accuracy, documents, exits, options
 from tpudeploy.cli.context import Context
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
+    accuracy.arguments(parser)
     options.backend(parser)
     options.json(parser)
 
@@ -17,7 +21,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.verify import verify
 
+    accuracy.check(given)
     (profile,) = context.load([given.profile], given)
+    if given.accuracy is not None:
+        return accuracy.run(given, context, profile)
     found = context.workspace([given.profile]).verify(profile)
     terminal = context.terminal
     if given.json:

@@ -101,5 +101,7 @@ Words = Annotated[tuple[Text, ...], Strict(False)]  # noqa: FBT003 - a YAML list
 Time = Annotated[Duration, Quantity(Duration.parse, DURATION_PATTERN, "90s, 15m, 2h or 7d")]
 Bytes = Annotated[Size, Quantity(Size.parse, SIZE_PATTERN, "10gb (decimal) or 10GiB (binary)")]
 
-Bucket = Annotated[str, Form(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](?:/[^\s]*)?", "gs://bucket/folder")]
+Bucket = Annotated[
+    str, Form(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](?:/[A-Za-z0-9._=+@-]+)*/?", "gs://bucket/folder")
+]
 AbsolutePath = Annotated[str, Form(r"/[^\0:\n]*", "/an/absolute/path, without a colon")]

@@ -35,7 +35,8 @@ class ModelSpec(Section):
     )
     mirror: Bucket | None = Field(
         None,
-        description="A bucket copy of the weights, fetched instead of the hub; clients still see `model.id`. "
-        "Default: none. Not supported yet.",
+        description="A bucket copy of the weights, fetched instead of the hub; clients still see `model.id`. The "
+        "folder holds the model's files themselves, config.json among them; the VM's service account needs "
+        "roles/storage.objectViewer there. Default: none.",
         examples=["gs://bucket/weights"],
     )

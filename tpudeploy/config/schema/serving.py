@@ -94,7 +94,8 @@ class ServingSpec(Section):
     )
     xla_cache_bucket: Bucket | None = Field(
         None,
-        description="Where the compile cache outlives the machine. Default: nowhere. Not supported yet.",
+        description="Where the compile cache outlives the machine: restored before a start, saved after one that "
+        "serves. The VM's service account needs roles/storage.objectUser there. Default: nowhere.",
         examples=["gs://bucket/xla"],
     )
     port: int | None = Field(

@@ -13,7 +13,7 @@ _FAILED = 0.01  # of all requests
 _CACHED = 0.05  # of prompt tokens; a few blocks are hit by chance, or by a probe beside us
 _PEAK = 0.60  # of the arithmetic: published servers reach half, and padding costs more
 _BANDWIDTH = 1.0
-_LAG = 0.020  # seconds, at p99: what is read then is late by as much
+LAG = 0.020  # seconds, at p99: what is read then is late by as much
 _STREAMS = 0.90  # below this share of the streams asked for, another concurrency was measured
 
 Doubt = tuple[CellStatus, str]
@@ -28,15 +28,15 @@ def judge(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) ->
 
 
 def _doubts(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) -> Iterator[Doubt]:
-    asked = of.requests + of.requests_failed
-    if not of.requests:
+    asked = (of.requests or 0) + of.requests_failed
+    if of.requests == 0:
         yield CellStatus.FAILED, f"not one of {asked} requests was answered after the warm-up"
     elif of.requests_failed > _FAILED * asked:
         yield CellStatus.FAILED, f"{of.requests_failed} of {asked} requests failed"
     if seen.cached_share is not None and seen.cached_share > _CACHED:
         yield CellStatus.CACHE_SUSPECT, f"{seen.cached_share:.0%} of the prompt tokens came from the prefix cache"
     yield from _impossible(seen)
-    if seen.client_lag_p99_seconds is not None and seen.client_lag_p99_seconds > _LAG:
+    if seen.client_lag_p99_seconds is not None and seen.client_lag_p99_seconds > LAG:
         late = seen.client_lag_p99_seconds * 1000
         yield CellStatus.CLIENT_BOUND, f"the client was {late:.0f} ms late itself (p99)"
     if seen.streams_mean is not None and seen.streams_mean < _STREAMS * point.concurrency:

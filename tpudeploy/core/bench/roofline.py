@@ -31,11 +31,11 @@ class Roofline:
 
     def peak_share(self, of: Figures) -> float | None:
         """Of the arithmetic that all chips do in bfloat16; None where the figures have no rates."""
-        if of.input_tokens_per_second is None or of.output_tokens_per_second is None:
+        if of.input_tokens_per_second is None and of.output_tokens_per_second is None:
             return None
+        given, made = of.input_tokens_per_second or 0.0, of.output_tokens_per_second or 0.0
         peak = catalog.generation(self.accelerator.generation).peak_bf16_tflops * _TERA * self.chips * self.ranks
-        tokens = of.input_tokens_per_second + of.output_tokens_per_second
-        needed = active_parameters(self.model) * tokens + head_parameters(self.model) * of.output_tokens_per_second
+        needed = active_parameters(self.model) * (given + made) + head_parameters(self.model) * made
         return _FLOPS * needed / peak
 
     def bandwidth_share(self, of: Figures) -> float | None:

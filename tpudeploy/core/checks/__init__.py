@@ -20,6 +20,7 @@ from tpudeploy.core.checks import (
     length_beyond_model,
     no_cache_left,
     no_place,
+    nothing_to_renew,
     open_endpoint,
     padding_gap,
     program_room,
@@ -64,6 +65,7 @@ CHECKS: tuple[Check, ...] = (
     boot_disk,
     fallback,
     unreachable,
+    nothing_to_renew,
 )
 
 

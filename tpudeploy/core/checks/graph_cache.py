@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import warning
+from tpudeploy.core.compile_cache import inside
+from tpudeploy.core.finding import error, warning
 from tpudeploy.core.mounts import host_path, is_emptied
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -15,15 +16,23 @@ MEANING = """The compile cache does not outlive the server
 A warm start needs the graphs of an earlier one. Inside the container they die with it, at every change of the profile;
 in memory (/dev/shm) they die with the machine's next boot. The default volume keeps both caches on its disk:
 
-  leave out serving.volumes and serving.xla_cache_path"""
+  leave out serving.volumes and serving.xla_cache_path
 
-_DEFAULT = "/root/.cache/vllm/xla_cache"
+With serving.xla_cache_bucket they outlive the machine: the startup script moves them between the bucket and a folder of
+the machine, which therefore has to be in a volume."""
+
 _PATH = "serving.xla_cache_path"
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    cache = deployment.container.environment.get("VLLM_XLA_CACHE_PATH", _DEFAULT)
+    cache = inside(deployment.container)
     host = host_path(deployment.container, cache)
+    if "serving.xla_cache_bucket" in deployment.attributes:
+        if host is None:
+            message = f"The compile cache {cache} is in no volume: nothing can be moved between it and its bucket."
+            hint = "Put it in a volume, or leave out serving.volumes."
+            yield error(deployment, CODE, message, path="serving.xla_cache_bucket", hint=hint)
+        return
     if host is None:
         message = f"The compile cache {cache} is in no volume: it dies with the container."
     elif is_emptied(host):
@@ -32,3 +41,8 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         return
     path = _PATH if _PATH in deployment.origins else "serving.volumes"
     yield warning(deployment, CODE, message, path=path, hint="Put it in a volume on the machine's disk.")
+
+
+def outlives_the_container(deployment: Deployment) -> bool:
+    """Whether it is on the machine, be it in memory: a change in place reboots nothing."""
+    return host_path(deployment.container, inside(deployment.container)) is not None

@@ -14,11 +14,11 @@ MEANING = """Nothing leads to the image or the weights
 
 Without an external address a machine reaches Google's services alone (Private Google Access): Artifact Registry and
 Cloud Storage, not Docker Hub and not the Hugging Face hub. Copy the image to Artifact Registry and the weights to a
-bucket, name a mirror of the hub (HF_ENDPOINT), or give the subnetwork Cloud NAT; with Cloud NAT this warning can be
-passed over.
+bucket (model.mirror), name a mirror of the hub (HF_ENDPOINT), or give the subnetwork Cloud NAT; with Cloud NAT this
+warning can be passed over.
 
   serving: {image: us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0}
-  model: {id: "gs://my-bucket/weights"}"""
+  model: {id: google/gemma-4-E2B-it, mirror: "gs://my-bucket/weights"}"""
 
 _GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 
@@ -31,6 +31,7 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         image = deployment.attributes["serving.image"]
         message = f"Without an external address the machine cannot reach the registry of {image}."
         yield warning(deployment, CODE, message, path="serving.image", hint=hint)
-    if not deployment.model_id.startswith(("gs://", "/")) and "HF_ENDPOINT" not in deployment.container.environment:
+    is_here = deployment.mirror is not None or deployment.model_id.startswith(("gs://", "/"))
+    if not is_here and "HF_ENDPOINT" not in deployment.container.environment:
         message = f"Without an external address the machine cannot reach the hub for {deployment.model_id}."
         yield warning(deployment, CODE, message, path="model.id", hint=hint)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.machine.web import Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text)."""
+    """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text).
+
+    `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
+    """
 
     project: str
     zone: str
@@ -23,6 +27,7 @@ class Facts:
     clock: Clock
     metadata: Callable[[], Mapping[str, str]]
     secret: Callable[[str], tuple[int, str]]
+    storage: Callable[[str, str, bytes], Response]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +42,14 @@ class Behaviour:
     * `hang`: the engine never gets healthy.
     * `kv_blocks`, `block_size`: override the measured boots.
     * `instead`: flags that the engine takes otherwise than it is given them: what it does is not what it was told.
+    * `load`: what its /metrics say on top of what passed: vLLM's names without `vllm:`, a reason behind a dot, as in
+      {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
     * `token_seconds`: between two tokens of a simulated node, where it is told to go on (`ignore_eos`) and to stream.
+    * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
+    * `metadata_away`: [after, for]: so long after each boot its metadata server does not answer, for so long.
+    * `chip_busy`: so long the chip is still held after a container on it was killed.
+    * `bucket`: how long each object takes from or to Cloud Storage.
     * `reachable` False: a firewall drops what comes from outside.
     """
 
@@ -52,6 +63,11 @@ class Behaviour:
     kv_blocks: int | None = None
     block_size: int | None = None
     instead: Mapping[str, str] = field(default_factory=dict)
+    load: Mapping[str, float] = field(default_factory=dict)
     guest_attributes: bool = True
     token_seconds: float = 0.0
+    hears_changes: bool = True
+    metadata_away: Sequence[float] = ()
+    chip_busy: float = 0.0
     reachable: bool = True
+    bucket: float = 0.0

@@ -6,11 +6,10 @@ import http.client
 from collections.abc import Callable, Mapping
 from urllib.parse import SplitResult, urlencode
 
-from tpudeploy.emulator.machine import metadata, secret_manager
+from tpudeploy.emulator.machine import cloud_storage, metadata, secret_manager
 from tpudeploy.emulator.machine.node import Node
-from tpudeploy.emulator.machine.web import Request, Response, text
+from tpudeploy.emulator.machine.web import Request, Response
 
-NO_BUCKET = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>NoSuchBucket</Code></Error>"
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "0.0.0.0"))  # noqa: S104 - names that a script may ask for
 
 
@@ -18,16 +17,12 @@ class UnknownHost(Exception):
     """No such name in this world."""
 
 
-def storage(_node: Node, _request: Request) -> Response:
-    return text(NO_BUCKET, 404)
-
-
 HOSTS: Mapping[tuple[str, str], Callable[[Node, Request], Response]] = {
     ("http", "169.254.169.254"): metadata.answer,
     ("http", "metadata"): metadata.answer,
     ("http", "metadata.google.internal"): metadata.answer,
     ("https", "secretmanager.googleapis.com"): secret_manager.answer,
-    ("https", "storage.googleapis.com"): storage,
+    ("https", "storage.googleapis.com"): cloud_storage.answer,
 }
 
 

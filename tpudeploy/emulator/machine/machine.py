@@ -81,6 +81,7 @@ class Machine:
             if self._server is None:
                 raise RuntimeError(f"{self._node.facts.node} is not running")
             self._end_script()
+            self._node.units.stop_all()
             self._server.drain()
             self._node.daemon.kill_all()
             self._node.root.empty_tmpfs()
@@ -92,6 +93,7 @@ class Machine:
                 return
             self._node.sleepers.wake_all(for_good=True)
             self._end_script()
+            self._node.units.stop_all()
             self._server.stop()
             self._node.daemon.kill_all()
             self._server = None
@@ -99,7 +101,7 @@ class Machine:
             self._node.root.remove()
 
     def settle(self, patience: float = 30.0) -> None:
-        """Return when nothing moves before the clock does: the script waits or is over, and so does each stand-in."""
+        """Return when nothing moves before the clock does: script, units and stand-ins wait or are over."""
         end = time.monotonic() + patience
         before: Look | None = None
         while (now := self._still()) is None or (now and now != before):
@@ -108,23 +110,35 @@ class Machine:
             before = now
             time.sleep(TICK / 4)
 
+    def kill(self, unit: str) -> None:
+        """Kill -9 of a unit's process. Raise KeyError where none runs."""
+        self._node.units.kill(unit)
+
     def _still(self) -> Look | None:
-        """The processes of a script of which none moves, or None: one look, which counts if the next is alike."""
-        server, script = self._server, self._script
+        """The processes of script and units of which none moves, or None: a look, which counts if the next is alike."""
+        server = self._server
         if not self._is_settled():
             return None
-        return frozenset() if server is None or script is None else standing_still(script.pid, server.callers)
+        if server is None or self._script is None:
+            return frozenset()
+        return standing_still((self._script.pid, *self._node.units.wardens()), server.callers)
 
     def _is_settled(self) -> bool:
-        server, script = self._server, self._script
-        if server is None or script is None:
+        server = self._server
+        if server is None or self._script is None:
             return True
-        naps = self._node.sleepers.naps(SCRIPT)
-        waits = bool(naps) or script.poll() is not None
-        return waits and all(naps) and server.calls == len(naps) and self._node.daemon.has_caught_up()
+        calls = self._node.sleepers.calls()
+        is_moving = self._busy() or not all(calls) or server.calls != len(calls)
+        return not is_moving and self._node.daemon.has_caught_up()
+
+    def _busy(self) -> list[str]:
+        """Who neither waits nor is over."""
+        script = [] if self._script is None or self._script.poll() is not None else [SCRIPT]
+        living = [*script, *(unit.name for unit in self._node.units.living())]
+        return [who for who in living if not any(self._node.sleepers.naps(who))]
 
     def _unsettled(self, patience: float) -> str:
-        busy = "a stand-in" if self._script is None or self._script.poll() is not None else "the startup script"
+        busy = " and ".join(f"the startup {who}" if who == SCRIPT else who for who in self._busy()) or "a stand-in"
         return (
             f"{self._node.facts.node}: after {patience:g} s {busy} neither ended nor waits for the node's clock. "
             f"Its console ends:\n{self.log()[-SHOWN:]}"
@@ -133,7 +147,8 @@ class Machine:
     def _run_script(self) -> None:
         root = self._node.root
         root.exit_code.unlink(missing_ok=True)
-        text = self._node.facts.metadata().get("startup-script")
+        self._node.wake()
+        text = self._node.booted_with.get("startup-script")
         if text is None:
             return
         root.script.write_text(text, encoding="utf-8", newline="")

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Mapping
 
 from tpudeploy.emulator.machine.node import Node
-from tpudeploy.emulator.machine.sleepers import SCRIPT
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
 
 PREFIX = "/computeMetadata/v1/"
@@ -27,7 +26,7 @@ def project_number(node: Node) -> str:
 
 def attributes(node: Node) -> Mapping[str, str]:
     own = {"accelerator-type": node.facts.accelerator_type, "agent-worker-number": str(node.facts.worker)}
-    return own | dict(node.facts.metadata())
+    return own | dict(node.metadata())
 
 
 def token(node: Node) -> str:
@@ -49,6 +48,9 @@ VALUES: Mapping[str, Callable[[Node], str]] = {
 
 
 def answer(node: Node, request: Request) -> Response:
+    """Raise ConnectionRefusedError while the scenario has it away."""
+    if not node.has_metadata_server:
+        raise ConnectionRefusedError("the metadata server is away")
     if request.headers.get("metadata-flavor") != "Google":
         return text("Missing Metadata-Flavor:Google header.\n", 403)
     path = request.path.removeprefix(PREFIX).rstrip("/")
@@ -82,7 +84,10 @@ def _await_change(node: Node, path: str, query: Mapping[str, str]) -> None:
         return _tagged(_read(node, path, query)).headers["ETag"]
 
     known = query.get("last_etag") or etag()
-    node.sleepers.sleep(SCRIPT, float(query.get("timeout_sec", math.inf)), woken=lambda: etag() != known)
+    wait = float(query.get("timeout_sec", math.inf))
+    node.sleepers.wait(wait, woken=lambda: not node.has_metadata_server or etag() != known)
+    if not node.has_metadata_server:
+        raise ConnectionResetError("the metadata server went away")
 
 
 def _guest(node: Node, name: str, request: Request) -> Response:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import secrets
 import threading
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tpudeploy.emulator.machine.addresses import Addresses
 from tpudeploy.emulator.machine.docker.daemon import Daemon
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
-from tpudeploy.emulator.machine.sleepers import SCRIPT, Sleepers
+from tpudeploy.emulator.machine.sleepers import Sleepers
+from tpudeploy.emulator.machine.units import Units
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -24,12 +26,30 @@ class Node:
     sleepers: Sleepers
     addresses: Addresses
     daemon: Daemon
+    units: Units
     has_docker: bool
     port: int = 0
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     token: str = field(default_factory=lambda: f"ya29.emulated-{secrets.token_hex(16)}")
     guest_attributes: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    booted_at: float = 0.0
+    booted_with: Mapping[str, str] = field(default_factory=dict)
+
+    def wake(self) -> None:
+        """At every boot."""
+        self.booted_at, self.booted_with = self.facts.clock.now(), dict(self.facts.metadata())
+
+    def metadata(self) -> Mapping[str, str]:
+        """As the machine sees it now."""
+        return self.facts.metadata() if self.behaviour.hears_changes else self.booted_with
+
+    @property
+    def has_metadata_server(self) -> bool:
+        if not self.behaviour.metadata_away:
+            return True
+        after, seconds = self.behaviour.metadata_away
+        return not after <= self.facts.clock.now() - self.booted_at < after + seconds
 
     @property
     def door(self) -> tuple[int, str]:
@@ -46,7 +66,7 @@ class Node:
 
     def pause(self, seconds: float) -> None:
         """The script waits. It goes on once the containers have used the time that has passed, as they would have."""
-        self.sleepers.sleep(SCRIPT, seconds)
+        self.sleepers.wait(seconds)
         self.daemon.catch_up()
 
 
@@ -61,5 +81,6 @@ def new_node(facts: Facts, behaviour: Behaviour) -> Node:
         sleepers=sleepers,
         addresses=addresses,
         daemon=Daemon(facts, behaviour, root, sleepers, addresses),
+        units=Units(root, sleepers),
         has_docker=behaviour.has_docker,
     )

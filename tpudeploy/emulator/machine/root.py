@@ -14,7 +14,7 @@ FOLDERS = ("root", "tmp", "var/log", "var/lib", "usr/bin", *TMPFS)
 TOOLS = """
 awk basename bash base64 cat chmod chown cksum cp cut dirname echo env expr false find grep head id install kill
 ln ls md5sum mkdir mkfifo mktemp mv nohup nproc od paste printenv printf pwd readlink realpath rm rmdir sed seq
-sh sha256sum sort stat stdbuf tail tee test timeout touch tr true truncate tty uname uniq wc xargs
+sh sha256sum sort stat stdbuf tail tar tee test timeout touch tr true truncate tty uname uniq wc xargs
 """
 SUDO = """#!/bin/sh
 while [ $# -gt 0 ]; do

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any, TypeAlias
@@ -17,7 +19,8 @@ from urllib.parse import parse_qsl, urlsplit
 from tpudeploy.emulator.machine import metadata
 from tpudeploy.emulator.machine.commands import COMMANDS, Call, Outcome
 from tpudeploy.emulator.machine.node import Node
-from tpudeploy.emulator.machine.sleepers import TICK
+from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
+from tpudeploy.emulator.machine.units import UNIT
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
 
 _Wire: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketserver types it
@@ -82,7 +85,7 @@ class NodeServer:
         with self._lock:
             self._callers.append(int(pid))
         try:
-            outcome = _run(self._node, body)
+            outcome = _run(self._node, replace(request, body=body))
         finally:
             with self._lock:
                 self._callers.remove(int(pid))
@@ -97,8 +100,8 @@ class NodeServer:
         return type("NodeHandler", (_Handler,), {"answer": staticmethod(self.answer)})
 
 
-def _run(node: Node, body: bytes) -> Outcome:
-    name, folder, rest = body.split(b"\0", 2)
+def _run(node: Node, request: Request) -> Outcome:
+    name, folder, rest = request.body.split(b"\0", 2)
     words, rest = _counted(rest)
     environment, given = _counted(rest)
     call = Call(
@@ -109,7 +112,8 @@ def _run(node: Node, body: bytes) -> Outcome:
         environment=dict(pair.split("=", 1) for pair in environment),
         given=given,
     )
-    return COMMANDS[call.name](call)
+    with node.sleepers.called_by(Caller(call.environment.get(UNIT, SCRIPT), request.is_gone)):
+        return COMMANDS[call.name](call)
 
 
 def _counted(fields: bytes) -> tuple[tuple[str, ...], bytes]:
@@ -162,6 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
             query=dict(parse_qsl(url.query, keep_blank_values=True)),
             headers={key.lower(): value for key, value in self.headers.items()},
             body=self.rfile.read(length),
+            is_gone=self._has_hung_up,
         )
         response = self.answer(request)
         self.send_response(response.status)
@@ -171,6 +176,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(response.body)
+
+    def _has_hung_up(self) -> bool:
+        """It sends nothing after its request: what can be read then is the end."""
+        waiting = select.poll()
+        waiting.register(self.connection, select.POLLIN)
+        return bool(waiting.poll(0))
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the base class looks for these names
 

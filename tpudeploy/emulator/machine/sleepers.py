@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tpudeploy.emulator.clock import Clock, VirtualClock
@@ -16,12 +17,23 @@ def never() -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose process calls the node's server: the startup script's (SCRIPT) or a unit's; and whether it was killed."""
+
+    who: str
+    is_gone: Callable[[], bool]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Nap:
+    """`is_call`: a process waits for its call to return."""
+
     who: str
     until: float
     woken: Callable[[], bool]
     alarm: threading.Event
+    is_call: bool
 
 
 class Sleepers:
@@ -32,13 +44,32 @@ class Sleepers:
         self._naps: list[Nap] = []
         self._alarm = threading.Event()
         self._lock = threading.Lock()
+        self._thread = threading.local()
 
-    def sleep(self, who: str, seconds: float, woken: Callable[[], bool] = never) -> None:
-        self.sleep_until(who, self.clock.now() + seconds, woken)
+    @contextmanager
+    def called_by(self, caller: Caller) -> Iterator[None]:
+        """Within, this thread answers `caller`: `wait` is its wait."""
+        self._thread.caller = caller
+        try:
+            yield
+        finally:
+            self._thread.caller = None
+
+    def wait(self, seconds: float, woken: Callable[[], bool] = never) -> None:
+        """The caller waits, and no longer once it was killed."""
+        caller: Caller | None = getattr(self._thread, "caller", None)
+        until = self.clock.now() + seconds
+        if caller is None:  # the metadata server is asked by something else than a shim
+            self._nap(Nap(SCRIPT, until, woken, self._alarm, is_call=False))
+        else:
+            ended = caller.is_gone
+            self._nap(Nap(caller.who, until, lambda: woken() or ended(), self._alarm, is_call=True))
 
     def sleep_until(self, who: str, moment: float, woken: Callable[[], bool] = never) -> None:
+        self._nap(Nap(who, moment, woken, self._alarm, is_call=False))
+
+    def _nap(self, nap: Nap) -> None:
         with self._lock:
-            nap = Nap(who, moment, woken, self._alarm)
             self._naps.append(nap)
         try:
             while self._sleeps_on(nap):
@@ -52,6 +83,12 @@ class Sleepers:
         with self._lock:
             mine = [nap for nap in self._naps if nap.who == who]
         return tuple(self._sleeps_on(nap) for nap in mine)
+
+    def calls(self) -> tuple[bool, ...]:
+        """One entry per call under way that waits: does it wait on?"""
+        with self._lock:
+            waiting = [nap for nap in self._naps if nap.is_call]
+        return tuple(self._sleeps_on(nap) for nap in waiting)
 
     def wake_all(self, *, for_good: bool = False) -> None:
         with self._lock:

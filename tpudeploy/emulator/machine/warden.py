@@ -1,7 +1,8 @@
 """Runs one command in its own session, and kills that session when whoever started us goes, however it goes.
 
-Started by path, with the standard library alone: `warden.py EXIT_FILE COMMAND…`. Our standard input is a pipe that our
-owner holds open and never writes to: its end is the owner's end.
+Started by path, with the standard library alone: `warden.py [-unit] EXIT_FILE COMMAND…`. Our standard input is a pipe
+that our owner holds open and never writes to: its end is the owner's end. What a unit of systemd's leaves running ends
+with it, as its control group does, and before it is killed it is asked to end; its process stands in EXIT_FILE.pid.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
+GRACE = 2.0  # real seconds that a unit has after SIGTERM
 
 
 def prctl(option: int, value: int) -> None:
@@ -34,15 +36,22 @@ def start(command: list[str]) -> int:
     return pid
 
 
-def kill_at_end_of_input(group: int) -> None:
+def kill_at_end_of_input(group: int, grace: float) -> None:
     while os.read(0, 1):
         pass
+    if grace:
+        send(signal.SIGTERM, group)
+        time.sleep(grace)
+    send(signal.SIGKILL, group)
+    os._exit(1)
+
+
+def send(number: signal.Signals, group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, number)
     for pid in session(group):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    os._exit(1)
+            os.kill(pid, number)
 
 
 def session(leader: int) -> list[int]:
@@ -68,11 +77,16 @@ def wait_for_group(group: int) -> None:
 
 
 def main() -> None:
-    exit_file, *command = sys.argv[1:]
+    is_unit = sys.argv[1] == "-unit"
+    exit_file, *command = sys.argv[2 if is_unit else 1 :]
     prctl(SET_CHILD_SUBREAPER, 1)
     group = start(command)
-    threading.Thread(target=kill_at_end_of_input, args=(group,), daemon=True).start()
+    if is_unit:
+        Path(f"{exit_file}.pid").write_text(str(group), encoding="ascii")
+    threading.Thread(target=kill_at_end_of_input, args=(group, GRACE if is_unit else 0.0), daemon=True).start()
     _, status = os.waitpid(group, 0)
+    if is_unit:
+        send(signal.SIGKILL, group)
     written = Path(f"{exit_file}.part")
     written.write_text(str(os.waitstatus_to_exitcode(status)), encoding="ascii")
     written.replace(exit_file)  # nobody reads half a number

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from tpudeploy.emulator.machine.sleepers import never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Header names are in lower case."""
+    """Header names are in lower case. `is_gone`: whether the client has hung up meanwhile."""
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    is_gone: Callable[[], bool] = never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

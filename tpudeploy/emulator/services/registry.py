@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
-from tpudeploy.domain.pins import EMULATED
 from tpudeploy.emulator import wire
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.digests import digest
 from tpudeploy.emulator.server import Reply
 
 _HUB = "registry-1.docker.io"
@@ -25,11 +24,7 @@ def head(cloud: Cloud, call: Call) -> dict[str, Any]:
     known = cloud.scenario.project.images
     if known is not None and name not in known:
         raise wire.refuse(5, f"manifest unknown: {name}")
-    return {_HEADER: reference if is_digest else f"sha256:{_hash(cloud.pushed(name))}"}
-
-
-def _hash(text: str) -> str:
-    return EMULATED + sha256(text.encode()).hexdigest()[len(EMULATED) :]
+    return {_HEADER: reference if is_digest else digest(name, cloud.pushed(name))}
 
 
 def dressed(reply: Reply) -> Reply:

@@ -6,7 +6,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tpudeploy.emulator import discovery, texts
@@ -78,6 +78,15 @@ def answer(objects: Objects, ask: Asked) -> Reply:
         return _done(objects, ask)
     except Refused as refused:
         return refusal(refused.http, refused.message, media=ask.wants_media)
+
+
+def played(objects: Objects, ask: Asked, troubles: Mapping[str, Trouble]) -> Reply:
+    """What the scenario says instead, or what is done; a download may arrive as it was not stored."""
+    no = scripted(ask, troubles)
+    reply = answer(objects, ask) if no is None else no
+    if "garbled" in troubles and ask.wants_media and isinstance(reply.body, bytes):
+        return replace(reply, body=bytes(byte ^ 1 for byte in reply.body))
+    return reply
 
 
 def scripted(ask: Asked, troubles: Mapping[str, Trouble]) -> Reply | None:

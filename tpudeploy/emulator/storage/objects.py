@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import md5
 from typing import Any
 
 from tpudeploy.emulator import wire
@@ -42,6 +44,7 @@ class Stored:
             "storageClass": "STANDARD",
             "size": str(len(self.content)),
             "crc32c": self.crc32c,
+            "md5Hash": b64encode(md5(self.content, usedforsecurity=False).digest()).decode(),
             "timeCreated": moment,
             "updated": moment,
         }

@@ -8,6 +8,7 @@ from tpudeploy.emulator.machine.commands.call import Call, Outcome
 from tpudeploy.emulator.machine.commands.curl import curl
 from tpudeploy.emulator.machine.commands.docker import docker
 from tpudeploy.emulator.machine.commands.host import apt_get, date, hostname, nothing, sleep
+from tpudeploy.emulator.machine.commands.systemd import systemctl, systemd_run
 
 COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
     "apt": apt_get,
@@ -23,7 +24,8 @@ COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
     "sleep": sleep,
     "sync": nothing,
     "sysctl": nothing,
-    "systemctl": nothing,
+    "systemctl": systemctl,
+    "systemd-run": systemd_run,
     "usermod": nothing,
 }
 

@@ -52,7 +52,7 @@ def _is_transient(error: CurlError, options: Options) -> bool:
 
 def _fetch(call: Call, options: Options) -> Response:
     url = urlsplit(options.urls[0] if "://" in options.urls[0] else f"http://{options.urls[0]}")
-    data = b"&".join(options.data) if options.data else b""
+    data = options.upload if options.upload is not None else b"&".join(options.data)
     as_query = "get" in options.switches
     query = url.query + ("&" if url.query and as_query and data else "") + (data.decode() if as_query else "")
     request = Request(
@@ -78,6 +78,8 @@ def _fetch(call: Call, options: Options) -> Response:
 def _method(options: Options, *, has_body: bool) -> str:
     if "head" in options.switches:
         return "HEAD"
+    if options.upload is not None:
+        return options.values.get("request", "PUT")
     return options.values.get("request") or ("POST" if has_body else "GET")
 
 

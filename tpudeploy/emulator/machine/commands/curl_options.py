@@ -26,6 +26,7 @@ SHORT = {
     "o": "output",
     "q": "disable",
     "s": "silent",
+    "T": "upload-file",
     "S": "show-error",
     "v": "verbose",
     "w": "write-out",
@@ -38,7 +39,7 @@ progress-meter retry-all-errors retry-connrefused show-error silent verbose
 SWITCHES = frozenset(_SWITCHES.split())
 _VALUES = """
 config connect-timeout data data-ascii data-binary data-raw data-urlencode dump-header header json max-time
-noproxy output request retry retry-delay retry-max-time url user-agent write-out
+noproxy output request retry retry-delay retry-max-time speed-limit speed-time upload-file url user-agent write-out
 """
 VALUES = frozenset(_VALUES.split())
 
@@ -64,6 +65,7 @@ class Options:
     headers: list[str] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
     urls: list[str] = field(default_factory=list)
+    upload: bytes | None = None
 
     def take(self, words: list[str]) -> None:
         while words:
@@ -105,6 +107,8 @@ class Options:
                 self.headers += self._lines(value) if value.startswith("@") else [value]
             case "config":
                 self._config(self.read(value).decode())
+            case "upload-file":
+                self.upload = self.read(value)
             case "data" | "data-ascii" | "data-binary" | "data-raw" | "data-urlencode" | "json":
                 self.data.append(self._data(name, value))
             case _:

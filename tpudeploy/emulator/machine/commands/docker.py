@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from tpudeploy.emulator.machine.commands import docker_containers, docker_views
 from tpudeploy.emulator.machine.commands.call import Call, Outcome, done, failed
 from tpudeploy.emulator.machine.commands.docker_words import read
-from tpudeploy.emulator.machine.docker import inspection, run_options
+from tpudeploy.emulator.machine.docker import daemon, inspection, run_options
 from tpudeploy.emulator.machine.docker.daemon import DaemonError
 
 VERSION = "27.5.1"
@@ -58,7 +58,13 @@ def image_inspect(call: Call, words: tuple[str, ...]) -> Outcome:
     asked = read(words, f="format")
     if asked.target not in call.node.daemon.images:
         return failed(1, f"Error response from daemon: No such image: {asked.target}\n")
-    tree = {"Id": f"sha256:{zlib.crc32(asked.target.encode()):064x}", "RepoTags": [asked.target]}
+    name, digest = asked.target.partition("@")[0].rpartition("/"), daemon.digest(asked.target)
+    repository = f"{name[0]}{name[1]}{name[2].partition(':')[0]}"
+    tree = {
+        "Id": f"sha256:{zlib.crc32(asked.target.encode()):064x}",
+        "RepoTags": [asked.target],
+        "RepoDigests": [f"{repository}@sha256:{digest}"],
+    }
     template = asked.options.get("format")
     return done((json.dumps([tree]) if template is None else inspection.fill(template, tree)) + "\n")
 

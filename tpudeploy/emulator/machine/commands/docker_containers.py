@@ -10,7 +10,6 @@ from tpudeploy.emulator.machine.commands.docker_words import read
 from tpudeploy.emulator.machine.docker import run_options
 from tpudeploy.emulator.machine.docker.container import Container
 from tpudeploy.emulator.machine.docker.daemon import DaemonError
-from tpudeploy.emulator.machine.sleepers import SCRIPT
 
 
 def run(call: Call, words: tuple[str, ...]) -> Outcome:
@@ -42,7 +41,7 @@ def _attached(call: Call, container: Container) -> Outcome:
 
 
 def _await_end(call: Call, container: Container) -> None:
-    call.node.sleepers.sleep(SCRIPT, math.inf, woken=lambda: not container.is_running)
+    call.node.sleepers.wait(math.inf, woken=lambda: not container.is_running)
 
 
 def remove(call: Call, words: tuple[str, ...]) -> Outcome:

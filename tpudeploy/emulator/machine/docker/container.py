@@ -59,6 +59,10 @@ class Container:
         return 128 - code if code is not None and code < 0 else code
 
     @property
+    def is_on_chip(self) -> bool:
+        return "privileged" in self.options.switches
+
+    @property
     def is_running(self) -> bool:
         return self.exit_code is None
 

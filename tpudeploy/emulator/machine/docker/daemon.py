@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -12,15 +13,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.emulator.machine.addresses import Addresses
+from tpudeploy.emulator.machine.docker.chip import BUSY, Chip
 from tpudeploy.emulator.machine.docker.container import Container
+from tpudeploy.emulator.machine.docker.mounts import on_node
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import find_serve, listens, refusal
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
-from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Sleepers
+from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size")  # what a stand-in knows of its scenario
+# What a stand-in knows of its scenario.
+TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size", "load")
+CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
 
@@ -42,6 +47,7 @@ class Daemon:
         self._failures_left = behaviour.image_pull_failures
         self._containers: dict[str, Container] = {}
         self._made = 0
+        self._chip = Chip(root, behaviour.chip_busy, facts.clock)
         self.images: set[str] = set()
         self.registries: set[str] = set()
 
@@ -53,7 +59,7 @@ class Daemon:
         registry = _registry(image)
         if registry.endswith(".pkg.dev") and registry not in self.registries:
             raise DaemonError(f"Head https://{registry}/v2/: denied: Unauthenticated request.")
-        self._sleepers.sleep(SCRIPT, self._behaviour.image_pull)
+        self._sleepers.wait(self._behaviour.image_pull)
         with self._lock:
             if self._failures_left:
                 self._failures_left -= 1
@@ -89,6 +95,8 @@ class Daemon:
             return tuple(self._containers.values())
 
     def remove(self, container: Container) -> None:
+        if container.is_running and container.is_on_chip:
+            self._chip.let_go()
         container.stop(kill=True)
         with self._lock:
             self._containers.pop(container.name, None)
@@ -120,6 +128,7 @@ class Daemon:
         return all(self._is_settled(container) for container in self.containers())
 
     def catch_up(self) -> None:
+        self._chip.look()
         end = time.monotonic() + PATIENCE
         while not self.has_caught_up() and not self._sleepers.closed:
             if time.monotonic() > end:
@@ -139,6 +148,8 @@ class Daemon:
         host, port = listens(serve.words) if serve else (None, 0)
         place = self._addresses.listening(host, port) if serve and options.on_host_network else None
         seed = f"{self._facts.node}/{self._facts.worker}/{self._made}".encode()
+        others = (each.is_running and each.is_on_chip for each in self._containers.values())
+        is_busy = "privileged" in options.switches and (self._chip.is_held or any(others))
         identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
         return Container(
             id=identity,
@@ -158,9 +169,25 @@ class Daemon:
                 "environment": environment,
                 "place": place or (self._addresses.inner_address, 0),
                 "accelerator_type": self._facts.accelerator_type,
+                "image_digest": digest(options.image),
+                "cache_folder": self._cache_folder(options, environment),
+                "has_weights": self._has_weights(options, serve.words if serve else ()),
                 **{name: getattr(self._behaviour, name) for name in TOLD},
+                **({"crash": BUSY} if is_busy else {}),
             },
         )
+
+    def _cache_folder(self, options: RunOptions, environment: Mapping[str, str]) -> str | None:
+        """Where on the node the server's compile cache lies; None where it dies with the container."""
+        found = on_node(environment.get(CACHE_VARIABLE) or CACHE, options.volumes, self._root)
+        return None if found is None else str(found)
+
+    def _has_weights(self, options: RunOptions, words: tuple[str, ...]) -> bool:
+        """What is no path comes from the hub, which has everything."""
+        if not words or not words[0].startswith("/"):
+            return True
+        found = on_node(words[0], options.volumes, self._root)
+        return found is not None and (found / "config.json").is_file()
 
     def _record(self, container: Container, words: tuple[str, ...]) -> None:
         """What was asked for, word by word. Values that came from the caller's environment are secrets: not here."""
@@ -177,6 +204,12 @@ class Daemon:
         }
         text = json.dumps(record, indent=1, ensure_ascii=False)
         container.log_file.with_suffix(".json").write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def digest(image: str) -> str:
+    """The one that the image names, or what this emulated registry gives its tag."""
+    _, at, named = image.partition("@sha256:")
+    return named if at else hashlib.sha256(image.encode()).hexdigest()
 
 
 def _registry(image: str) -> str:

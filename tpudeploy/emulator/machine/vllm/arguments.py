@@ -33,6 +33,12 @@ class Arguments:
     def has(self, name: str) -> bool:
         return name in self.flags and self.flags[name] != ("no",)
 
+    @property
+    def known_as(self) -> str:
+        """The model's name, wherever its weights lie: of a folder, the first name it is served by."""
+        names = self.flags.get("served-model-name")
+        return names[0] if names and self.model.startswith("/") else self.model
+
     def text(self, name: str, default: str = "") -> str:
         """The last word; `None` is vLLM's word for its own default."""
         word = self.flags[name][-1] if self.flags.get(name) else "None"

@@ -98,7 +98,7 @@ def cache_of(arguments: Arguments, task: Mapping[str, Any], max_model_len: int) 
 
 def _matches(row: MeasuredBoot, arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> bool:
     place = (row.model, row.accelerator_type, row.max_model_len)
-    same_place = place == (arguments.model, task["accelerator_type"], max_model_len)
+    same_place = place == (arguments.known_as, task["accelerator_type"], max_model_len)
     return (
         same_place
         and not any(arguments.has(flag) for flag in UNMEASURED)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.emulator.digests import release
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
 from tpudeploy.emulator.machine.vllm.boots import Cache, cache_of
 
@@ -17,7 +17,10 @@ DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
+    """`name` is what the model is known by, wherever its weights lie."""
+
     model: str
+    name: str
     served_names: tuple[str, ...]
     max_model_len: int
     api_keys: tuple[str, ...]
@@ -29,6 +32,7 @@ class Engine:
     prefix_caching: bool
     user_block_size: bool
     version: str
+    load: Mapping[str, float]
 
 
 def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
@@ -38,24 +42,20 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
     return Engine(
         model=arguments.model,
+        name=arguments.known_as,
         served_names=arguments.flags.get("served-model-name") or (arguments.model,),
         max_model_len=max_model_len,
         api_keys=tuple(filter(None, keys)),
-        has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.model),
+        has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.known_as),
         keeps_stats=not arguments.has("disable-log-stats"),
         cache=cache_of(arguments, task, max_model_len),
         cache_dtype=arguments.text("kv-cache-dtype", "auto"),
         gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
         prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
         user_block_size=arguments.has("block-size"),
-        version=version_of(task["image"]),
+        version=release(task["image"]) or VLLM_VERSION,
+        load=task["load"],
     )
-
-
-def version_of(image: str) -> str:
-    """What its tag names (v0.32.0); of any other image the one that is imitated."""
-    found = re.search(r":v(\d+\.\d+\.\d+)$", image)
-    return VLLM_VERSION if found is None else found[1]
 
 
 def size(word: str) -> int:

@@ -128,20 +128,26 @@ class Metrics:
     def _engine_lines(self) -> Iterator[str]:
         gauges = {("num_requests_running", ""): self.running_now, ("engine_sleep_state", "awake"): 1}
         for name, (label, values) in table.COUNTERS.items():
+            labels = {value: self._labels(name, label, value) for value in values or ("",)}
             yield f"# TYPE vllm:{name}_total counter"
-            for value in values or ("",):
-                labels = self._labels(name, label, value)
-                yield f"vllm:{name}_total{{{labels}}} {float(self._counters[name, value])}"
-                yield f"vllm:{name}_created{{{labels}}} {self._created}"
+            for value, own in labels.items():
+                yield f"vllm:{name}_total{{{own}}} {float(self._counters[name, value] + self._load(name, value))}"
+            yield f"# TYPE vllm:{name}_created gauge"
+            yield from (f"vllm:{name}_created{{{own}}} {self._created}" for own in labels.values())
         for name, (label, values) in table.GAUGES.items():
             yield f"# TYPE vllm:{name} gauge"
             for value in values or ("",):
-                yield f"vllm:{name}{{{self._labels(name, label, value)}}} {float(gauges.get((name, value), 0))}"
+                now = float(gauges.get((name, value), 0) + self._load(name, value))
+                yield f"vllm:{name}{{{self._labels(name, label, value)}}} {now}"
         for name, histogram in self._histograms.items():
             yield f"# TYPE vllm:{name} histogram"
             yield from histogram.lines(f"vllm:{name}", self._labels(name, "", ""))
         yield "# TYPE vllm:cache_config_info gauge"
         yield cache_config(self._engine)
+
+    def _load(self, name: str, value: str) -> float:
+        """What the scenario adds."""
+        return self._engine.load.get(f"{name}.{value}" if value else name, 0.0)
 
     def _labels(self, name: str, label: str, value: str) -> str:
         pairs = {"model_name": self._engine.served_names[0]}

@@ -34,4 +34,11 @@ def _tools(arguments: Arguments, _task: Mapping[str, Any]) -> str:
     return "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser" if lacks_parser else ""
 
 
-CHECKS: tuple[Callable[[Arguments, Mapping[str, Any]], str], ...] = (_tools, _batch, _devices)
+def _weights(arguments: Arguments, task: Mapping[str, Any]) -> str:
+    """In the words of transformers (UNVERIFIED: vLLM may say it before)."""
+    if task["has_weights"]:
+        return ""
+    return f"OSError: {arguments.model} does not appear to have a file named config.json."
+
+
+CHECKS: tuple[Callable[[Arguments, Mapping[str, Any]], str], ...] = (_tools, _batch, _devices, _weights)

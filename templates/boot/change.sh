@@ -1,0 +1,71 @@
+# A change that fails is undone: the script of the server that served last is kept, and brought up again.
+
+take_up() { # take_up work|back
+  called=$1
+  change=$(cat "$runtime/change" 2>/dev/null || true)
+  trap 'broken_line=$LINENO' ERR
+  trap 'stopped $?' EXIT
+  trap 'trap - EXIT; end_parts; exit 143' TERM # a newer change has come, and speaks for itself
+  report booted "Starting"
+  if [[ -n $change && $(undone_change) == "$change" ]]; then
+    go_back "$(undone_cause)" # at a boot after that
+  fi
+  attribute spec "$spec"
+  # The acknowledgement: what is said from here on is said of this change.
+  attribute change "$change"
+  if [[ $called == back ]] && was_never_stopped; then
+    report serving "The server before serves on: the change failed before it was stopped"
+    exit 0
+  fi
+}
+
+stopped() { # stopped STATUS: the end of the work, foreseen or not
+  trap - EXIT ERR
+  end_parts
+  (($1 != 0)) || exit 0
+  local cause=${verdict:-"The startup script broke at its line ${broken_line:-?}; its log is $log"}
+  go_back "$cause"
+  if [[ $called == back ]]; then
+    cause="$(undone_cause) (the server before did not come back either: $cause)"
+  fi
+  report failed "$cause"
+  unharmed timeline keep_timeline
+  exit "$1"
+}
+
+go_back() { # go_back CAUSE: returns where there is nothing to go back to
+  [[ $called == work && -s $memory/served.sh && $(spec_of "$memory/served.sh") != "$spec" ]] || return 0
+  say "Going back to the server before: $1"
+  remember undone "$change $1"
+  attribute undone "$change $1"
+  exec "$BASH" "$memory/served.sh" back
+}
+
+undone_change() {
+  recall undone | sed -n '1s/ .*//p'
+}
+
+undone_cause() {
+  recall undone | sed -n '1s/[^ ]* //p'
+}
+
+was_never_stopped() {
+  [[ $(recall running) == "$spec" && $(container_state) == true* ]]
+}
+
+keep_as_served() { # no secret is in it
+  { cat "$script" >"$memory/served.part" && mv "$memory/served.part" "$memory/served.sh"; } ||
+    say "This script cannot be kept in $memory: a later change that fails will not be undone"
+}
+
+spec_of() { # spec_of SCRIPT
+  sed -n 's/^spec=//p' "$1" 2>/dev/null | sed -n 1p
+}
+
+remember() { # remember KEY VALUE: on the disk, without secrets; a disk that is full costs the memory, not the server
+  redacted "$2" >"$memory/$1" || say "$memory/$1 cannot be written"
+}
+
+recall() { # recall KEY
+  cat "$memory/$1" 2>/dev/null || true
+}

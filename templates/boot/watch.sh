@@ -1,0 +1,66 @@
+# The watcher: a unit of systemd's beside the work, which waits for the metadata to tell of a change. No port is open,
+# nobody logs in. Both units are transient: a boot starts them anew.
+
+boot() {
+  cat "$script" >"$runtime/current.sh"
+  printf '%s' "$(change_of_this_script)" >"$runtime/change"
+  if command -v systemd-run >/dev/null && start_unit tpudeploy-watcher watch --property=Restart=always --property=RestartSec=5; then
+    start_work --pipe --wait
+  else
+    say "systemd starts no unit here, so no change is seen before the next boot" | tee -a "$log"
+    work work 2>&1 | tee -a "$log"
+  fi
+}
+
+start_work() { # start_work OPTION...: killed from outside, it begins anew; stopped by a newer change, it does not
+  start_unit tpudeploy-work work --property=Restart=on-abnormal --property=RestartSec=5 \
+    --property=TimeoutStopSec=30 "$@"
+}
+
+start_unit() { # start_unit NAME WORD OPTION...: the newest script, called with WORD
+  local unit=$1 word=$2
+  shift 2
+  systemd-run --quiet --collect --unit="$unit" --setenv=HOME=/root --property=SyslogIdentifier=startup-script "$@" \
+    "$BASH" "$runtime/current.sh" "$word"
+}
+
+change_of_this_script() { # nothing where the metadata changed between Google's look at them and ours: the watcher sees
+  if [[ $(metadata_value instance/attributes/tpudeploy-spec) == "$spec" ]]; then
+    metadata_value instance/attributes/tpudeploy-change || true
+  fi
+}
+
+watch() {
+  local answer change etag=
+  while :; do
+    answer=$(told_change "$etag") || answer=
+    etag=$(printf '%s\n' "$answer" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p')
+    change=$(printf '%s\n' "$answer" | sed -n '$p')
+    # Without an answer, or with half of a change, it is asked again.
+    if [[ -z $etag ]] || ! { [[ $change == "$(cat "$runtime/change")" ]] || take "$change"; }; then
+      etag=
+      sleep 10
+    fi
+  done
+}
+
+told_change() { # told_change ETAG: headers and value, once it is no longer the one of ETAG
+  curl -sS -f -i --max-time 330 -H 'Metadata-Flavor: Google' \
+    "$metadata/instance/attributes/tpudeploy-change${1:+?wait_for_change=true&timeout_sec=300&last_etag=$1}" 2>/dev/null
+}
+
+take() { # take CHANGE: its script does the work, in the place of whatever is at work, and watches from here on
+  local wanted
+  wanted=$(metadata_value instance/attributes/tpudeploy-spec) || return 1
+  metadata_value instance/attributes/startup-script >"$runtime/next.sh" || return 1
+  [[ $(spec_of "$runtime/next.sh") == "$wanted" ]] || return 1
+  say "The metadata tell of change $1: its script takes over" | tee -a "$log"
+  mv "$runtime/next.sh" "$runtime/current.sh"
+  systemctl stop tpudeploy-work >/dev/null 2>&1 || true
+  printf '%s' "$1" >"$runtime/change"
+  if ! start_work; then
+    rm "$runtime/change"
+    return 1
+  fi
+  exec "$BASH" "$runtime/current.sh" watch
+}

@@ -1,0 +1,157 @@
+"""An agent before a person's project: the SDK's real client, in memory, and the person who may be asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from desk import Desk
+from mcp import Client
+from mcp.client.session import ClientRequestContext
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
+
+from tpudeploy.cli.context import Context
+from tpudeploy.cli.mcp.project import Project
+from tpudeploy.cli.mcp.server import server
+from tpudeploy.cli.mcp.session import Session
+from tpudeploy.cli.terminal import Terminal
+from tpudeploy.domain.errors import Interrupted
+from tpudeploy.emulator import VirtualClock
+
+
+class Gate:
+    """While it is shut, no time passes for what runs in the background."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.is_open = True
+
+    def shut(self) -> None:
+        self.is_open = False
+
+    def open(self) -> None:
+        with self.changed:
+            self.is_open = True
+            self.changed.notify_all()
+
+
+class Paced:
+    """The desk's clock, for one call. `stop` ends its sleeps, as the clock on the wall does."""
+
+    def __init__(self, world: VirtualClock, gate: Gate) -> None:
+        self._world = world
+        self._gate = gate
+        self._is_stopped = False
+
+    def now(self) -> float:
+        return self._world.now()
+
+    def sleep(self, seconds: float) -> None:
+        with self._gate.changed:
+            self._gate.changed.wait_for(lambda: self._is_stopped or self._gate.is_open or not seconds)
+        if self._is_stopped:
+            raise Interrupted("Interrupted. What was begun is saved.")
+        self._world.sleep(seconds)
+
+    def stop(self) -> None:
+        with self._gate.changed:
+            self._is_stopped = True
+            self._gate.changed.notify_all()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """What a tool answered: `document` is its structured content, `text` what a model reads."""
+
+    is_error: bool
+    document: Mapping[str, Any]
+    text: str
+
+
+@dataclass(kw_only=True)
+class Agent:
+    """What the model at the other end can do, call by call."""
+
+    client: Client
+    portal: BlockingPortal
+    gate: Gate
+    asked: list[str] = field(default_factory=list)
+
+    def call(self, tool: str, **arguments: Any) -> Answered:
+        found = self.portal.call(self.client.call_tool, tool, arguments)
+        (content,) = found.content
+        assert isinstance(content, TextContent)
+        return Answered(is_error=found.is_error, document=found.structured_content or {}, text=content.text)
+
+    def told(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
+        """The document of a call that must succeed."""
+        answered = self.call(tool, **arguments)
+        assert not answered.is_error, answered.text
+        return answered.document
+
+    def ended(self) -> Mapping[str, Any]:
+        """The last operation, once it has ended; polled as an agent does. All its events are in it."""
+        after, events = 0, list[Any]()
+        while True:
+            polled = self.told("operation", after=after, wait_seconds=30)
+            after, events = polled["last_event"], [*events, *polled["events"]]
+            if polled["state"] != "running":
+                return {**polled, "events": events}
+
+    def tools(self) -> list[dict[str, Any]]:
+        listed = self.portal.call(self.client.list_tools)
+        return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
+
+    def read(self, uri: str) -> str:
+        (content,) = self.portal.call(self.client.read_resource, uri).contents
+        return str(content.model_dump()["text"])
+
+
+Answers = Callable[[], ElicitResult]
+
+
+def says(approve: bool) -> Answers:
+    return lambda: ElicitResult(action="accept", content={"approve": approve})
+
+
+def turns_away(action: Any) -> Answers:
+    return lambda: ElicitResult(action=action)
+
+
+@contextmanager
+def connected(
+    at: Desk, *, allow_writes: bool = True, person: Answers | None = None, mode: str = "auto"
+) -> Iterator[Agent]:
+    """An agent at this desk. Without a `person`, its client cannot ask anybody."""
+    gate, asked = Gate(), list[str]()
+
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        assert isinstance(params, ElicitRequestFormParams)
+        asked.append(params.message)
+        assert person is not None
+        return person()
+
+    stack = ExitStack()
+    context = Context(
+        terminal=Terminal.of_process(no_color=True),
+        clock=at.clock,
+        patience=at.patience,
+        folder=at.folder,
+        backend=None,
+        parallelism=8,
+        at_exit=stack,
+    )
+    session = Session(Project(context=context, clock=lambda: Paced(at.clock, gate)))
+    made = server(session, allow_writes=allow_writes)
+    client = Client(made, mode=mode, elicitation_callback=None if person is None else ask)
+    portal = stack.enter_context(start_blocking_portal())
+    stack.enter_context(portal.wrap_async_context_manager(client))
+    try:
+        yield Agent(client=client, portal=portal, gate=gate, asked=asked)
+    finally:
+        session.close()
+        stack.close()  # without what a test raised: the SDK would bury it in groups

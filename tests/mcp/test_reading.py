@@ -1,0 +1,111 @@
+"""What an agent is told is what the command line prints with --json; and what it may name is inside the project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent import connected
+from desk import PROFILE, Desk, Open, Said
+
+TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "validate": ({"profiles": ["gemma.yaml"]}, ("validate", "--format", "json", "gemma.yaml")),
+    "size": ({"profile": "gemma.yaml", "sweep": True}, ("size", "--json", "--sweep", "gemma.yaml")),
+    "zones": ({"profiles": ["gemma.yaml"], "type": "v6e-4"}, ("zones", "--json", "--type", "v6e-4", "gemma.yaml")),
+    "doctor": ({"profile": "gemma.yaml"}, ("doctor", "--json", "gemma.yaml")),
+    "status": ({"profiles": ["gemma.yaml"]}, ("status", "--json", "gemma.yaml")),
+    "output": ({"name": "gemma"}, ("output", "--json", "gemma")),
+    "gc_list": ({}, ("gc", "--json")),
+    "drift": ({"profiles": ["gemma.yaml"]}, ("drift", "--json", "gemma.yaml")),
+    "logs": ({"profile": "gemma.yaml"}, ("logs", "--json", "gemma.yaml")),
+    "verify": ({"profile": "gemma.yaml"}, ("verify", "--json", "gemma.yaml")),
+    "query": ({"profile": "gemma.yaml", "prompt": "Hi."}, ("query", "--json", "gemma.yaml", "Hi.")),
+}
+
+
+def document(said: Said) -> Any:
+    """What a command printed; of a stream, its last line."""
+    return json.loads(said.out if said.out.startswith("{\n") else said.out.splitlines()[-1])
+
+
+@pytest.fixture
+def serving(desk: Open) -> Desk:
+    at: Desk = desk(nodes="real")
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+def test_a_tool_answers_what_the_command_prints(serving: Desk) -> None:
+    with connected(serving, allow_writes=False) as agent:
+        for tool, (arguments, words) in TOOLS.items():
+            assert agent.told(tool, **arguments) == document(serving.run(*words)), tool
+        details = document(serving.run("status", "--details", "--json", "gemma.yaml"))["details"]
+        assert agent.told("memory_layout", profile="gemma.yaml")["details"] == details
+        assert json.loads(agent.read("tpudeploy://deployments")) == document(serving.run("show", "--json"))
+        one = json.loads(agent.read("tpudeploy://deployments/gemma"))
+        assert [state["deployment"] for state in one["states"]] == ["gemma"]
+
+
+def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(desk: Open) -> None:
+    with connected(desk()) as agent:
+        assert agent.told("explain", code="STOCKOUT")["code"] == "stockout"
+        wrong = agent.call("explain", code="stockoux")
+    assert wrong.is_error
+    assert wrong.document["exit_code"] == 1
+    assert wrong.text == "Error: No code `stockoux`. [TPU0002]\nDid you mean `stockout`?"
+
+
+def test_every_problem_of_a_profile_comes_with_its_line(desk: Open) -> None:
+    at = desk()
+    at.write(PROFILE.replace("v6e-1", "v9e-1").replace("16384", "soon"))
+    with connected(at) as agent:
+        refused = agent.call("plan", profiles=["gemma.yaml"])
+    assert refused.is_error
+    assert {d["path"] for d in refused.document["diagnostics"]} == {"tpu.type", "serving.max_model_len"}
+    assert "gemma.yaml:6" in refused.text
+
+
+@pytest.mark.parametrize(
+    "path", ["../mine.yaml", "/etc/hosts", ".env.yaml", "notes.txt", "away.yaml", "loop.yaml", "\0"]
+)
+@pytest.mark.parametrize("tool", ["validate", "plan", "status"])
+def test_what_is_no_profile_of_the_project_is_not_read(desk: Open, tmp_path: Path, tool: str, path: str) -> None:
+    at = desk()
+    at.folder = tmp_path / "project"
+    at.folder.mkdir()
+    for name in ("../mine.yaml", ".env.yaml", "notes.txt"):
+        (at.folder / name).write_text("canary: 4f1e9c\n", encoding="utf-8")
+    (at.folder / "away.yaml").symlink_to(tmp_path / "mine.yaml")
+    (at.folder / "loop.yaml").symlink_to("loop.yaml")
+    with connected(at) as agent:
+        refused = agent.call(tool, profiles=[path])
+    assert refused.is_error
+    assert "is no profile in this project" in refused.text
+    assert "4f1e9c" not in refused.text
+
+
+def test_a_folder_is_its_profiles_and_leads_nowhere_else(desk: Open, tmp_path: Path) -> None:
+    at = desk()
+    at.folder = tmp_path / "project"
+    (at.folder / "all").mkdir(parents=True)
+    at.write(name="all/gemma.yaml")
+    (tmp_path / "mine.yaml").write_text(PROFILE, encoding="utf-8")
+    (at.folder / "all" / "away.yaml").symlink_to(tmp_path / "mine.yaml")
+    with connected(at) as agent:
+        checked = agent.told("validate", profiles=["all"])
+    assert [row["file"] for row in checked["profiles"]] == ["all/gemma.yaml"]
+
+
+def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(desk: Open) -> None:
+    at = desk()
+    with connected(at) as agent:
+        assert agent.call("query", profile="gemma.yaml", prompt="", max_tokens=5).is_error
+        assert agent.call("query", profile="gemma.yaml", prompt="Hi", max_tokens=0).is_error
+        assert agent.call("status", profiles=[at.write()], token="hf_x").document.get("format") == "tpudeploy.status/1"
+
+
+def test_a_resource_that_is_not_there_says_so(desk: Open) -> None:
+    with connected(desk()) as agent, pytest.raises(Exception, match="Nothing is deployed as `llama`"):
+        agent.read("tpudeploy://deployments/llama")

@@ -1,0 +1,38 @@
+"""A whole session of an agent: it finds a place, plans, applies, asks, looks, and is refused what nobody said yes to."""
+
+from __future__ import annotations
+
+from agent import connected, turns_away
+from desk import Open
+
+
+def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(desk: Open) -> None:
+    at = desk(nodes="real", trouble=[{"fault": "stockout", "zone": "us-east5-a", "times": 99}])
+    at.write()
+    with connected(at, person=turns_away("decline")) as agent:
+        (table,) = agent.told("zones", profiles=["gemma.yaml"])["tables"]
+        assert {row["zone"] for row in table["pairs"]} >= {"us-east5-a", "us-east5-b"}
+        assert agent.told("doctor", profile="gemma.yaml")["counts"]["fail"] == 0
+        assert agent.told("size", profile="gemma.yaml")["fits"]
+
+        plan = agent.told("plan", profiles=["gemma.yaml"])
+        assert not plan["needs_consent"]
+        agent.told("apply", plan_id=plan["plan_id"])
+        ended = agent.ended()
+        assert ended["state"] == "succeeded"
+        assert "us-east5-a" in " ".join(event["line"] for event in ended["events"])
+        (endpoint,) = ended["result"]["endpoints"]
+        assert endpoint["zone"] == "us-east5-b"
+
+        assert agent.told("output", name="gemma")["url"] == endpoint["url"]
+        assert agent.told("query", profile="gemma.yaml", prompt="Say hello.")["completion_tokens"] > 0
+        (machine,) = agent.told("memory_layout", profile="gemma.yaml")["details"]
+        assert {share["name"] for share in machine["memory"]} >= {"weights", "KV cache"}
+        assert agent.told("verify", profile="gemma.yaml")["holds"]
+
+        refused = agent.call("destroy", plan_id=agent.told("plan", profiles=["gemma.yaml"], destroy=True)["plan_id"])
+        assert refused.is_error
+        assert len(agent.asked) == 1
+        (deployment,) = agent.told("status", profiles=["gemma.yaml"])["deployments"]
+        assert deployment["name"] == "gemma"
+    assert list(at.slices.values()) == ["ACTIVE"]

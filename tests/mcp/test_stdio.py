@@ -1,0 +1,146 @@
+"""The server as a client starts it: a process, whose stdout is the protocol's alone."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+import anyio
+import pytest
+from desk import PROFILE
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from tpudeploy.cli.mcp.tools import READING, WRITING
+from tpudeploy.emulator import Emulator, running
+
+TPUDEPLOY = str(Path(sys.executable).with_name("tpudeploy"))
+# What a client of the older protocol says first.
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    """Google, in real time, and slow to grant."""
+    (tmp_path / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    with running(scenario={"nodes": "simulated", "timings": {"waiting": 600.0}}) as emulator:
+        yield emulator
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_real_client_plans_applies_and_is_refused_a_destroy(tmp_path: Path, emulator: Emulator, mode: str) -> None:
+    async def session() -> None:
+        started = StdioServerParameters(
+            command=TPUDEPLOY, args=["mcp", "--allow-writes"], cwd=tmp_path, env=emulator.environment
+        )
+        async with Client(started, mode=mode) as client:
+
+            async def told(tool: str, **arguments: Any) -> dict[str, Any]:
+                answered = await client.call_tool(tool, arguments)
+                assert not answered.is_error, answered.content
+                return dict(answered.structured_content or {})
+
+            listed = await client.list_tools()
+            assert {tool.name for tool in listed.tools} == {tool.name for tool in (*READING, *WRITING)}
+            plan = await told("plan", profiles=["gemma.yaml"])
+            await told("apply", plan_id=plan["plan_id"], wait="accepted")
+            after, state = 0, "running"
+            while state == "running":
+                polled = await told("operation", after=after, wait_seconds=30)
+                after, state = polled["last_event"], polled["state"]
+            assert state == "succeeded"
+            removal = await told("plan", profiles=["gemma.yaml"], destroy=True)
+            refused = await client.call_tool("destroy", {"plan_id": removal["plan_id"]})
+            assert refused.is_error
+
+    anyio.run(session)
+    assert sum(len(slices) for slices in emulator.live().values()) == 1
+
+
+def test_stdout_holds_the_protocol_and_sigterm_ends_a_server_that_is_at_work_saved(
+    tmp_path: Path, emulator: Emulator
+) -> None:
+    """A client that is still there keeps stdin open: nothing else would end it."""
+    with ExitStack() as stack:
+        server = stack.enter_context(
+            subprocess.Popen(
+                [TPUDEPLOY, "mcp", "--allow-writes"],
+                cwd=tmp_path,
+                env=emulator.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        tell(server.stdin, HELLO, READY)
+        assert hear(server.stdout)["serverInfo"]["name"] == "tpudeploy"
+        tell(server.stdin, call(2, "plan", profiles=["gemma.yaml"]))
+        plan_id = hear(server.stdout)["structuredContent"]["plan_id"]
+        tell(server.stdin, call(3, "apply", plan_id=plan_id))
+        assert hear(server.stdout)["structuredContent"]["state"] == "running"
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=30) == 130
+        assert server.stdout.read() == ""
+        assert "what is under way is saved" in server.stderr.read()
+    state = json.loads((tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text(encoding="utf-8"))
+    assert state["goal"] is not None
+
+
+def test_a_client_that_goes_ends_its_server(tmp_path: Path, emulator: Emulator) -> None:
+    ended = subprocess.run(
+        [TPUDEPLOY, "mcp"],
+        cwd=tmp_path,
+        env=emulator.environment,
+        input=json.dumps(HELLO) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    (line,) = ended.stdout.splitlines()
+    assert json.loads(line)["result"]["serverInfo"]["name"] == "tpudeploy"
+    assert ended.stderr == ""
+
+
+def test_settings_that_are_wrong_are_said_before_a_client_waits_for_an_answer(tmp_path: Path) -> None:
+    (tmp_path / "tpudeploy.toml").write_text("backend = 7\n", encoding="utf-8")
+    ended = subprocess.run(
+        [TPUDEPLOY, "mcp"], cwd=tmp_path, input="", capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("Error: backend is text [TPU1203]\n  on tpudeploy.toml:1:1")
+
+
+def tell(stdin: IO[str], *messages: object) -> None:
+    for message in messages:
+        stdin.write(json.dumps(message) + "\n")
+    stdin.flush()
+
+
+def call(number: int, tool: str, **arguments: object) -> dict[str, object]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def hear(stdout: IO[str]) -> dict[str, Any]:
+    """The next result; each line is a message of the protocol."""
+    while True:
+        message = json.loads(stdout.readline())
+        if "result" in message:
+            return dict(message["result"])

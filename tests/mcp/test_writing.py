@@ -1,0 +1,192 @@
+"""An agent changes something: only the plan it was shown, only with a person's yes where anything ends, in the background."""
+
+from __future__ import annotations
+
+import pytest
+from agent import Agent, Answers, connected, says, turns_away
+from desk import PROFILE, Desk, Open
+
+SHORTER = PROFILE.replace("16384", "8192")
+
+
+@pytest.fixture
+def serving(desk: Open) -> Desk:
+    at: Desk = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+def planned(agent: Agent, **more: object) -> str:
+    return str(agent.told("plan", profiles=["gemma.yaml"], **more)["plan_id"])
+
+
+def test_what_was_planned_is_applied_in_the_background_and_polled_to_its_end(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with connected(at) as agent:
+        plan = agent.told("plan", profiles=["gemma.yaml"])
+        assert (plan["needs_consent"], plan["applyable"]) == (False, True)
+        assert "Plan: 1 to add, 0 to change, 0 to destroy." in plan["text"]
+        begun = agent.told("apply", plan_id=plan["plan_id"])
+        ended = agent.ended()
+        again = agent.told("plan", profiles=["gemma.yaml"])
+    assert begun["operation_id"] == ended["operation_id"] == "operation-1"
+    assert (ended["state"], ended["error"]) == ("succeeded", None)
+    assert [o["address"] for o in ended["result"]["outcomes"]] == ["gemma[0]"]
+    told = [event["type"] for event in ended["events"]]
+    assert "change_started" in told
+    assert told[-1] == "change_done"
+    assert again["is_empty"]
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_a_plan_that_the_world_has_overtaken_is_refused_as_on_the_command_line(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with connected(at) as agent:
+        plan_id = planned(agent)
+        assert at.run("apply", "-auto-approve", "-wait", "accepted", "gemma.yaml").code == 0
+        assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+        asked = len(at.asked())
+        refused = agent.call("apply", plan_id=plan_id)
+    assert refused.is_error
+    assert (refused.document["code"], refused.document["exit_code"]) == ("TPU3001", 11)
+    assert plan_id in refused.text
+    assert len(at.asked()) == asked
+
+
+def test_a_plan_that_nobody_was_shown_is_refused(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with connected(at) as agent:
+        plan_id = planned(agent)
+        for other in (f"{plan_id[:-1]}x", "", "gemma.yaml"):
+            refused = agent.call("apply", plan_id=other)
+            assert (refused.is_error, refused.document["exit_code"]) == (True, 11)
+    assert at.asked() == []
+
+
+@pytest.mark.parametrize("later", [PROFILE.replace("16384", "8192"), "not: [a profile"])
+def test_what_stands_in_the_profile_after_the_plan_changes_nothing_of_it(desk: Open, later: str) -> None:
+    at = desk()
+    at.write()
+    with connected(at) as agent:
+        plan_id = planned(agent)
+        at.write(later)
+        agent.told("apply", plan_id=plan_id)
+        assert agent.ended()["state"] == "succeeded"
+    at.write()
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("person", [says(approve=False), turns_away("decline"), turns_away("cancel"), None])
+def test_nothing_is_destroyed_without_a_persons_yes(serving: Desk, person: Answers | None, mode: str) -> None:
+    before = serving.slices
+    with connected(serving, person=person, mode=mode) as agent:
+        refused = agent.call("destroy", plan_id=planned(agent, destroy=True))
+        assert agent.call("operation").is_error, "nothing was begun"
+    assert refused.is_error
+    assert refused.document["code"] == "TPU3003"
+    assert "Nothing was done." in refused.text
+    assert len(agent.asked) == (person is not None)
+    assert serving.slices == before
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_with_a_persons_yes_it_is_destroyed_and_they_were_told_what(serving: Desk, mode: str) -> None:
+    (name,) = serving.slices
+    with connected(serving, person=says(approve=True), mode=mode) as agent:
+        plan = agent.told("plan", profiles=["gemma.yaml"], destroy=True)
+        assert plan["needs_consent"]
+        agent.told("destroy", plan_id=plan["plan_id"])
+        assert agent.ended()["state"] == "succeeded"
+    (question,) = agent.asked
+    assert question.splitlines()[1:] == [f"- destroys gemma[0] ({name}, us-east5-a)", "There is no undo."]
+    assert serving.slices == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "does"), [(SHORTER, {}, "restarts"), (PROFILE, {"replace": ["gemma"]}, "replaces")]
+)
+def test_an_apply_that_would_interrupt_whoever_uses_it_is_asked_too(
+    serving: Desk, text: str, more: dict[str, object], does: str
+) -> None:
+    serving.write(text)
+    before = serving.state()
+    with connected(serving, person=turns_away("decline")) as agent:
+        assert agent.call("apply", plan_id=planned(agent, **more)).is_error
+    assert f"- {does} gemma[0] (" in agent.asked[0]
+    with connected(serving) as mute:
+        assert "cannot ask a person" in mute.call("apply", plan_id=planned(mute, **more)).text
+    assert serving.state() == before
+
+
+def test_a_plan_goes_only_to_the_tool_it_was_made_for(serving: Desk) -> None:
+    with connected(serving, person=says(approve=True)) as agent:
+        assert agent.call("apply", plan_id=planned(agent, destroy=True)).is_error
+        assert agent.call("destroy", plan_id=planned(agent)).is_error
+    assert list(serving.slices.values()) == ["ACTIVE"]
+
+
+def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(desk: Open) -> None:
+    at = desk(timings={"waiting": 3600.0})
+    at.write()
+    with connected(at) as agent:
+        agent.gate.shut()
+        agent.told("apply", plan_id=planned(agent))
+        agent.told("operation", after=1, wait_seconds=30)
+        busy = agent.call("apply", plan_id=planned(agent))
+        assert (busy.document["code"], busy.document["exit_code"]) == ("TPU4001", 10)
+        agent.told("cancel")
+        cancelled = agent.ended()
+        assert (cancelled["state"], cancelled["error"]["exit_code"]) == ("cancelled", 130)
+        (left,) = at.slices
+        assert any(left in event.get("message", "") for event in cancelled["events"])
+        agent.gate.open()
+        agent.told("apply", plan_id=planned(agent))
+        assert agent.ended()["state"] == "succeeded"
+    assert list(at.slices) == [left]
+
+
+def test_a_server_that_ends_leaves_what_another_goes_on_with(desk: Open) -> None:
+    at = desk(timings={"waiting": 3600.0})
+    at.write()
+    with connected(at) as agent:
+        agent.gate.shut()
+        agent.told("apply", plan_id=planned(agent))
+        agent.told("operation", after=1, wait_seconds=30)
+    (left,) = at.slices
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert list(at.slices) == [left]
+
+
+def test_what_fails_ends_as_the_command_line_does(desk: Open) -> None:
+    at = desk(nodes="real", boot={"crash": "RESOURCE_EXHAUSTED: out of memory"})
+    at.write()
+    with connected(at) as agent:
+        agent.told("apply", plan_id=planned(agent))
+        ended = agent.ended()
+        (log,) = agent.told("logs", profile="gemma.yaml")["logs"]
+    assert (ended["state"], ended["error"]["exit_code"]) == ("failed", 1)
+    assert ended["result"]["outcomes"][0]["error"]["code"] == "TPU6000"
+    assert log["cause"]["remedy"]
+
+
+def test_a_plan_that_a_check_forbids_is_shown_and_not_applied(desk: Open) -> None:
+    at = desk()
+    at.write(PROFILE.replace("google/gemma-4-E2B-it", "google/gemma-4-31B-it"))
+    with connected(at) as agent:
+        plan = agent.told("plan", profiles=["gemma.yaml"])
+        assert not plan["applyable"]
+        refused = agent.call("apply", plan_id=plan["plan_id"])
+    assert (refused.is_error, refused.document["exit_code"]) == (True, 13)
+    assert at.asked() == []
+
+
+def test_a_run_that_is_given_up_in_time_says_so(desk: Open) -> None:
+    at = desk(timings={"waiting": 7200.0})
+    at.write()
+    with connected(at) as agent:
+        agent.told("apply", plan_id=planned(agent), timeout_seconds=600)
+        assert agent.ended()["error"]["exit_code"] == 12

@@ -1,0 +1,321 @@
+"""What other people's clients measure: their files imported and judged, an installed one run in our place."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering import answering, http
+from desk import Said
+
+from tpudeploy.cli.main import main
+
+Bench = Callable[..., Said]
+GRID = Path(__file__).parents[1] / "bench" / "grid_e2b_v6e1.csv"
+
+VLLM = {
+    "model_id": "google/gemma-4-26B-A4B-it",
+    "max_concurrency": 8,
+    "num_prompts": 100,
+    "completed": 100,
+    "failed": 0,
+    "duration": 50.0,
+    "total_input_tokens": 102_400,
+    "total_output_tokens": 12_800,
+    "request_throughput": 2.0,
+    "output_throughput": 256.0,
+    "mean_ttft_ms": 250.0,
+    "median_ttft_ms": 240.0,
+    "std_ttft_ms": 20.0,
+    "p99_ttft_ms": 300.0,
+    "mean_itl_ms": 28.0,
+    "median_itl_ms": 27.0,
+    "mean_e2el_ms": 3_900.0,
+    "median_e2el_ms": 3_800.0,
+    "max_concurrent_requests": 16,
+}
+
+
+def _distribution(mean: float) -> dict[str, Any]:
+    percentiles = {"p90": mean * 1.5, "p95": mean * 1.6, "p99": mean * 2}
+    return {"successful": {"mean": mean, "median": mean, "std_dev": 0.1, "count": 40, "percentiles": percentiles}}
+
+
+GUIDELLM: Mapping[str, Any] = {
+    "metadata": {"version": 2},
+    "benchmarks": [
+        {
+            "config": {"strategy": {"type_": "concurrent", "streams": streams}, "backend": {"model": "m"}},
+            "duration": 30.0,
+            "metrics": {
+                "request_totals": {"successful": 40, "errored": 0, "incomplete": 3, "total": 43},
+                "requests_per_second": _distribution(streams / 4),
+                "request_concurrency": _distribution(held),
+                "request_latency": _distribution(4.0),
+                "prompt_token_count": _distribution(128),
+                "output_token_count": _distribution(64),
+                "output_tokens_per_second": _distribution(16 * streams),
+                "time_to_first_token_ms": _distribution(500),
+                "inter_token_latency_ms": _distribution(55),
+            },
+        }
+        for streams, held in ((64, 63.0), (2048, 1046.0))
+    ],
+}
+AIPERF = {
+    "schema_version": "1.4",
+    "aiperf_version": "0.13.0",
+    "input_config": {"endpoint": {"model_names": ["m"]}, "load": [{"phase": {"concurrency": 16}}]},
+    "request_count": {"unit": "requests", "avg": 200.0},
+    "benchmark_duration": {"unit": "sec", "avg": 30.0},
+    "request_throughput": {"unit": "requests/sec", "avg": 6.5},
+    "output_token_throughput": {"unit": "tokens/sec", "avg": 416.0},
+    "effective_concurrency": {"unit": "requests", "avg": 15.8},
+    "input_sequence_length": {"unit": "tokens", "avg": 128.0},
+    "output_sequence_length": {"unit": "tokens", "avg": 64.0},
+    "time_to_first_token": {"unit": "ms", "avg": 510.0, "p50": 500.0, "p99": 800.0, "std": 9.0, "count": 200},
+    "inter_token_latency": {"unit": "ms", "avg": 30.0, "p50": 29.0},
+    "request_latency": {"unit": "ms", "avg": 2_400.0, "p50": 2_300.0},
+}
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """`bench WORDS` in a folder of its own."""
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+
+    def run(*words: str) -> Said:
+        capfd.readouterr()
+        code = main(["bench", *words, "--chdir", str(tmp_path)])
+        told = capfd.readouterr()
+        return Said(code=code, out=told.out, err=told.err)
+
+    return run
+
+
+def imported(bench: Bench, folder: Path, tree: object, *words: str) -> Mapping[str, Any]:
+    (folder / "result.json").write_text(json.dumps(tree), encoding="utf-8")
+    said = bench("import", "result.json", "--json", *words)
+    assert said.code == 0, said.all
+    run: Mapping[str, Any] = json.loads(said.out)
+    return run
+
+
+def test_a_grid_of_somebodys_is_kept_with_where_it_came_from(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "grid.csv").write_bytes(GRID.read_bytes())
+    said = bench("import", "grid.csv", "--model", "google/gemma-4-E2B-it", "--type", "v6e-1", "--json")
+    assert said.code == 0, said.all
+    run = json.loads(said.out)
+    assert (run["driver"], run["source"], run["ended"]) == ("grid", "grid.csv", "complete")
+    assert run["source_hash"].startswith("sha256:")
+    cells = {(c["point"]["concurrency"], c["point"]["context_tokens"]): c for c in run["cells"]}
+    assert len(cells) == 156
+    assert cells[2, 8192]["figures"]["requests_per_second"] == 4.804099413006439
+    assert 0.1 < cells[2, 8192]["evidence"]["peak_share"] < 0.2
+    assert cells[2, 8192]["status"] == "ok"
+    assert {cells[streams, 16_384]["status"] for streams in (1, 2)} == {"failed"}
+    assert (cells[2048, 512]["status"], cells[2048, 512]["figures"]) == ("oversubscribed", None)
+    assert cells[2048, 512]["reasons"] == ["the file says `skipped_capacity_limit`"]
+    # By Little's law: 18.7 requests a second of 74 s each are 1,390 at once, not 2,048.
+    assert cells[2048, 4]["status"] == "client_bound"
+    assert cells[1, 16_384]["errors"] == {"the file says `failed`": 1}
+    assert "outputs not told" in bench("show", run["id"]).out
+
+
+def test_a_result_of_vllm_bench_is_a_cell(bench: Bench, tmp_path: Path) -> None:
+    run = imported(bench, tmp_path, VLLM, "--type", "v6e-4")
+    (cell,) = run["cells"]
+    assert (run["driver"], run["subject"]["model_id"]) == ("vllm", "google/gemma-4-26B-A4B-it")
+    assert cell["point"] == {"concurrency": 8, "context_tokens": 1024, "output_tokens": 128}
+    figures = cell["figures"]
+    assert (figures["requests"], figures["requests_per_second"], figures["input_tokens_per_second"]) == (100, 2, 2048)
+    assert (figures["ttft_seconds"]["p50"], figures["ttft_seconds"]["p99"]) == (0.24, 0.3)
+    assert figures["ttft_seconds"]["p95"] is None
+    assert cell["evidence"]["streams_mean"] == pytest.approx(7.8)
+    assert cell["status"] == "ok"
+    assert 0 < cell["evidence"]["peak_share"] < 0.01
+
+
+def test_a_result_that_cannot_be_is_called_so_whoever_measured_it(bench: Bench, tmp_path: Path) -> None:
+    """26B on four chips, 475,553 prompt tokens a second: published."""
+    tree = VLLM | {"total_input_tokens": 475_553 * 50, "completed": 1_451, "total_output_tokens": 1_451}
+    (cell,) = imported(bench, tmp_path, tree, "--type", "v6e-4")["cells"]
+    assert cell["status"] == "roofline_suspect"
+    assert cell["reasons"][0] == "these tokens need 80% of what the chips can compute, attention not counted"
+
+
+def test_guidellms_streams_that_were_never_live_are_the_clients_fault(bench: Bench, tmp_path: Path) -> None:
+    few, many = imported(bench, tmp_path, GUIDELLM)["cells"]
+    assert few["status"] == "ok"
+    assert few["point"] == {"concurrency": 64, "context_tokens": 128, "output_tokens": 64}
+    assert few["figures"]["e2e_seconds"]["p99"] == 8
+    assert few["figures"]["itl_seconds"]["mean"] == pytest.approx(0.055)
+    assert many["status"] == "client_bound"
+    assert many["reasons"] == ["1046.0 of 2048 streams were under way on average"]
+
+
+def test_a_result_of_aiperf_is_a_cell_with_its_units_read(bench: Bench, tmp_path: Path) -> None:
+    (cell,) = imported(bench, tmp_path, AIPERF)["cells"]
+    assert cell["point"] == {"concurrency": 16, "context_tokens": 128, "output_tokens": 64}
+    assert cell["figures"]["window_seconds"] == 30
+    assert cell["figures"]["ttft_seconds"]["p50"] == 0.5
+    assert cell["figures"]["tpot_seconds"]["mean"] == pytest.approx(0.03)
+    assert cell["figures"]["itl_seconds"] is None
+    assert cell["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "it has no column `concurrency`"),
+        ("a,b\n1,2\n", "it has no column `concurrency`"),
+        ("concurrency,context_len,throughput_req_sec,avg_latency_s\n1,x,1,1\n", "line 2: invalid literal for int()"),
+        ("{", "Expecting property name"),
+        ('{"some": "json"}', "it is no result of vllm bench serve, guidellm, aiperf"),
+        (json.dumps(VLLM | {"max_concurrency": None}), "it was not measured at a fixed concurrency"),
+        (json.dumps(VLLM | {"duration": "long"}), "it has no `duration`"),
+        ('{"benchmarks": [{"metrics": {}, "config": {"strategy": {"type_": "poisson"}}}]}', "strategy `poisson`"),
+    ],
+)
+def test_a_file_that_nobody_can_read_is_refused_with_the_reason(
+    bench: Bench, tmp_path: Path, text: str, told: str
+) -> None:
+    (tmp_path / "it").write_text(text, encoding="utf-8")
+    said = bench("import", "it")
+    assert said.code == 1
+    assert "`it` cannot be imported: " in said.err
+    assert told in said.err
+    assert not (tmp_path / ".tpudeploy").exists()
+
+
+def test_files_of_one_cell_each_become_one_run_unless_they_contradict(bench: Bench, tmp_path: Path) -> None:
+    for streams in (8, 16):
+        (tmp_path / f"{streams}.json").write_text(json.dumps(VLLM | {"max_concurrency": streams}), encoding="utf-8")
+    run = json.loads(bench("import", "8.json", "16.json", "--json").out)
+    assert [cell["point"]["concurrency"] for cell in run["cells"]] == [8, 16]
+    assert run["source"] == "8.json, 16.json"
+    (tmp_path / "again.json").write_text(json.dumps(VLLM), encoding="utf-8")
+    said = bench("import", "8.json", "again.json")
+    assert "Two results are of the same cell: 8 streams, 1024 tokens in, 128 out." in said.err
+    assert "`absent.json` cannot be read: No such file or directory." in bench("import", "absent.json").err
+
+
+PROGRAM = """\
+#!{python}
+import json, os, pathlib, sys
+words = sys.argv[1:]
+pathlib.Path("{log}").open("a").write(json.dumps([words, os.environ.get("OPENAI_API_KEY")]) + "\\n")
+{body}
+"""
+
+
+def install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, body: str
+) -> Callable[[], list[tuple[list[str], str | None]]]:
+    """A program on PATH. What it was called with, each time: its words, and the key it found."""
+    (folder / "bin").mkdir(exist_ok=True)
+    program, log = folder / "bin" / name, folder / "called"
+    program.write_text(PROGRAM.format(python=sys.executable, log=log, body=body), encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    return lambda: [(words, key) for words, key in map(json.loads, log.read_text(encoding="utf-8").splitlines())]
+
+
+WRITES = 'folder = words[words.index("{option}") + 1]; pathlib.Path(folder, "{name}").write_text({text!r})'
+SWEEP = ("--concurrency", "8", "--context", "1024", "--output", "128")
+
+
+def test_an_installed_vllm_measures_in_our_place_after_a_warm_up(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sesame")
+    body = WRITES.format(option="--result-dir", name="result.json", text=json.dumps(VLLM))
+    called = install(tmp_path, monkeypatch, "vllm", body)
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
+        said = bench("--url", url, *SWEEP, "--driver", "vllm", "--tokenizer", "./tok", "--json")
+    assert said.code == 0, said.all
+    run = json.loads(said.out)
+    (cell,) = run["cells"]
+    assert (run["driver"], cell["status"], cell["figures"]["requests_per_second"]) == ("vllm", "ok", 2)
+    (warm_up, _), (words, key) = called()
+    assert key == "sesame"
+    assert "sesame" not in str(words)
+    assert warm_up[warm_up.index("--num-prompts") + 1] == "8"
+    for option, value in {
+        "--base-url": url,
+        "--model": "m",
+        "--tokenizer": "./tok",
+        "--random-input-len": "1024",
+        "--random-output-len": "128",
+        "--num-prompts": "24",
+        "--max-concurrency": "8",
+    }.items():
+        assert words[words.index(option) + 1] == value
+
+
+@pytest.mark.parametrize(
+    ("driver", "option", "name", "tree"),
+    [
+        ("guidellm", "--output", "result.json", {**GUIDELLM, "benchmarks": GUIDELLM["benchmarks"][:1]}),
+        ("aiperf", "--artifact-dir", "profile_export_aiperf.json", AIPERF),
+    ],
+)
+def test_so_do_the_others(  # noqa: PLR0917 - one column each
+    bench: Bench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    driver: str,
+    option: str,
+    name: str,
+    tree: object,
+) -> None:
+    install(tmp_path, monkeypatch, driver, f"pathlib.Path({name!r}).write_text({json.dumps(tree)!r})")
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
+        said = bench("--url", url, *SWEEP, "--driver", driver, "--json")
+        assert said.code == 0, said.all
+        assert json.loads(said.out)["cells"][0]["figures"]["requests"] > 0
+        monkeypatch.setenv("VLLM_API_KEY", "sesame")
+        assert "takes a key on its command line alone" in bench("--url", url, *SWEEP, "--driver", driver).err
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('print("no such tokenizer"); sys.exit(3)', "vllm ended with 3: no such tokenizer"),
+        ("pass", "It ended without a result: it said nothing"),
+        ("pathlib.Path('result.json').write_text('{}')", "vllm wrote what cannot be read: it is no result of"),
+    ],
+)
+def test_a_client_that_fails_is_told_in_its_own_words(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, told: str
+) -> None:
+    install(tmp_path, monkeypatch, "vllm", body)
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
+        said = bench("--url", url, *SWEEP, "--driver", "vllm")
+    assert said.code == 1
+    assert told in said.err
+
+
+def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
+        said = bench("--url", url, *SWEEP, "--driver", "guidellm")
+    assert said.code == 1
+    assert "guidellm is not on PATH." in said.err
+    assert "Run: pip install 'guidellm>=0.8'" in said.err
+
+
+def test_a_client_that_hangs_is_ended_with_the_time_that_was_given(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "vllm", "import time; time.sleep(600)")
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
+        said = bench("--url", url, *SWEEP, "--driver", "vllm", "--duration", "0.3s")
+    assert said.code == 0, said.all
+    assert "Ended by --duration: 0 of 1 cells" in said.out

@@ -1,0 +1,85 @@
+"""A served model is asked what it makes of a boot that failed: its draft stands beside our finding, and is called one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from agent import connected
+from desk import PROFILE, Desk, Open
+
+FAILED = str(Path(__file__).parents[1] / "bootlog" / "data" / "boot_failed_qwix_int8_v5e1.log")
+CRASH = "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33G of 31G hbm."
+OTHER = PROFILE.replace("name: gemma", "name: helper")
+
+
+@pytest.fixture
+def failed_and_serving(desk: Open) -> Desk:
+    """`gemma` did not come up, `helper` serves."""
+    at: Desk = desk(nodes="real", trouble=[{"fault": "boot", "crash": CRASH, "times": 1}])
+    at.write()
+    at.write(OTHER, "helper.yaml")
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 1
+    assert at.run("apply", "-auto-approve", "helper.yaml").code == 0
+    return at
+
+
+def test_another_deployment_drafts_what_the_failed_one_cannot(failed_and_serving: Desk) -> None:
+    plain = failed_and_serving.run("logs", "--explain", "gemma.yaml")
+    said = failed_and_serving.run("logs", "--explain", "--ask", "--with", "helper.yaml", "gemma.yaml")
+    assert said.code == plain.code == 0
+    assert said.out.startswith(plain.out), "our finding is what it was, and comes first"
+    head, *draft = said.out.removeprefix(plain.out).strip().splitlines()
+    assert head == ("A draft by google/gemma-4-E2B-it, asked at helper. A model wrote it, and nobody has checked it:")
+    assert draft
+    assert all(line.startswith("  │") for line in draft)
+    told = re.search(r"The prompt had (\d+) tokens", " ".join(line[3:].strip() for line in draft))
+    assert told is not None
+    assert int(told[1]) > 200, "the evidence reached it"
+
+
+def test_where_nothing_serves_it_says_so_and_the_finding_stands(failed_and_serving: Desk) -> None:
+    plain = failed_and_serving.run("logs", "--explain", "gemma.yaml")
+    said = failed_and_serving.run("logs", "--explain", "--ask", "gemma.yaml")
+    assert (said.code, said.out) == (plain.code, plain.out)
+    assert said.err == "No draft: gemma has no endpoint yet.\n  Ask one that serves: --with PROFILE.\n"
+
+
+def test_programs_and_agents_get_finding_and_draft_apart(failed_and_serving: Desk) -> None:
+    words = ("logs", "--json", "--ask", "gemma.yaml")
+    asked = json.loads(failed_and_serving.run(*words, "--with", "helper.yaml").out)
+    alone = json.loads(failed_and_serving.run(*words).out)
+    with connected(failed_and_serving, allow_writes=False) as agent:
+        assert agent.told("diagnose", profile="gemma.yaml", colleague="helper.yaml") == asked
+        assert agent.told("diagnose", profile="gemma.yaml") == alone
+    assert asked["draft"]["by"] == "helper"
+    assert asked["draft"]["is_checked"] is False
+    assert asked["draft"]["text"] not in json.dumps(asked["logs"])
+    assert asked["no_draft"] is alone["draft"] is None
+    assert alone["no_draft"]["because"] == "gemma has no endpoint yet."
+
+
+def test_a_log_from_elsewhere_is_drafted_on_too_and_a_good_one_needs_none(desk: Open) -> None:
+    at = desk(nodes="real")
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    assert "A draft by" in at.run("logs", "--file", FAILED, "--explain", "--ask", "--with", "gemma.yaml").out
+    good = at.run("logs", "--explain", "--ask", "gemma.yaml")
+    assert good.err == "No draft: Nothing failed: there is nothing to draft on.\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--ask", "gemma.yaml"),
+        ("--explain", "--with", "gemma.yaml", "gemma.yaml"),
+        ("--explain", "--ask", "--file", FAILED),
+    ],
+)
+def test_asking_without_a_finding_or_without_anybody_is_refused(desk: Open, words: tuple[str, ...]) -> None:
+    at = desk()
+    at.write()
+    said = at.run("logs", *words)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("Error: ")

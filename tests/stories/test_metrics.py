@@ -1,0 +1,211 @@
+"""What a running server says of itself, in words: each figure beside its threshold, with what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from answering import answering, http
+from desk import PROFILE, Desk, Open
+from goldens import assert_golden
+
+from tpudeploy.adapters.vllm_metrics import figures
+from tpudeploy.core.metrics import readings
+from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading
+
+BUSY = {
+    "num_requests_running": 255,
+    "num_requests_waiting": 12,
+    "num_requests_waiting_by_reason.capacity": 12,
+    "kv_cache_usage_perc": 0.93,
+    "num_preemptions": 4,
+    "admission_rejections.max_num_queued_reqs": 2,
+    "request_success.error": 1,
+    "prefix_cache_hits": 3,
+}
+
+
+def serving(desk: Open, nodes: str = "real", **load: float) -> Desk:
+    at: Desk = desk(nodes=nodes, boot={"boot_seconds": 60, "load": load})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+def rows(at: Desk, *words: str) -> dict[str, dict[str, Any]]:
+    said = at.run("metrics", *words, "-json")
+    assert said.code == 0, said.all
+    tree = json.loads(said.out)
+    assert tree["format"] == "tpudeploy.metrics/1"
+    return {row["name"]: row for replica in tree["replicas"] for row in replica["readings"]}
+
+
+def test_a_server_with_nothing_to_do_is_well(desk: Open) -> None:
+    at = serving(desk)
+    said = at.run("metrics", "gemma.yaml")
+    assert said.code == 0, said.all
+    assert "requests running 0 idle" in said.words
+    assert "requests waiting 0 nobody waits" in said.words
+    assert "KV cache used 0.0% below 85%" in said.words
+    assert "preemptions 0 none since the server started" in said.words
+    assert "Nothing is beyond what it should be." in said.out
+    assert "gpu_cache" not in said.all
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_a_server_under_load_says_what_is_wrong_and_what_to_do(desk: Open, nodes: str) -> None:
+    at = serving(desk, nodes, **BUSY)
+    found = rows(at, "gemma.yaml")
+    assert {name for name, row in found.items() if row["grade"] == "warn"} == {
+        "requests_waiting",
+        "kv_cache_used",
+        "preemptions",
+        "requests_rejected",
+        "requests_finished",
+    }
+    assert found["requests_waiting"]["value"] == {"capacity": 12, "deferred": 0}
+    assert found["kv_cache_used"]["value"] == 0.93
+    assert all(row["hint"] for row in found.values() if row["grade"] == "warn")
+
+
+def test_latencies_are_buckets_and_never_figures_to_compare_by(desk: Open) -> None:
+    at = serving(desk)
+    assert at.run("query", "gemma.yaml", "How are you?").code == 0
+    found = rows(at, "gemma.yaml")
+    assert found["ttft"]["grade"] == found["itl"]["grade"] == "coarse"
+    assert found["ttft"]["says"] == "server-side histogram, coarse"
+    assert found["ttft"]["value"]["count"] >= 2
+    assert found["generation_tokens"]["value"] > 0
+    assert found["process_memory"]["value"] > 0
+
+
+def test_the_screen_reads_well() -> None:
+    from tpudeploy.domain.facts import Unknown
+    from tpudeploy.domain.metrics import Metrics
+    from tpudeploy.engine.metrics import judged
+    from tpudeploy.views.metrics import metrics
+    from tpudeploy.views.paint import Paint
+
+    busy = Figures(
+        running=255,
+        waiting={"capacity": 12, "deferred": 1},
+        kv_cache_used=0.931,
+        preemptions=4,
+        rejected=0,
+        finished={"stop": 1200, "length": 31, "abort": 2, "error": 0},
+        prompt_tokens=1_240_000,
+        generation_tokens=310_000,
+        prefix_queried_tokens=1_240_000,
+        prefix_hit_tokens=310_000,
+        first_token=Histogram(bounds=(1.0, 10.0, 20.0, float("inf")), counts=(500, 900, 1200, 1231), sum=4000.0),
+        between_tokens=Histogram(bounds=(0.025, 0.05, float("inf")), counts=(10, 300_000, 300_000), sum=9000.0),
+        process_bytes=3 * 1024**3,
+        is_awake=True,
+    )
+    replicas = (
+        judged("gemma[0]", "http://203.0.113.7:8000", busy),
+        judged("gemma[1]", "", Unknown(because="external: timed out")),
+    )
+    assert_golden("screens/metrics", metrics(Metrics(replicas=replicas), Paint(), width=100) + "\n")
+
+
+def test_every_replica_is_asked_and_a_name_is_enough_for_what_is_published(desk: Open) -> None:
+    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
+    assert at.run("apply", "-auto-approve", at.write(PROFILE + "replicas: 2\n")).code == 0
+    replicas = json.loads(at.run("metrics", "gemma.yaml", "-json").out)["replicas"]
+    assert [each["address"] for each in replicas] == ["gemma[0]", "gemma[1]"]
+    for words in (["gemma"], []):
+        (published,) = json.loads(at.run("metrics", *words, "-json").out)["replicas"]
+        assert published["url"] == replicas[0]["url"]
+
+
+def test_what_is_not_there_or_says_nothing_is_told_so(desk: Open) -> None:
+    at = desk()
+    assert "Nothing is published here." in at.run("metrics").err
+    assert "other has no endpoint yet." in at.run("metrics", "other").err
+    missing = at.run("metrics", at.write())
+    assert (missing.code, "gemma has no machine that could be asked." in missing.err) == (1, True)
+    silent = PROFILE.replace("max_model_len: 16384", "args: {disable_log_stats: true}")
+    assert at.run("apply", "-auto-approve", at.write(silent)).code == 0
+    said = at.run("metrics", "gemma.yaml")
+    assert said.code == 0
+    assert "keeps no statistics (--disable-log-stats)" in said.words
+    assert "Nothing is beyond" not in said.out
+    unreachable = desk(boot={"reachable": False})
+    unreachable.run("apply", "-auto-approve", unreachable.write())
+    assert "Nothing is told: external:" in unreachable.run("metrics", "gemma.yaml").words
+
+
+@pytest.mark.parametrize("answer", [http("<html>"), http("vllm:num_preemptions_total{engine= 1"), b""])
+def test_whatever_else_answers_there_is_no_server_of_figures(desk: Open, answer: bytes) -> None:
+    at = desk()
+    with answering({"/metrics": answer}) as url:
+        (at.folder / "endpoints").mkdir()
+        (at.folder / "endpoints" / "gemma.json").write_text(json.dumps({"url": url}), "utf-8")
+        said = at.run("metrics", "gemma")
+    assert said.code == 0
+    assert "Traceback" not in said.all
+    assert "Nothing is beyond" not in said.out
+
+
+TWO_RANKS = """\
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 3.0
+vllm:num_requests_running{engine="1",model_name="m"} 4.0
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.2
+vllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.9
+# TYPE vllm:num_preemptions_total counter
+vllm:num_preemptions_total{engine="0",model_name="m"} 1.0
+vllm:num_preemptions_total{engine="1",model_name="m"} 2.0
+# TYPE vllm:num_preemptions_created gauge
+vllm:num_preemptions_created{engine="0",model_name="m"} 1.79e+09
+# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_bucket{engine="0",le="0.5",model_name="m"} 9.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf",model_name="m"} 9.0
+vllm:time_to_first_token_seconds_count{engine="0",model_name="m"} 9.0
+vllm:time_to_first_token_seconds_sum{engine="0",model_name="m"} 1.0
+vllm:time_to_first_token_seconds_bucket{engine="1",le="0.5",model_name="m"} 0.0
+vllm:time_to_first_token_seconds_bucket{engine="1",le="+Inf",model_name="m"} 1.0
+vllm:time_to_first_token_seconds_count{engine="1",model_name="m"} 1.0
+vllm:time_to_first_token_seconds_sum{engine="1",model_name="m"} 9.0
+# TYPE python_info gauge
+python_info{version="3.12"} 1.0
+"""
+
+
+def test_ranks_are_counted_together_and_the_fullest_cache_counts() -> None:
+    found = figures(TWO_RANKS)
+    assert (found.running, found.kv_cache_used, found.preemptions) == (7.0, 0.9, 3.0)
+    assert found.first_token is not None
+    assert (found.first_token.count, found.first_token.within(0.5), found.first_token.within(0.95)) == (
+        10.0,
+        0.5,
+        float("inf"),
+    )
+
+
+def _one(of: Figures, name: str) -> Reading:
+    return next(reading for reading in readings(of) if reading.name == name)
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "grade", "words"),
+    [
+        (Figures(kv_cache_used=0.85), "kv_cache_used", Grade.OK, "below 85%"),
+        (Figures(kv_cache_used=0.86), "kv_cache_used", Grade.WARN, "nearly full"),
+        (Figures(kv_cache_used=0.86, preemptions=1), "kv_cache_used", Grade.WARN, "were preempted for it"),
+        (Figures(waiting={"capacity": 1.0}), "requests_waiting", Grade.WARN, "more is asked of it"),
+        (Figures(waiting={"deferred": 1.0, "capacity": 0.0}), "requests_waiting", Grade.WARN, "a KV transfer"),
+        (Figures(waiting={"": 1.0}), "requests_waiting", Grade.WARN, "more is asked of it"),
+        (Figures(waiting={"": 0.0}), "requests_waiting", Grade.OK, "nobody waits"),
+        (Figures(preemptions=1), "preemptions", Grade.WARN, "computed anew"),
+        (Figures(is_awake=False), "engine", Grade.WARN, "sleeps"),
+        (Figures(prefix_queried_tokens=0, prefix_hit_tokens=0), "prefix_cache_hits", Grade.PLAIN, "off"),
+    ],
+)
+def test_a_figure_is_judged_by_its_threshold(of: Figures, name: str, grade: Grade, words: str) -> None:
+    found = _one(of, name)
+    assert found.grade is grade
+    assert words in found.says
+    assert bool(found.hint) == (grade is Grade.WARN and "a KV transfer" not in found.says)

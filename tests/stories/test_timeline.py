@@ -1,0 +1,76 @@
+"""How a start went: each part where its time is, what ran side by side, and what made it take so long."""
+
+from __future__ import annotations
+
+import json
+
+from desk import PROFILE, Desk, Open
+from stories.buckets import upload
+
+BOOT = {"boot_seconds": 652, "image_pull": 300, "bucket": 60}
+MIRRORED = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E2B-it\n  mirror: gs://bucket/gemma").replace(
+    "  max_model_len", "  xla_cache_bucket: gs://bucket/xla\n  max_model_len"
+)
+
+
+def test_a_start_is_drawn_with_what_ran_side_by_side_and_the_longest_way(desk: Open) -> None:
+    at = _serving(desk)
+    told = at.run("status", "-timeline", "gemma.yaml")
+    assert told.code == 0, told.all
+    assert "until it served" in told.out
+    bars = {line.split("  ")[1]: line for line in told.out.splitlines() if "█" in line or "░" in line}
+    assert "█" in bars["image"]
+    assert "░" in bars["weights fetched"]
+    assert bars["image"].index("█") == bars["weights fetched"].index("░")  # they began together
+    assert bars["warm-up"].rstrip().endswith("█")
+    assert "199 graphs compiled" in told.out
+    longest = next(line for line in told.out.splitlines() if "longest way" in line)
+    assert "image → " in longest
+    assert "weights fetched" not in longest
+    assert "compile cache miss: 0 programs were here, 37 were compiled anew" in told.words
+
+
+def test_programs_read_the_same_and_the_critical_path(desk: Open) -> None:
+    at = _serving(desk)
+    (start,) = json.loads(at.run("status", "-timeline", "-json", "gemma.yaml").out)["timelines"]
+    phases = {phase["name"]: phase for phase in start["phases"]}
+    assert phases["mirror"]["began"] <= phases["image"]["began"] + 1
+    assert 60 <= phases["mirror"]["seconds"] < 120
+    assert start["serving"]
+    assert start["whole"]
+    assert start["critical"][-2:] == ["compile", "warm-up"]
+    assert "mirror" not in start["critical"]
+
+
+def test_without_its_log_the_machines_own_account_is_drawn(desk: Open) -> None:
+    at = _serving(desk)
+    at.emulator.script({"fault": "iam-denied", "method": "logging.entries.list"})
+    told = at.run("status", "-timeline", "gemma.yaml")
+    assert told.code == 0, told.all
+    assert "Its log cannot be read" in told.out
+    assert "weights fetched" in told.out
+    assert "container starts" in told.out
+
+
+def test_a_start_that_failed_shows_how_far_it_came(desk: Open) -> None:
+    at = desk(nodes="real", boot={"crash": "ValueError: no", "boot_seconds": 652, "image_pull": 300})
+    assert at.run("apply", "-auto-approve", at.write()).code == 1
+    told = at.run("status", "-timeline", "gemma.yaml")
+    assert "so far" in told.out
+    assert "image" in told.out
+
+
+def test_where_nothing_started_nothing_is_drawn(desk: Open) -> None:
+    at = desk()
+    assert "No machine has told of a start." in at.run("status", "-timeline", at.write()).out
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # a simulated machine tells of none
+    assert at.run("status", "-timeline").code == 0
+
+
+def _serving(desk: Open) -> Desk:
+    at = desk(nodes="real", boot=BOOT)
+    upload(at, "gemma/config.json", b"{}")
+    applied = at.run("apply", "-auto-approve", at.write(MIRRORED))
+    assert applied.code == 0, applied.all
+    at.clock.sleep(120)  # the cache is saved
+    return at

@@ -1,0 +1,212 @@
+"""Installed: a load driver that runs somebody else's client, out of process, and reads the result it writes.
+
+Each cell runs it twice: the first pass warms up and is thrown away. No secret is put on a command line, where every
+user of the machine could read it: a client that takes its key in no other way measures no endpoint that wants one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tpudeploy.core.bench import foreign
+from tpudeploy.domain import errors
+from tpudeploy.domain.benchmark import Driver, Evidence, Measured, Slo
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.load import Offer
+
+_POLL = 0.2  # seconds
+_WARM_UP = 10.0  # seconds of it, where a client counts time and not requests
+_LAST = 3  # lines of its log, where it fails
+
+
+@frozen
+class Case:
+    """What a command line is made of. `requests` is of this pass; the result goes to `folder`."""
+
+    offer: Offer
+    url: str
+    tokenizer: str
+    folder: Path
+    requests: int
+    seconds: float
+
+
+@frozen
+class Client:
+    """`program` is looked for on PATH; `key` is the variable it takes a key in; `result` the file it writes."""
+
+    program: str
+    arguments: Callable[[Case], list[str]]
+    result: str
+    install: str
+    key: str | None = None
+
+
+def _vllm(case: Case) -> list[str]:
+    point = case.offer.point
+    return [
+        *("bench", "serve", "--backend", "vllm", "--base-url", case.url, "--endpoint", "/v1/completions"),
+        *("--model", case.offer.model, "--tokenizer", case.tokenizer, "--dataset-name", "random"),
+        *("--random-input-len", str(point.context_tokens), "--random-output-len", str(point.output_tokens)),
+        *("--num-prompts", str(case.requests), "--max-concurrency", str(point.concurrency), "--ignore-eos"),
+        *("--seed", str(case.offer.seed % 2**31), "--percentile-metrics", "ttft,tpot,itl,e2el"),
+        *("--metric-percentiles", "50,90,95,99", "--save-result", "--result-dir", str(case.folder)),
+        *("--result-filename", "result.json"),
+    ]
+
+
+def _guidellm(case: Case) -> list[str]:
+    """Of 0.8: every earlier version takes other words."""
+    point = case.offer.point
+    lengths = f"prompt_tokens={point.context_tokens},output_tokens={point.output_tokens}"
+    return [
+        *("run", "--backend", f"kind=openai_http,target={case.url},model={case.offer.model}"),
+        *("--profile", f'{{"kind":"concurrent","streams":[{point.concurrency}]}}'),
+        *("--constraint", f"kind=max_duration,seconds={case.seconds:g}"),
+        *("--tokenizer", f"kind=hf_auto,model={case.tokenizer}", "--data", f"kind=synthetic_text,{lengths}"),
+        *("--metrics", "kind=generative,sample_size=0"),
+        *("--output", f"kind=json,path={case.folder / 'result.json'}", "--disable-console"),
+    ]
+
+
+def _aiperf(case: Case) -> list[str]:
+    point = case.offer.point
+    return [
+        *("profile", "--model", case.offer.model, "--url", case.url, "--endpoint-type", "completions", "--streaming"),
+        *("--tokenizer", case.tokenizer, "--concurrency", str(point.concurrency)),
+        *("--request-count", str(case.requests), "--num-dataset-entries", str(case.requests)),
+        *("--isl", str(point.context_tokens), "--osl", str(point.output_tokens), "--use-server-token-count"),
+        *("--random-seed", str(case.offer.seed % 2**31), "--ui", "none", "--no-gpu-telemetry"),
+        *("--export-level", "summary", "--artifact-dir", str(case.folder)),
+    ]
+
+
+CLIENTS: Mapping[Driver, Client] = {
+    Driver.VLLM: Client(
+        program="vllm",
+        arguments=_vllm,
+        result="result.json",
+        install="Run: pip install vllm",
+        key="OPENAI_API_KEY",
+    ),
+    Driver.GUIDELLM: Client(
+        program="guidellm",
+        arguments=_guidellm,
+        result="result.json",
+        install="Run: pip install 'guidellm>=0.8'",
+    ),
+    Driver.AIPERF: Client(
+        program="aiperf",
+        arguments=_aiperf,
+        result="profile_export_aiperf.json",
+        install="Run: pip install aiperf",
+    ),
+}
+
+
+class Installed:
+    """See `ports.LoadDriver`. `tokenizer` is a model id of the hub, or a folder."""
+
+    def __init__(self, driver: Driver, url: str, *, tokenizer: str, api_key: str | None = None) -> None:
+        """Raise `errors.UsageError` where it is not installed, or cannot be given the key."""
+        self._client = CLIENTS[driver]
+        self._url = url
+        self._tokenizer = tokenizer
+        self._api_key = api_key
+        self._stopped = threading.Event()
+        program = shutil.which(self._client.program)
+        if program is None:
+            raise errors.UsageError(f"{self._client.program} is not on PATH.", hint=self._client.install)
+        if api_key is not None and self._client.key is None:
+            raise errors.UsageError(
+                f"{self._client.program} takes a key on its command line alone, where others can read it.",
+                hint="Leave out --driver, or measure with --driver vllm.",
+            )
+        self._program = program
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def measure(self, offer: Offer, slo: Slo) -> Measured:  # noqa: ARG002 - each client has an SLO of its own
+        began = time.monotonic()
+        streams = offer.point.concurrency
+        is_over = self._run(offer, began, requests=streams, seconds=min(_WARM_UP, offer.window_seconds)) is None
+        text = None if is_over else self._run(offer, began, requests=offer.requests, seconds=offer.window_seconds)
+        seconds = time.monotonic() - began
+        if text is None:
+            return Measured(figures=None, evidence=Evidence(), errors={}, seconds=seconds, is_cut=True)
+        try:
+            (found,) = foreign.read(text)[1]
+        except ValueError as cause:
+            raise errors.BenchFailed(f"{self._client.program} wrote what cannot be read: {cause}.") from cause
+        if found.figures is None:
+            raise errors.BenchFailed(f"{self._client.program} left the cell out: {found.why}.")
+        return Measured(figures=found.figures, evidence=found.evidence, errors=found.errors, seconds=seconds)
+
+    def _run(self, offer: Offer, began: float, *, requests: int, seconds: float) -> str | None:
+        """Its result, or None where the offer's time was over first. Raise `errors.Interrupted`."""
+        with tempfile.TemporaryDirectory(prefix="tpudeploy-bench-") as name:
+            folder = Path(name)
+            case = Case(
+                offer=offer,
+                url=self._url,
+                tokenizer=self._tokenizer,
+                folder=folder,
+                requests=requests,
+                seconds=seconds,
+            )
+            ends = None if offer.most_seconds is None else began + offer.most_seconds
+            with (folder / "log").open("w+b") as log:
+                process = subprocess.Popen(
+                    [self._program, *self._client.arguments(case)],
+                    cwd=folder,
+                    env=self._environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C is ours: it would end it before we know
+                )
+                if not self._ended(process, ends):
+                    return None
+            if process.returncode:
+                raise errors.BenchFailed(
+                    f"{self._client.program} ended with {process.returncode}: {_last(folder / 'log')}"
+                )
+            return _found(folder, self._client.result)
+
+    def _ended(self, process: subprocess.Popen[bytes], ends: float | None) -> bool:
+        """False where its time was over before it had ended; raise `errors.Interrupted` once `stop` was called."""
+        try:
+            while process.poll() is None:
+                if self._stopped.wait(_POLL):
+                    raise errors.Interrupted("Interrupted.")
+                if ends is not None and time.monotonic() >= ends:
+                    return False
+            return True
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, 9)  # its own session: with its workers
+                process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        key = {} if self._api_key is None or self._client.key is None else {self._client.key: self._api_key}
+        return {**os.environ, **key}
+
+
+def _found(folder: Path, name: str) -> str:
+    paths = sorted(folder.rglob(name))
+    if not paths:
+        raise errors.BenchFailed(f"It ended without a result: {_last(folder / 'log')}")
+    return paths[0].read_text(encoding="utf-8")
+
+
+def _last(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return " | ".join(lines[-_LAST:]) or "it said nothing"

@@ -1,0 +1,200 @@
+"""`verify --accuracy`: questions with known answers, put to one server, and held against what another one answered."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.core.accuracy.questions import QuestionSet
+    from tpudeploy.core.accuracy.sheet import Sheet
+    from tpudeploy.core.accuracy.verdict import Verdict
+    from tpudeploy.examining import Examining, Server
+    from tpudeploy.loading import Profile
+
+_KEY = "VLLM_API_KEY"
+_LM_EVAL = "lm_eval:"
+_FORMAT = "tpudeploy.accuracy/1"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    options.option(
+        parser,
+        "accuracy",
+        "ask questions with known answers instead: a JSONL file, `arithmetic`, or `lm_eval:TASK`",
+        metavar="QUESTIONS",
+    )
+    options.option(
+        parser,
+        "against",
+        "with them, exit 13 where quality fell from this server, or from these kept answers",
+        metavar="URL | ANSWERS",
+    )
+    options.option(
+        parser, "questions", "so many of them, the first ones (default: all)", type=options.count, metavar="N"
+    )
+    options.option(
+        parser,
+        "concurrency",
+        "so many at once (default: as ANSWERS were asked, or max_num_seqs)",
+        type=options.count,
+        metavar="N",
+    )
+    options.option(
+        parser, "max-tokens", "at most so many tokens an answer (default 512)", type=options.count, metavar="N"
+    )
+
+
+def check(given: argparse.Namespace) -> None:
+    """Raise `errors.UsageError` for what only means something with questions."""
+    for name in ("against", "questions", "concurrency", "max_tokens"):
+        if given.accuracy is None and getattr(given, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} goes with --accuracy.", hint="Try --accuracy arithmetic.")
+
+
+def run(given: argparse.Namespace, context: Context, profile: Profile) -> int:
+    from tpudeploy.core.accuracy.verdict import Judgement, verdict
+    from tpudeploy.examining import Examining
+
+    examining = Examining(context.workspace([given.profile]))
+    test = _Test(given, context, examining)
+    before = None if given.against is None else test.before(profile)
+    after = test.after(profile, before)
+    found = None if before is None else verdict(before, after)
+    _tell(given, context, before, after, found)
+    if found is None or found.judgement is Judgement.HELD:
+        return exits.SUCCESS
+    return exits.REFUSED if found.judgement is Judgement.FELL else exits.ERROR
+
+
+class _Test:
+    """Both servers, asked in the same way."""
+
+    def __init__(self, given: argparse.Namespace, context: Context, examining: Examining) -> None:
+        self._given = given
+        self._context = context
+        self._examining = examining
+
+    def before(self, profile: Profile) -> Sheet:
+        against = self._given.against
+        if "://" not in against:
+            return _read(self._examining.sheets.path(against, self._context.folder))
+        server = self._examining.address(against, api_key=os.environ.get(_KEY))
+        return self._asked(server, self._examining.deployment(profile).at_once, None)
+
+    def after(self, profile: Profile, before: Sheet | None) -> Sheet:
+        known = _answers(self._given.accuracy, self._context)
+        if known is not None:
+            return known
+        server = self._examining.deployment(profile)
+        return self._asked(server, server.at_once, before)
+
+    def _asked(self, server: Server, at_once: int, before: Sheet | None) -> Sheet:
+        """As the other one was, but for what is said otherwise."""
+        from tpudeploy.examining import MAX_TOKENS
+
+        given = self._given
+        concurrency = given.concurrency or (before and before.concurrency) or at_once
+        max_tokens = given.max_tokens or (before and before.terms.max_tokens) or MAX_TOKENS
+        say = self._context.terminal.talk
+        if given.accuracy.startswith(_LM_EVAL):
+            task = given.accuracy.removeprefix(_LM_EVAL)
+            say(f"lm_eval asks {server.client.url}, {concurrency} questions at once...")
+            return self._examining.run_lm_eval(
+                server, task, count=given.questions, concurrency=concurrency, max_tokens=max_tokens
+            )
+        asked = _questions(given.accuracy, given.questions, self._context)
+        say(f"Asking {server.client.url} {len(asked.questions)} questions, {concurrency} at once...")
+        return self._examining.ask(server, asked, concurrency=concurrency, max_tokens=max_tokens)
+
+
+def _questions(named: str, count: int | None, context: Context) -> QuestionSet:
+    """Raise `errors.UsageError`."""
+    from dataclasses import replace
+
+    from tpudeploy.adapters import sheets
+    from tpudeploy.core.accuracy import arithmetic, questions
+
+    if named == arithmetic.NAME:
+        return arithmetic.questions(count or arithmetic.QUESTIONS)
+    found = questions.parsed(sheets.text(context.folder / named), name=Path(named).name)
+    if count is not None and count > len(found.questions):
+        raise UsageError(f"{named} has {len(found.questions)} questions, and not {count}.")
+    return found if count is None else replace(found, questions=found.questions[:count])
+
+
+def _answers(named: str, context: Context) -> Sheet | None:
+    """Where what is named instead of questions are answers already: somebody asked before."""
+    path = context.folder / named
+    return _known(path) if path.is_file() else None
+
+
+def _read(path: Path) -> Sheet:
+    """Raise `errors.UsageError` or `errors.RunUnreadable`."""
+    found = _known(path)
+    if found is None:
+        raise UsageError(
+            f"{path} holds questions or something else, and no answers.",
+            hint="`tpudeploy verify --accuracy QUESTIONS PROFILE` writes them.",
+        )
+    return found
+
+
+def _known(path: Path) -> Sheet | None:
+    from tpudeploy.adapters import sheets
+    from tpudeploy.core.accuracy import lm_eval, sheet
+
+    text = sheets.text(path)
+    if sheet.is_sheet(text):
+        return sheet.loads(text, source=str(path))
+    return lm_eval.sheet(text, source=path.name, task=path.stem) if lm_eval.is_samples(text) else None
+
+
+def _tell(
+    given: argparse.Namespace, context: Context, before: Sheet | None, after: Sheet, found: Verdict | None
+) -> None:
+    from tpudeploy.core.accuracy.verdict import LEAST_BASELINE
+    from tpudeploy.views import accuracy as view
+
+    terminal = context.terminal
+    if given.json:
+        terminal.data(json.dumps(_tree(before, after, found), indent=2, ensure_ascii=False))
+    elif before is None or found is None:
+        terminal.data(view.sheet(after))
+    else:
+        terminal.data(view.verdict(found, before, after, terminal.paint))
+    if before is not None:
+        return
+    if after.share < LEAST_BASELINE:
+        terminal.talk(f"Warning: below {LEAST_BASELINE:.0%} these questions cannot show a fall. Look at the answers.")
+    terminal.talk(f"To compare another server with these answers: --against {after.id}")
+
+
+def _tree(before: Sheet | None, after: Sheet, found: Verdict | None) -> dict[str, object]:
+    tree: dict[str, object] = {"format": _FORMAT, "after": _summary(after)}
+    if before is not None and found is not None:
+        tree = {**tree, "before": _summary(before), "verdict": found.to_dict()}
+    return tree
+
+
+def _summary(of: Sheet) -> dict[str, object]:
+    return {
+        "id": of.id,
+        "deployment": of.deployment,
+        "url": of.url,
+        "model": of.model,
+        "questions": of.terms.questions,
+        "asked": len(of.answers),
+        "right": of.right,
+        "unanswered": of.unanswered,
+        "cut": of.cut,
+        "concurrency": of.concurrency,
+        "max_tokens": of.terms.max_tokens,
+    }

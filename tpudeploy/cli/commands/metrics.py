@@ -1,0 +1,44 @@
+"""What running servers say of themselves at this moment, each figure with what it means and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from tpudeploy.cli import exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.metrics import Metrics
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    told = "a profile, or the name of a deployment: then its published endpoint; without, all that are published here"
+    parser.add_argument("of", metavar="PROFILE | NAME", nargs="?", help=told)
+    options.overlays(parser)
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    found = _found(given, context)
+    terminal = context.terminal
+    if given.json:
+        terminal.data(json.dumps({"format": "tpudeploy.metrics/1", **found.to_dict()}, indent=2, ensure_ascii=False))
+        return exits.SUCCESS
+    from tpudeploy.views.metrics import metrics
+
+    terminal.data(metrics(found, terminal.paint, width=terminal.width))
+    return exits.SUCCESS
+
+
+def _found(given: argparse.Namespace, context: Context) -> Metrics:
+    if given.of is None:
+        return context.workspace().metrics_of_published()
+    if _is_profile(given.of, context):
+        (profile,) = context.load([given.of], given)
+        return context.workspace([given.of]).metrics(profile)
+    return context.workspace().metrics_of_published([given.of])
+
+
+def _is_profile(written: str, context: Context) -> bool:
+    """A deployment's name has neither a dot nor a slash."""
+    return "." in written or "/" in written or (context.folder / written).exists()

@@ -1,0 +1,128 @@
+"""What each tool promises of its document, at the top. Documents grow by what is added, as those of `--json` do."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Tree = dict[str, Any]
+
+
+class Answer(BaseModel):
+    """More keys than these may be there."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Validated(Answer):
+    format: Literal["tpudeploy.diagnostics/1"]
+    valid: bool
+    profiles: list[Tree]
+
+
+class Sized(Answer):
+    format: Literal["tpudeploy.size/1"]
+    name: str
+    fits: bool | None = Field(description="null where nobody can tell; `cannot_size_because` says why")
+    diagnostics: list[Tree]
+
+
+class Explained(Answer):
+    code: str
+    text: str
+
+
+class Zones(Answer):
+    format: Literal["tpudeploy.zones/1"]
+    emulated: bool
+    tables: list[Tree] = Field(description="a limit of quota is no promise of capacity")
+
+
+class Doctor(Answer):
+    format: Literal["tpudeploy.doctor/1"]
+    emulated: bool
+    counts: dict[str, int] = Field(description="how many preconditions came to each grade; `fail` stops an apply")
+
+
+class Status(Answer):
+    format: Literal["tpudeploy.status/1"]
+    emulated: bool
+    deployments: list[Tree]
+
+
+class Memory(Answer):
+    details: list[Tree] = Field(description="by machine; `memory` in bytes of one chip, planned beside measured")
+
+
+class Output(Answer):
+    url: str
+
+
+class Garbage(Answer):
+    format: Literal["tpudeploy.gc/1"]
+    strays: list[Tree] = Field(description="what stands in the cloud under our mark, and whether anything needs it")
+    unreachable: list[str]
+
+
+class Drift(Answer):
+    """A plan that would only write down what was found."""
+
+    format: Literal["tpudeploy.plan/1"]
+    is_empty: bool = Field(description="whether nothing changed outside")
+    resource_drift: list[Tree]
+
+
+class Planned(Answer):
+    """The plan as `plan --json` prints it, and under what id it is kept here."""
+
+    format: Literal["tpudeploy.plan/1"]
+    plan_id: str = Field(description="for apply and destroy; this server keeps it until it ends")
+    fingerprint: str = Field(description="of its effects: the one that `ci plan` writes into a pull request")
+    mode: str
+    is_empty: bool
+    applyable: bool = Field(description="false where nothing would change, or where a check forbids it")
+    needs_consent: bool = Field(description="whether it ends or restarts anything: then a person is asked")
+    text: str = Field(description="as a person reads it")
+
+
+class Operation(Answer):
+    """What runs in the background. Poll with `after` = `last_event` until `state` is no longer `running`."""
+
+    format: Literal["tpudeploy.operation/1"]
+    operation_id: str
+    plan_id: str
+    state: Literal["running", "succeeded", "failed", "cancelled"]
+    last_event: int
+    events: list[Tree]
+    result: Tree | None = Field(description="the report, once it has ended")
+    error: Tree | None = Field(description="what stopped it, with exit_code and hint")
+
+
+class Completion(Answer):
+    answer: str
+    ttft_seconds: float
+    total_seconds: float
+    prompt_tokens: int
+    completion_tokens: int
+    tokens_per_second: float | None
+
+
+class Logs(Answer):
+    format: Literal["tpudeploy.logs/1"]
+    logs: list[Tree] = Field(
+        description="by machine: the first real cause with what to do, or how long each phase took"
+    )
+
+
+class Diagnosed(Logs):
+    """Our findings are in `logs`. A draft is a model's, and is no finding."""
+
+    draft: Tree | None = Field(description="what the served model wrote; `is_checked` is always false")
+    no_draft: Tree | None = Field(description="why there is none")
+
+
+class Verified(Answer):
+    format: Literal["tpudeploy.verify/1"]
+    holds: bool
+    settings: list[Tree]

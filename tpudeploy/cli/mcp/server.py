@@ -1,0 +1,48 @@
+"""The server: the tools and resources of a session, under one name, with what an agent is told of them first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mcp.server.mcpserver import MCPServer
+
+from tpudeploy.cli.mcp import resources
+from tpudeploy.cli.mcp.answering import answering
+from tpudeploy.cli.mcp.session import Session
+from tpudeploy.cli.mcp.tools import READING, WRITING
+from tpudeploy.version import VERSION
+
+_INSTRUCTIONS = """\
+tpudeploy deploys vLLM on Google Cloud TPUs, declared in YAML profiles. Profiles are files of this project and are named
+by their paths in it; to change a deployment, edit its profile, then plan. No tool takes a secret: profiles name secrets
+of Secret Manager. Answers are the documents that the command line prints with --json; where a hint names a command,
+the tool of that name does the same."""
+_READ_ONLY = "This server only reads: a person starts it with --allow-writes for apply and destroy."
+_WRITES = """\
+Show a plan to the person before you apply it. An apply takes minutes to hours, because it waits for capacity: poll its
+operation, and leave it running meanwhile. A slice costs money from its grant until it is destroyed."""
+
+
+def server(session: Session, *, allow_writes: bool) -> MCPServer[Session]:
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Session]) -> AsyncIterator[Session]:
+        yield session
+
+    made = MCPServer(
+        "tpudeploy",
+        title="tpudeploy",
+        version=VERSION,
+        instructions=f"{_INSTRUCTIONS}\n\n{_WRITES if allow_writes else _READ_ONLY}",
+        lifespan=lifespan,
+        log_level="WARNING",
+    )
+    for tool in (*READING, *(WRITING if allow_writes else ())):
+        made.add_tool(
+            answering(tool.does, tool.answers),
+            name=tool.name,
+            title=tool.title,
+            annotations=tool.kind.value,
+        )
+    resources.register(made, session)
+    return made

@@ -1,0 +1,60 @@
+"""TOOLS: what a server offers, one row each. The name is the function's, its docstring is what an agent reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from mcp.types import ToolAnnotations
+
+from tpudeploy.cli.mcp import answers, looking, offline, planning, serving, writing
+from tpudeploy.domain.frozen import frozen
+
+
+class Kind(Enum):
+    """What a call can do. Hints are for clients; what may not be is held by the server itself."""
+
+    OFFLINE = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    LOOK = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+    CHANGE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
+    END = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
+
+
+@frozen
+class Tool:
+    does: Callable[..., Any]
+    title: str
+    answers: type[answers.Answer]
+    kind: Kind
+
+    @property
+    def name(self) -> str:
+        return self.does.__name__
+
+
+READING = (
+    Tool(does=offline.validate, title="Validate profiles", answers=answers.Validated, kind=Kind.OFFLINE),
+    Tool(does=offline.size, title="Predict memory", answers=answers.Sized, kind=Kind.OFFLINE),
+    Tool(does=offline.explain, title="Explain an error", answers=answers.Explained, kind=Kind.OFFLINE),
+    Tool(does=looking.zones, title="Find zones", answers=answers.Zones, kind=Kind.LOOK),
+    Tool(does=looking.doctor, title="Check preconditions", answers=answers.Doctor, kind=Kind.LOOK),
+    Tool(does=looking.status, title="Status", answers=answers.Status, kind=Kind.LOOK),
+    Tool(does=looking.memory_layout, title="Memory layout", answers=answers.Memory, kind=Kind.LOOK),
+    Tool(does=looking.output, title="Endpoint", answers=answers.Output, kind=Kind.LOOK),
+    Tool(does=looking.drift, title="Find drift", answers=answers.Drift, kind=Kind.LOOK),
+    Tool(does=looking.gc_list, title="Find what nothing needs", answers=answers.Garbage, kind=Kind.LOOK),
+    Tool(does=serving.query, title="Ask the model", answers=answers.Completion, kind=Kind.LOOK),
+    Tool(does=serving.logs, title="Read boot logs", answers=answers.Logs, kind=Kind.LOOK),
+    Tool(does=serving.diagnose, title="Draft a diagnosis", answers=answers.Diagnosed, kind=Kind.LOOK),
+    Tool(does=serving.verify, title="Verify settings", answers=answers.Verified, kind=Kind.LOOK),
+    Tool(does=planning.plan, title="Plan", answers=answers.Planned, kind=Kind.LOOK),
+)
+
+# Only with --allow-writes. An apply may replace and restart, and so counts among what ends something.
+WRITING = (
+    Tool(does=writing.apply, title="Apply a plan", answers=answers.Operation, kind=Kind.END),
+    Tool(does=writing.destroy, title="Destroy", answers=answers.Operation, kind=Kind.END),
+    Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, kind=Kind.LOOK),
+    Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, kind=Kind.CHANGE),
+)

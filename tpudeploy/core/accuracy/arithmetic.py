@@ -1,0 +1,45 @@
+"""The built-in set: sums of several steps, made here, the same everywhere. It smells smoke; it does not rank models."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+from tpudeploy.core.accuracy.questions import Question, QuestionSet
+
+NAME = "arithmetic"
+QUESTIONS = 400
+
+
+def questions(count: int = QUESTIONS) -> QuestionSet:
+    return QuestionSet(name=NAME, questions=tuple(_made(count)))
+
+
+def _made(count: int) -> Iterator[Question]:
+    """Easy and harder ones in turns: a set that everything passes could not fall."""
+    for number in range(count):
+        forms = _forms(
+            a=_number(number, 0, 100, 999),
+            b=_number(number, 1, 100, 999),
+            c=_number(number, 2, 12, 99),
+            d=_number(number, 3, 3, 49),
+        )
+        text, answer = forms[number % len(forms)]
+        yield Question(id=str(number + 1), text=text, answer=str(answer))
+
+
+def _forms(*, a: int, b: int, c: int, d: int) -> tuple[tuple[str, int], ...]:
+    return (
+        (f"What is {a} + {b}?", a + b),
+        (f"What is {a} - {b}?", a - b),
+        (f"What is {c} * {d}?", c * d),
+        (f"What is {c} * {d} + {a}?", c * d + a),
+        (f"What is ({a} + {b}) * {d} - {c}?", (a + b) * d - c),
+        (f"A shop has {a} boxes, gets {b} more, and sells {c}. How many boxes are left?", a + b - c),
+        (f"{c} shelves hold {d} books each, and {d} books in all are lent. How many books are left?", c * d - d),
+    )
+
+
+def _number(question: int, place: int, least: int, most: int) -> int:
+    """As if by chance, and the same in every version of Python."""
+    return least + zlib.crc32(f"{question}.{place}".encode()) % (most - least + 1)

@@ -1,0 +1,174 @@
+"""The units of a node's systemd, as far as scripts make them: a command that runs beside the startup script.
+
+A unit lives until it is stopped, its command ends and is not to be started again, or the machine reboots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tpudeploy.emulator.machine.root import Root
+from tpudeploy.emulator.machine.sleepers import Sleepers
+
+UNIT = "TPUDEPLOY_EMULATED_UNIT"  # in the environment of its processes: who calls the node's server
+GRACE = 5.0  # real seconds for a unit to end
+# Service's `Restart=`, and whether a command that ended with this code, below 0 for a signal, is started again.
+RESTARTS: Mapping[str, Callable[[int], bool]] = {
+    "no": lambda _code: False,
+    "always": lambda _code: True,
+    "on-failure": lambda code: code != 0,
+    "on-abnormal": lambda code: code < 0,
+}
+
+
+class UnitExists(Exception):
+    """systemd's word for a name that is taken."""
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """`restart` is a row of RESTARTS, `pause` the seconds before it; `code` is None while it lives."""
+
+    name: str
+    command: tuple[str, ...]
+    restart: str
+    pause: float
+    code: int | None = None
+    is_stopped: bool = False
+    starts: int = 0
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def is_over(self) -> bool:
+        return self.code is not None
+
+
+class Units:
+    """Every method may be called from any thread."""
+
+    def __init__(self, root: Root, sleepers: Sleepers) -> None:
+        self._root = root
+        self._sleepers = sleepers
+        self._lock = threading.RLock()
+        self._units: dict[str, Unit] = {}
+        self._threads: list[threading.Thread] = []
+
+    def start(self, unit: Unit) -> None:
+        """Raise UnitExists."""
+        with self._lock:
+            known = self._units.get(unit.name)
+            if known is not None and not known.is_over:
+                raise UnitExists(unit.name)
+            self._units[unit.name] = unit
+            self._spawn(unit)
+            thread = threading.Thread(target=self._attend, args=(unit,), name=f"unit {unit.name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self, name: str) -> bool:
+        """Whether there was one."""
+        with self._lock:
+            unit = self._units.get(name)
+            if unit is None or unit.is_over:
+                return False
+            unit.is_stopped = True
+            self._end(unit)
+            unit.code = self._exit_code(unit)
+        return True
+
+    def stop_all(self) -> None:
+        """At a reboot and at the end; nothing is left of them."""
+        for unit in self.living():
+            self.stop(unit.name)
+        for thread in self._threads:
+            thread.join(GRACE)
+        with self._lock:
+            self._units.clear()
+            self._threads.clear()
+
+    def kill(self, name: str) -> None:
+        """Kill -9 of its process. Raise KeyError where none runs."""
+        with self._lock:
+            unit = self._units[name]
+            if unit.is_over:
+                raise KeyError(name)
+            os.kill(int(self._pid_file(unit).read_text("ascii")), signal.SIGKILL)
+
+    def living(self) -> tuple[Unit, ...]:
+        with self._lock:
+            return tuple(unit for unit in self._units.values() if not unit.is_over)
+
+    def wardens(self) -> tuple[int, ...]:
+        """The processes above theirs."""
+        return tuple(unit.process.pid for unit in self.living() if unit.process is not None)
+
+    def starts(self) -> Mapping[str, int]:
+        """How often the command of each was started."""
+        with self._lock:
+            return {name: unit.starts for name, unit in self._units.items()}
+
+    def _attend(self, unit: Unit) -> None:
+        while True:
+            assert unit.process is not None
+            unit.process.wait()
+            code = self._exit_code(unit)
+            with self._lock:
+                assert unit.process.stdin is not None
+                unit.process.stdin.close()
+            with self._lock:
+                if unit.is_stopped or not RESTARTS[unit.restart](code):
+                    unit.code = code
+                    return
+            until = self._sleepers.clock.now() + unit.pause
+            self._sleepers.sleep_until(unit.name, until, woken=lambda: unit.is_stopped)
+            with self._lock:
+                if unit.is_stopped:
+                    unit.code = code
+                    return
+                self._spawn(unit)
+
+    def _spawn(self, unit: Unit) -> None:
+        unit.starts += 1
+        self._exit_file(unit).unlink(missing_ok=True)
+        self._pid_file(unit).unlink(missing_ok=True)
+        warden = Path(__file__).with_name("warden.py")
+        with self._root.console.open("ab") as console:
+            unit.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(warden), "-unit", str(self._exit_file(unit)), *unit.command],
+                stdin=subprocess.PIPE,
+                stdout=console,
+                stderr=console,
+                env=self._root.environment() | {UNIT: unit.name},
+                cwd=self._root.path,
+                start_new_session=True,
+            )
+
+    def _end(self, unit: Unit) -> None:
+        process = unit.process
+        assert process is not None
+        assert process.stdin is not None
+        process.stdin.close()  # the warden sees the end of its input and ends the session
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _exit_code(self, unit: Unit) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            return int(self._exit_file(unit).read_text("ascii"))
+        return -signal.SIGKILL  # the warden itself was killed
+
+    def _exit_file(self, unit: Unit) -> Path:
+        return self._root.own / f"{unit.name}.exit"
+
+    def _pid_file(self, unit: Unit) -> Path:
+        return self._root.own / f"{unit.name}.exit.pid"
