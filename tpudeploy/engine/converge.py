@@ -210,7 +210,7 @@ class Convergence:
                     break
                 if not isinstance(step, Wait | Done | GiveUp):
                     world.clock.sleep(0.0)  # an interrupted run begins nothing more
-                    hands.act(step)
+                hands.act(step)
             self._progress.show(goal.deployment, held.state, observed, steps)
             return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
 
@@ -291,7 +291,7 @@ def _check(goal: Goal, steps: tuple[Step, ...], *, kept: bool) -> None:
 def _was_shown(change: Change | None, step: Step) -> bool:
     """A slice that another one is to take the place of is not touched meanwhile."""
     action = Action.NO_OP if change is None else change.action
-    if change is not None and action is Action.REPLACE and isinstance(step, Update | Restart):
+    if change is not None and action is Action.REPLACE and isinstance(step, Update | Tell | Restart):
         return step.name != change.slice_name
     return isinstance(step, MAY[action])
 
