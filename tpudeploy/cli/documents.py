@@ -8,12 +8,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.draft import Draft, NoDraft
+from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.comparison import Comparison
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
@@ -51,20 +54,27 @@ def doctor(found: Diagnosis, *, emulated: bool) -> Document:
     return {"format": "tpudeploy.doctor/1", "emulated": emulated, **found.to_dict()}
 
 
+def comparison(found: Comparison) -> Document:
+    """With every cell that is compared, and of each run all but its cells."""
+    told = tree(found)
+    told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
+    return {"format": "tpudeploy.comparison/1", **told}
+
+
 def verify(found: Verification) -> Document:
     return {"format": "tpudeploy.verify/1", **found.to_dict()}
 
 
 def size(of: Deployment, diagnostics: Iterable[Diagnostic], swept: Sweep | None) -> Document:
-    tree: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
-    tree["diagnostics"] = [asdict(d) for d in diagnostics]
+    told: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
+    told["diagnostics"] = [asdict(d) for d in diagnostics]
     if swept is not None:
-        tree["sweep"] = {
+        told["sweep"] = {
             "best": [option.to_dict() for option in swept.best],
             "failures": [asdict(failure) for failure in swept.failures],
             "tried": swept.tried,
         }
-    return tree
+    return told
 
 
 def logs(readings: Mapping[str, Reading]) -> Document:
@@ -79,6 +89,12 @@ def draft(of: Draft | NoDraft | None) -> Document:
         return {}
     is_there = isinstance(of, Draft)
     return {"draft": of.to_dict() if is_there else None, "no_draft": None if is_there else of.to_dict()}
+
+
+def runs(found: Iterable[Run]) -> Document:
+    """Without their cells, but with how many there are."""
+    trees = [{**tree(run), "cells": len(run.cells)} for run in found]
+    return {"format": "tpudeploy.runs/1", "runs": trees}
 
 
 def answer(of: Completion) -> Document:

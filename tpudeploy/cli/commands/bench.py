@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -169,13 +168,11 @@ def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
 
 
 def _list(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.domain.tree import tree
     from tpudeploy.views.bench import listed
 
     runs = context.workspace().runs.all()
     if given.json:
-        trees = [{**tree(run), "cells": len(run.cells)} for run in runs]
-        context.terminal.data(json.dumps({"format": "tpudeploy.runs/1", "runs": trees}, indent=1, ensure_ascii=False))
+        context.terminal.data(documents.text(documents.runs(runs)))
     else:
         context.terminal.data(listed(runs, context.terminal.paint))
     return exits.SUCCESS
