@@ -237,6 +237,19 @@ def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_
     assert at.run("plan", profile, DETAILED).code == 0
 
 
+def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_next_one_goes_on(desk: Open) -> None:
+    at = desk()
+    profile = _deployed(at)
+    (old,) = at.slices
+    at.write(GREEN)
+    cut = at.run("apply", "-auto-approve", "-timeout", "190s", profile)
+    assert cut.code == 1
+    assert f"gemma serves; clients may still hold {old}, which is kept" in cut.words
+    assert at.slices[old] == "ACTIVE"
+    assert at.run("apply", profile).code == 0, "no question: it was approved"
+    assert old not in at.slices
+
+
 def test_what_took_over_and_is_lost_sends_clients_back_until_another_serves(desk: Open) -> None:
     at = desk()
     profile = _deployed(at)
@@ -281,3 +294,21 @@ def test_how_long_clients_hold_an_endpoint_is_a_setting(desk: Open) -> None:
     at.write(GREEN)
     applied = at.run("apply", "-auto-approve", profile)
     assert f"{old} serves those it still has, for 10m 0s at least" in applied.err
+
+
+def test_with_the_state_in_a_bucket_clients_find_the_endpoint_there(desk: Open) -> None:
+    at, place = desk(), ("--backend", "gs://states/team")
+
+    def endpoint() -> dict[str, object]:
+        (found,) = at.emulator._cloud.objects.under("states", "team/endpoints/gemma.json")
+        tree: dict[str, object] = json.loads(found.content)
+        return tree
+
+    profile = at.write(BLUE)
+    assert at.run("apply", "-auto-approve", *place, profile).code == 0
+    before = endpoint()
+    at.write(GREEN)
+    assert at.run("apply", "-auto-approve", *place, profile).code == 0
+    after = endpoint()
+    assert after["url"] != before["url"]
+    assert after["generation"] == int(str(before["generation"])) + 1

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.comparison import Comparison
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
@@ -52,6 +53,13 @@ def zones(found: Iterable[Zones], *, emulated: bool) -> Document:
 
 def doctor(found: Diagnosis, *, emulated: bool) -> Document:
     return {"format": "tpudeploy.doctor/1", "emulated": emulated, **found.to_dict()}
+
+
+def comparison(found: Comparison) -> Document:
+    """With every cell that is compared, and of each run all but its cells."""
+    told = tree(found)
+    told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
+    return {"format": "tpudeploy.comparison/1", **told}
 
 
 def verify(found: Verification) -> Document:

@@ -21,6 +21,7 @@ class CellStatus(StrEnum):
 
     SKIPPED_LEN = "skipped_len"  # not asked: prompt and answer are longer than the engine takes
     FAILED = "failed"  # too many requests failed
+    COPY_SUSPECT = "copy_suspect"  # published: the same figure stands under another subject
     CACHE_SUSPECT = "cache_suspect"  # prompts came from the prefix cache
     ROOFLINE_SUSPECT = "roofline_suspect"  # faster than the chips can be, or nearly
     CLIENT_BOUND = "client_bound"  # the client was late itself, or kept too few streams going
@@ -46,6 +47,7 @@ class Driver(StrEnum):
     GUIDELLM = "guidellm"
     AIPERF = "aiperf"
     GRID = "grid"  # a CSV file of somebody's
+    PUBLISHED = "published"  # an article's table
 
 
 @frozen

@@ -319,6 +319,10 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
         return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
     left = "".join(f"\n  {outstanding(a, tick.observed.at)}" for a in tick.state.attempts) or " nothing."
     hint = f"Still outstanding:{left}\n{_GO_ON}"
+    drains = [a.name for a in tick.state.attempts if a.draining_at is not None and a.releasing_at is None]
+    if drains and len(tick.done) == len(goal.replicas):
+        what = ", ".join(drains)
+        return errors.StillDraining(f"{goal.name} serves; clients may still hold {what}, which is kept.", hint=hint)
     if len(tick.done) == len(goal.replicas):
         return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
     fitting = [[a for a in tick.state.record(i).attempts if matches(goal.deployment, a)] for i in goal.replicas]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tpudeploy.core.alerts.rule import Alert, Group, Recording, Severity
-from tpudeploy.core.alerts.watched import KV_CACHE_SHARE, SCRAPE_SECONDS, WAITING_SECONDS, Watched
+from tpudeploy.core.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
+from tpudeploy.core.metrics import KV_CACHE_FULL
 
 TTFT_P95 = "job_model_name:vllm_time_to_first_token_seconds:p95_rate5m"
 
@@ -53,7 +54,7 @@ def _no_progress(of: Watched) -> Iterator[Alert]:
 
 def _kv_cache(of: Watched) -> Iterator[Alert]:
     """Blocks that only the prefix cache still holds count as free, so this share is what running requests need."""
-    full = f"vllm:kv_cache_usage_perc{of.engine} > {KV_CACHE_SHARE:g}"
+    full = f"vllm:kv_cache_usage_perc{of.engine} > {KV_CACHE_FULL:g}"
     yield Alert(
         name="VllmKvCacheNearlyFull",
         expr=full,
