@@ -28,6 +28,7 @@ class Client:
     each: int
     holds: float = 0.0
     waits: bool = False
+    name: str = "gemma"
     sent: int = 0
     unserved: int = 0
     failed: list[str] = field(default_factory=list)
@@ -49,7 +50,7 @@ class Client:
     def _ask(self) -> None:
         now = self.at.clock.now()
         if self.holds == 0.0 or now - self._read_at > self.holds:
-            self._url, self._read_at = _endpoint(self.at), now
+            self._url, self._read_at = _endpoint(self.at, self.name), now
         if not self._url:
             self.unserved += not (self.waits and not self.sent)
             return
@@ -141,10 +142,10 @@ def _posted(url: str, body: dict[str, Any]) -> tuple[http.client.HTTPConnection,
     return connection, response
 
 
-def _endpoint(at: Desk) -> str:
+def _endpoint(at: Desk, name: str = "gemma") -> str:
     """What the file says at this moment; "" where there is none."""
     try:
-        text = (at.folder / "endpoints" / "gemma.json").read_text(encoding="utf-8")
+        text = (at.folder / "endpoints" / f"{name}.json").read_text(encoding="utf-8")
     except FileNotFoundError:
         return ""
     return str(json.loads(text)["url"])

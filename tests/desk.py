@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,12 @@ class Desk:
         """One command whose process is killed `after` so many seconds; it must not have ended before."""
         doomed = Doomed(self.clock, self.clock.now() + after)
         with pytest.raises(Killed):
+            main([*arguments, "--chdir", str(self.folder)], clock=doomed, patience=self.patience)
+
+    def left_or_killed(self, after: float, *arguments: str) -> None:
+        """One command whose process is killed `after` so many seconds, if it has not ended before."""
+        doomed = Doomed(self.clock, self.clock.now() + after)
+        with suppress(Killed):
             main([*arguments, "--chdir", str(self.folder)], clock=doomed, patience=self.patience)
 
     def write(self, text: str = PROFILE, name: str = "gemma.yaml") -> str:

@@ -102,3 +102,20 @@ def _play(at: Trial, story: Story, fuses: Mapping[int, Fuse], later: float) -> N
         at.clock.sleep(later)
     at.until_done(at.destroy)
     at.must_be_gone()
+
+
+def test_a_restart_that_was_written_down_and_never_asked_for_ends_no_server_that_clients_hold() -> None:
+    change = {"max_model_len": 8192}
+    with trial() as at:
+        at.until_done(at.apply)
+        at.wanted.update(change)
+        whole = Fuse()
+        at.apply(whole)
+    with trial() as at:
+        at.until_done(at.apply)
+        at.wanted.update(change)
+        at.apply(Fuse(whole.passed.index("restart")))
+        at.wanted["update"] = "blue-green"
+        at.until_done(at.apply)
+        at.must_serve()
+        assert not [r for r in at.emulator.requests if r.path.endswith(":reset")]

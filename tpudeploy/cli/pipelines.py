@@ -23,7 +23,7 @@ from tpudeploy.views import excerpt, issue, outcome
 from tpudeploy.views import plan as view
 
 # What a later run goes on with by itself.
-_UNFINISHED = (errors.CapacityTimeout, errors.StillStarting)
+_UNFINISHED = (errors.CapacityTimeout, errors.StillStarting, errors.StillDraining)
 _NOT_YET = "Not at its end yet. What was begun stays approved, and the next scheduled run goes on."
 
 

@@ -28,6 +28,7 @@ TpudeployError                        message · hint · code · exit_code
 ├── ServingError             1        the slice is there, vLLM is not
 │   ├── StillStarting                 yet; a re-run resumes
 │   ├── NotInEffect         13        it serves, but not as it was told
+│   ├── StillDraining                 what it took over from; a re-run resumes
 │   ├── GivenUpUpdate       13        on a second slice; the first goes on serving
 │   ├── RolledBack          13        a change failed, and what served before serves again
 │   └── Unheard                       the node did not take over a change; a reset would make it
@@ -263,6 +264,12 @@ class NotInEffect(ServingError):
 
     code = "TPU6003"
     exit_code = 13
+
+
+class StillDraining(ServingError):
+    """It serves, and what it took over from has not been given back yet: clients may hold it. A later run goes on."""
+
+    code = "TPU6007"
 
 
 class GivenUpUpdate(ServingError):
