@@ -18,7 +18,7 @@ from tpudeploy.core.accuracy.questions import QuestionSet
 from tpudeploy.core.accuracy.sheet import Answer, Sheet, Terms
 from tpudeploy.core.bench.subject import runs_as_declared, serving_attempt
 from tpudeploy.core.serving import served_model
-from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.errors import QueryFailed, UsageError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.workspace import Workspace
@@ -70,7 +70,7 @@ class Examining:
             client=VllmClient(str(published["url"]), api_key=key, timeout=_PATIENCE),
             api_key=key,
             model=served_model(deployment),
-            at_once=budget.engine.max_num_seqs if isinstance(budget, HbmBudget) else CONCURRENCY,
+            at_once=_at_once(budget.engine) if isinstance(budget, HbmBudget) else CONCURRENCY,
             deployment=deployment.name,
             image=deployment.container.image,
             command=deployment.container.serve,
@@ -138,6 +138,11 @@ class Examining:
         )
         self.sheets.keep(sheet)
         return sheet
+
+
+def _at_once(engine: Engine) -> int:
+    """All that it may run: batches are what cheaper numbers show in."""
+    return engine.max_num_seqs * engine.data_parallel
 
 
 def _unanswered(client: VllmClient, cause: NoAnswer | BadAnswer) -> QueryFailed:

@@ -53,6 +53,7 @@ def test_no_tool_takes_a_secret_or_a_persons_yes(desk: Open) -> None:
         *("profiles", "profile", "colleague", "name", "code", "type", "sweep", "prompt", "max_tokens"),
         *("destroy", "refresh_only", "target", "replace", "plan_id", "wait", "timeout_seconds"),
         *("operation_id", "after", "wait_seconds"),
+        *("run_id", "concurrency", "context", "output", "window_seconds", "duration_seconds"),
     }
 
 

@@ -396,6 +396,17 @@ def test_a_saved_plan_is_not_begun_beside_a_lock_file_that_cannot_be_read(desk: 
     assert not (at.folder / ".tpudeploy" / "state" / "gemma.json").exists()
 
 
+def test_doctor_looks_for_what_is_pinned(desk: Open) -> None:
+    at = desk(project={"images": [f"vllm/vllm-tpu@{DIGEST}"]})
+    at.write(NIGHTLY)
+    hold(at)
+    found = f"image vllm/vllm-tpu:nightly is there (pinned to {DIGEST[:19]})."
+    assert found in at.run("doctor", "gemma.yaml").words
+    gone = desk(project={"images": ["vllm/vllm-tpu:nightly"]}).run("doctor", "gemma.yaml")
+    assert f"What vllm/vllm-tpu:nightly is pinned to ({DIGEST}) is not there" in gone.words
+    assert "`tpudeploy plan --pin` looks up what it is now." in gone.words
+
+
 def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> None:
     first, second = (PinFile(tmp_path, tmp_path / ".tpudeploy", emulated=False) for _ in range(2))
     name, other = Name(kind=Kind.IMAGE, text="a:b"), Name(kind=Kind.MODEL, text="a/b")

@@ -8,17 +8,22 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.draft import Draft, NoDraft
+from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.comparison import Comparison
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.metrics import Metrics
+    from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.domain.timeline import Timeline
 
@@ -51,20 +56,41 @@ def doctor(found: Diagnosis, *, emulated: bool) -> Document:
     return {"format": "tpudeploy.doctor/1", "emulated": emulated, **found.to_dict()}
 
 
+def comparison(found: Comparison) -> Document:
+    """With every cell that is compared, and of each run all but its cells."""
+    told = tree(found)
+    told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
+    return {"format": "tpudeploy.comparison/1", **told}
+
+
+def operating(run: Run, found: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:
+    """The operating points of each load of a run."""
+    loads = [
+        {"context_tokens": context, "output_tokens": output, "points": [tree(each) for each in points]}
+        for (context, output), points in found.items()
+    ]
+    return {"format": "tpudeploy.operating/1", "run": run.id, "loads": loads}
+
+
+def recommendation(found: Recommendation, profile: str | None) -> Document:
+    """With the profile for the best choice, as YAML."""
+    return {"format": "tpudeploy.recommendation/1", **tree(found), "profile": profile}
+
+
 def verify(found: Verification) -> Document:
     return {"format": "tpudeploy.verify/1", **found.to_dict()}
 
 
 def size(of: Deployment, diagnostics: Iterable[Diagnostic], swept: Sweep | None) -> Document:
-    tree: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
-    tree["diagnostics"] = [asdict(d) for d in diagnostics]
+    told: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
+    told["diagnostics"] = [asdict(d) for d in diagnostics]
     if swept is not None:
-        tree["sweep"] = {
+        told["sweep"] = {
             "best": [option.to_dict() for option in swept.best],
             "failures": [asdict(failure) for failure in swept.failures],
             "tried": swept.tried,
         }
-    return tree
+    return told
 
 
 def logs(readings: Mapping[str, Reading]) -> Document:
@@ -81,14 +107,29 @@ def draft(of: Draft | NoDraft | None) -> Document:
     return {"draft": of.to_dict() if is_there else None, "no_draft": None if is_there else of.to_dict()}
 
 
+def runs(found: Iterable[Run]) -> Document:
+    """Without their cells, but with how many there are."""
+    trees = [{**tree(run), "cells": len(run.cells)} for run in found]
+    return {"format": "tpudeploy.runs/1", "runs": trees}
+
+
+def metrics(found: Metrics) -> Document:
+    return {"format": "tpudeploy.metrics/1", **found.to_dict()}
+
+
 def answer(of: Completion) -> Document:
-    """A completion with its speed; `tokens_per_second` is null where no time passed."""
-    first, last = of.pieces[0][0], of.pieces[-1][0]
+    """A completion with its speed; a rate is null where no time passed."""
     return {
+        "format": "tpudeploy.query/1",
         "answer": of.text,
-        "ttft_seconds": round(first, 4),
-        "total_seconds": round(last, 4),
+        "ttft_seconds": round(of.seconds_to_first, 4),
+        "total_seconds": round(of.seconds, 4),
         "prompt_tokens": of.prompt_tokens,
         "completion_tokens": of.completion_tokens,
-        "tokens_per_second": round(of.completion_tokens / last, 2) if last > 0 else None,
+        "tokens_per_second": rate(of.tokens_per_second),
+        "tokens_per_second_after_first": rate(of.tokens_per_second_then),
     }
+
+
+def rate(of: float | None) -> float | None:
+    return None if of is None else round(of, 2)

@@ -7,22 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 
 from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Spread
+from tpudeploy.domain.load import Point
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
 # Beside a figure that is not simply so.
-_MARKS: Mapping[CellStatus, str] = {
+MARKS: Mapping[CellStatus, str] = {
     CellStatus.SKIPPED_LEN: "-",
     CellStatus.FAILED: "F",
+    CellStatus.COPY_SUSPECT: "=",
     CellStatus.CACHE_SUSPECT: "P",
     CellStatus.ROOFLINE_SUSPECT: "R",
     CellStatus.CLIENT_BOUND: "C",
     CellStatus.OVERSUBSCRIBED: "Q",
     CellStatus.OK: "",
 }
-_LEGEND: Mapping[CellStatus, str] = {
+LEGEND: Mapping[CellStatus, str] = {
     CellStatus.SKIPPED_LEN: "longer than the engine takes: not asked",
     CellStatus.FAILED: "requests failed",
+    CellStatus.COPY_SUSPECT: "the same figure stands under another subject",
     CellStatus.CACHE_SUSPECT: "prompts came from the prefix cache",
     CellStatus.ROOFLINE_SUSPECT: "faster than the chips can be",
     CellStatus.CLIENT_BOUND: "the client was the limit",
@@ -30,6 +33,7 @@ _LEGEND: Mapping[CellStatus, str] = {
 }
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
+_EMULATED = "On the emulator: no model ran, and no figure here says anything of a TPU."
 _NOTHING = "."
 _ENDS: Mapping[Ended, str] = {
     Ended.NOT_YET: "Under way, or killed",
@@ -52,11 +56,11 @@ def row(run: Run, cell: Cell, paint: Paint) -> str:
     if of is not None:
         ttft, itl = of.ttft_seconds, of.itl_seconds
         numbers = (
-            _number(of.requests_per_second),
+            number(of.requests_per_second),
             _seconds(ttft, "p50"),
             _seconds(ttft, "p99"),
             _seconds(itl, "p50"),
-            _number(of.output_tokens_per_second),
+            number(of.output_tokens_per_second),
         )
     rate, p50, p99, gap, tokens = numbers
     count = f"{len(run.cells)}/{len(run.sweep.points)}"
@@ -67,9 +71,19 @@ def row(run: Run, cell: Cell, paint: Paint) -> str:
     )
 
 
+def under_way(run: Run, point: Point) -> str:
+    """The cell that is being measured, where its row will stand."""
+    count = f"{len(run.cells) + 1}/{len(run.sweep.points)}"
+    return (
+        f"{count:>7}  {point.concurrency:>7,}  {point.context_tokens:>7,}  {point.output_tokens:>6,}  measuring"
+        f"{f', {words.duration(run.seconds)} so far' if run.seconds else ''} …"
+    )
+
+
 def result(run: Run, paint: Paint, *, kept: str) -> str:
     """All of a run. `kept` is the file it stands in."""
-    blocks = [_title(run, paint), *_tables(run, paint), _summary(run, paint)]
+    note = paint.yellow(_EMULATED) if run.subject.is_emulated else ""
+    blocks = [_title(run, paint), note, *_tables(run, paint), _summary(run, paint)]
     return "\n\n".join(block for block in (*blocks, f"Run {run.id}, kept in {kept}") if block)
 
 
@@ -147,8 +161,8 @@ def _heat(cell: Cell | None, text: str, ends: tuple[float, float], width: int, p
 
 
 def _figure(cell: Cell) -> str:
-    mark = _MARKS[cell.status]
-    return mark if cell.figures is None else f"{_number(cell.figures.requests_per_second)}{mark}"
+    mark = MARKS[cell.status]
+    return mark if cell.figures is None else f"{number(cell.figures.requests_per_second)}{mark}"
 
 
 def _rate(cell: Cell) -> float:
@@ -161,7 +175,7 @@ def _summary(run: Run, paint: Paint) -> str:
     cost = "" if run.usd is None else f", ${run.usd:.2f} of the slice"
     took = f" in {words.duration(run.seconds)}{cost}" if run.seconds else ""
     lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{took}: {told or 'none'}."]
-    lines += [paint.dim(f"  {_MARKS[status]}  {text}") for status, text in _LEGEND.items() if counts[status]]
+    lines += [paint.dim(f"  {MARKS[status]}  {text}") for status, text in LEGEND.items() if counts[status]]
     lines += list(_why(run.cells))
     if run.left and run.ended is not Ended.COMPLETE:
         lines.append(f"{len(run.left)} cells are left: go on with --resume {run.id}.")
@@ -190,14 +204,16 @@ def _coloured(status: CellStatus, paint: Paint) -> str:
 
 
 def _seconds(of: Spread | None, which: str) -> str:
-    """Milliseconds where they are few."""
     value = None if of is None else getattr(of, which)
-    if value is None:
-        return ""
+    return "" if value is None else seconds(value)
+
+
+def seconds(value: float) -> str:
+    """Milliseconds where they are few."""
     return f"{value * 1000:.1f}ms" if value < 0.1 else f"{value:.3f}s"  # noqa: PLR2004 - three digits either way
 
 
-def _number(of: float | None) -> str:
+def number(of: float | None) -> str:
     """Three digits at least."""
     if of is None:
         return ""

@@ -91,21 +91,27 @@ class Operation(Answer):
 
     format: Literal["tpudeploy.operation/1"]
     operation_id: str
-    plan_id: str
+    does: Literal["apply", "destroy", "bench"]
     state: Literal["running", "succeeded", "failed", "cancelled"]
     last_event: int
     events: list[Tree]
-    result: Tree | None = Field(description="the report, once it has ended")
+    result: Tree | None = Field(description="the report, or the run that was measured, once it has ended")
     error: Tree | None = Field(description="what stopped it, with exit_code and hint")
 
 
 class Completion(Answer):
+    format: Literal["tpudeploy.query/1"]
     answer: str
     ttft_seconds: float
     total_seconds: float
     prompt_tokens: int
     completion_tokens: int
     tokens_per_second: float | None
+
+
+class Metrics(Answer):
+    format: Literal["tpudeploy.metrics/1"]
+    replicas: list[Tree]
 
 
 class Logs(Answer):
@@ -120,6 +126,18 @@ class Diagnosed(Logs):
 
     draft: Tree | None = Field(description="what the served model wrote; `is_checked` is always false")
     no_draft: Tree | None = Field(description="why there is none")
+
+
+class Runs(Answer):
+    format: Literal["tpudeploy.runs/1"]
+    runs: list[Tree]
+
+
+class Run(Answer):
+    format: Literal["tpudeploy.run/1"]
+    id: str
+    subject: Tree
+    cells: list[Tree] = Field(description="by streams, context and output; `status` says what each is worth")
 
 
 class Verified(Answer):

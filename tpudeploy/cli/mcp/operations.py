@@ -3,56 +3,53 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 
-from tpudeploy.cli.mcp.operation import Operation
-from tpudeploy.cli.mcp.plans import Kept
-from tpudeploy.cli.mcp.project import Project
+from tpudeploy.cli.mcp.operation import Operation, Work
 from tpudeploy.domain.errors import StateLocked, UsageError
-from tpudeploy.domain.report import Report
-from tpudeploy.ports import Emit
 
-_MOMENT = 15.0  # seconds in which a plan that holds no more is found out
 _FOR_THE_STEP = 2.0  # seconds for each to end a step that is under way, when the server ends
 
 
 class Operations:
     """Safe to use from several threads."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._begun: dict[str, Operation] = {}
 
-    def begin(self, kept: Kept, *, wait: str, timeout: float | None) -> Operation:
-        """Carry out a plan. Raise `errors.StateLocked` while another run of ours has a deployment of it.
+    def begin(
+        self,
+        work: Work,
+        *,
+        about: Mapping[str, object],
+        names: frozenset[str],
+        stop: Callable[[], None],
+        moment: float,
+    ) -> Operation:
+        """Do this `work` on deployments of these `names`. `about` is told with it.
 
-        Raise as `Workspace.apply` does where nothing is begun.
+        What it raises within a `moment`, in seconds, and before anything is done, is raised here; and
+        `errors.StateLocked` while another of ours has one of the deployments.
         """
-        clock = self._project.clock()
-
-        def work(tell: Emit) -> Report:
-            with self._project.workspace(kept.paths, backend=kept.plan.backend, clock=clock) as workspace:
-                return workspace.apply(kept.plan, on_event=tell, wait=wait, timeout=timeout)
-
         with self._lock:
             for other in self._begun.values():
-                if other.is_running and other.names & kept.names:
+                if other.is_running and other.names & names:
                     raise StateLocked(
-                        f"{other.id} is at work on {', '.join(sorted(other.names & kept.names))}.",
-                        hint="Poll it with the tool `operation`, or end it with `cancel`; then make a new plan.",
+                        f"{other.id} is at work on {', '.join(sorted(other.names & names))}.",
+                        hint="Poll it with the tool `operation`, or end it with `cancel`.",
                     )
             id_ = f"operation-{len(self._begun) + 1}"
-            begun = Operation(id_, plan_id=kept.id, names=kept.names, work=work, stop=clock.stop)
+            begun = Operation(id_, about=about, names=names, work=work, stop=stop)
             self._begun[id_] = begun
-        begun.start(_MOMENT)
+        begun.start(moment)
         return begun
 
     def find(self, operation_id: str | None) -> Operation:
         """That one, or the last. Raise `errors.UsageError` where there is none."""
         with self._lock:
-            found = (
-                next(reversed(self._begun.values()), None) if operation_id is None else self._begun.get(operation_id)
-            )
+            last = next(reversed(self._begun.values()), None)
+            found = last if operation_id is None else self._begun.get(operation_id)
         if found is None:
             which = "no operation" if operation_id is None else f"no operation `{operation_id}`"
             raise UsageError(

@@ -15,7 +15,7 @@ class Session:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.plans = Plans()
-        self.operations = Operations(project)
+        self.operations = Operations()
 
     def close(self) -> None:
         """End what runs, saved."""

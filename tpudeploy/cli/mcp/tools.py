@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import ToolAnnotations
 
-from tpudeploy.cli.mcp import answers, looking, offline, planning, serving, writing
+from tpudeploy.cli.mcp import answers, benching, looking, offline, planning, serving, writing
 from tpudeploy.domain.frozen import frozen
 
 
@@ -18,6 +18,7 @@ class Kind(Enum):
     OFFLINE = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     LOOK = ToolAnnotations(read_only_hint=True, open_world_hint=True)
     CHANGE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
+    LOAD = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
     END = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 
 
@@ -45,9 +46,12 @@ READING = (
     Tool(does=looking.drift, title="Find drift", answers=answers.Drift, kind=Kind.LOOK),
     Tool(does=looking.gc_list, title="Find what nothing needs", answers=answers.Garbage, kind=Kind.LOOK),
     Tool(does=serving.query, title="Ask the model", answers=answers.Completion, kind=Kind.LOOK),
+    Tool(does=serving.metrics, title="Read metrics", answers=answers.Metrics, kind=Kind.LOOK),
     Tool(does=serving.logs, title="Read boot logs", answers=answers.Logs, kind=Kind.LOOK),
     Tool(does=serving.diagnose, title="Draft a diagnosis", answers=answers.Diagnosed, kind=Kind.LOOK),
     Tool(does=serving.verify, title="Verify settings", answers=answers.Verified, kind=Kind.LOOK),
+    Tool(does=benching.runs, title="List benchmarks", answers=answers.Runs, kind=Kind.OFFLINE),
+    Tool(does=benching.run, title="Show a benchmark", answers=answers.Run, kind=Kind.OFFLINE),
     Tool(does=planning.plan, title="Plan", answers=answers.Planned, kind=Kind.LOOK),
 )
 
@@ -55,6 +59,7 @@ READING = (
 WRITING = (
     Tool(does=writing.apply, title="Apply a plan", answers=answers.Operation, kind=Kind.END),
     Tool(does=writing.destroy, title="Destroy", answers=answers.Operation, kind=Kind.END),
+    Tool(does=benching.bench, title="Benchmark", answers=answers.Operation, kind=Kind.LOAD),
     Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, kind=Kind.LOOK),
     Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, kind=Kind.CHANGE),
 )

@@ -8,13 +8,14 @@ from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.cli import documents
+from tpudeploy.cli.mcp.applying import carry_out
 from tpudeploy.cli.mcp.consent import Consent, consent, require
 from tpudeploy.cli.mcp.session import Asked, session
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Mode
 
 PlanId = Annotated[str, Field(description="the plan_id that the tool plan answered")]
-OperationId = Annotated[str | None, Field(description="the operation_id of apply or destroy; none for the last")]
+OperationId = Annotated[str | None, Field(description="of apply, destroy or bench; none for the last")]
 Yes = Annotated[ElicitationResult[Consent], Resolve(consent)]
 _LONGEST = 50.0  # seconds: clients give up on a call after a minute
 
@@ -34,7 +35,7 @@ def apply(
     if kept.plan.mode is Mode.DESTROY:
         raise UsageError(f"{plan_id} is a plan to destroy.", hint="Hand it to the tool `destroy`.")
     require(kept, given, ctx)
-    return session(ctx).operations.begin(kept, wait=wait, timeout=timeout_seconds).document()
+    return carry_out(session(ctx), kept, does="apply", wait=wait, timeout=timeout_seconds).document()
 
 
 def destroy(ctx: Asked, plan_id: PlanId, given: Yes) -> documents.Document:
@@ -46,7 +47,7 @@ def destroy(ctx: Asked, plan_id: PlanId, given: Yes) -> documents.Document:
     if kept.plan.mode is not Mode.DESTROY:
         raise UsageError(f"{plan_id} is no plan to destroy.", hint="Make one with the tool `plan` and destroy=true.")
     require(kept, given, ctx)
-    return session(ctx).operations.begin(kept, wait="serving", timeout=None).document()
+    return carry_out(session(ctx), kept, does="destroy").document()
 
 
 def operation(

@@ -23,8 +23,8 @@ class ModelSpec(Section):
     )
     revision: Revision | None = Field(
         None,
-        description="Branch, tag or commit on the hub; pin a commit to make two boots alike. Default: the hub's "
-        "default branch. Source: vLLM's --revision.",
+        description="Branch, tag or commit on the hub. Which commit it is at the first apply is held in "
+        "tpudeploy.lock.json. Default: the hub's default branch. Source: vLLM's --revision.",
         examples=["main"],
     )
     config: Text | None = Field(

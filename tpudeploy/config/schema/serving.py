@@ -23,7 +23,8 @@ class ServingSpec(Section):
     """A key that is not written adds no flag and no variable, except `tensor_parallel_size` and `volumes`."""
 
     image: Image = Field(
-        description="The container image, by tag or digest. A floating tag is warned about. Required. Source: docker.",
+        description="The container image, by tag or digest. What a tag is at the first apply is held in "
+        "tpudeploy.lock.json; a floating one is warned about until then. Required. Source: docker.",
         examples=["vllm/vllm-tpu:nightly"],
     )
     tensor_parallel_size: Count | None = Field(

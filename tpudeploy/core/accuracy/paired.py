@@ -47,7 +47,10 @@ class Paired:
 def chance(of: Paired) -> float:
     """How likely as many lost ones are, or more, where nothing became worse."""
     changed = of.lost + of.gained
-    tail = sum(math.comb(changed, lost) for lost in range(of.lost, changed + 1))
+    ways = tail = math.comb(changed, of.lost)
+    for lost in range(of.lost, changed):
+        ways = ways * (changed - lost) // (lost + 1)
+        tail += ways
     return tail / (1 << changed)  # whole numbers, which Python divides however long they are
 
 

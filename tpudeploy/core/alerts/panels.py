@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tpudeploy.core.alerts.watched import KV_CACHE_SHARE
+from tpudeploy.core.metrics import KV_CACHE_FULL
 from tpudeploy.domain.frozen import frozen
 
 # Selectors by the dashboard's variables: of an engine's metrics, and of what a process tells without a model's name.
@@ -95,7 +95,7 @@ ROWS = (
                 unit="percentunit",
                 lines={"used": f"max(vllm:kv_cache_usage_perc{ENGINE})"},
                 kind=Kind.STAT,
-                limit=KV_CACHE_SHARE,
+                limit=KV_CACHE_FULL,
             ),
             Panel(
                 title="First token, p95",
@@ -138,7 +138,7 @@ ROWS = (
                 about="Share of its blocks that running requests hold. Above the line an alert begins to count.",
                 unit="percentunit",
                 lines={"{{instance}} {{engine}}": f"max by (instance, engine) (vllm:kv_cache_usage_perc{ENGINE})"},
-                limit=KV_CACHE_SHARE,
+                limit=KV_CACHE_FULL,
             ),
             Panel(
                 title="Preemptions",

@@ -9,9 +9,8 @@ from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 
-# Both are those of a published write-up of this stack: "alert when vllm:kv_cache_usage_perc > 0.85, or
-# vllm:num_requests_waiting > 0 for 30 s".
-KV_CACHE_SHARE = 0.85
+# With `metrics.KV_CACHE_FULL`, what a published write-up of this stack says: "alert when vllm:kv_cache_usage_perc >
+# 0.85, or vllm:num_requests_waiting > 0 for 30 s".
 WAITING_SECONDS = 30
 # `for: 30s` only means something where samples come, and rules are evaluated, at least twice in that time.
 SCRAPE_SECONDS = 15

@@ -6,19 +6,25 @@ from collections.abc import Iterator
 
 from tpudeploy.core.checks import boot_disk
 from tpudeploy.core.doctor.case import Case, fail, ok, unknown, warn
+from tpudeploy.core.pins import DIGEST
 from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.facts import Unknown
 
 
 def image(case: Case) -> Iterator[Finding]:
-    found, named = case.around.image, case.deployment.container.image
+    found, attributes = case.around.image, case.deployment.attributes
+    named, pin = attributes["serving.image"], attributes.get(DIGEST)
     if isinstance(found, Unknown):
         yield unknown(case, "image", found)
+    elif not found.is_there and pin is not None:
+        hint = "`tpudeploy plan --pin` looks up what it is now."
+        yield fail("image", f"What {named} is pinned to ({pin}) is not there, or not public.", hint)
     elif not found.is_there:
         yield fail("image", f"{named} is not there, or not public.", "See serving.image for a misspelt name or tag.")
     else:
-        yield ok("image", f"{named} is there{f' ({found.digest[:19]})' if found.digest else ''}.")
+        told = f"pinned to {str(pin)[:19]}" if pin is not None else found.digest[:19]
+        yield ok("image", f"{named} is there{f' ({told})' if told else ''}.")
 
 
 def disk(case: Case) -> Iterator[Finding]:

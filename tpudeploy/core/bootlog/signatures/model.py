@@ -37,6 +37,16 @@ ROWS: tuple[Signature, ...] = (
         ),
     ),
     Signature(
+        name="image-missing",
+        what="The registry has no such image",
+        pattern=r"manifest unknown|manifest for \S+ not found|repository does not exist",
+        remedy=always(
+            "See serving.image for its name and tag. Where the tag is right, what it was pinned to is gone from the "
+            "registry: `tpudeploy plan --pin` looks up what it is now."
+        ),
+        example="The image cannot be pulled: manifest for vllm/vllm-tpu@sha256:0123 not found: manifest unknown",
+    ),
+    Signature(
         name="tokenizer-missing",
         what="The checkpoint has no tokenizer",
         pattern=r"Couldn't instantiate the backend tokenizer from one of",

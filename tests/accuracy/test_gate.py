@@ -1,0 +1,336 @@
+"""A flag is changed, the same questions are asked again, and a fall of quality stops the pipeline."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from accuracy.arms import Arm, serving
+from desk import PROFILE, Desk, Open, Said
+
+from tpudeploy.core.accuracy import arithmetic
+
+ASKED = {question.prompt: question.answer for question in arithmetic.questions().questions}
+AS_BEFORE = ("verify", "gemma.yaml", "-accuracy", "arithmetic")
+GATE = (*AS_BEFORE, "-concurrency", "16")
+
+Arms: TypeAlias = Callable[..., Arm]
+
+
+@pytest.fixture
+def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arms]:
+    """`arm(0.9)`: a server that has nine of ten right."""
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    with ExitStack() as stack:
+
+        def open_(share: float, **more: Any) -> Arm:
+            return stack.enter_context(serving(Arm(answers=ASKED, share=share, **more)))
+
+        yield open_
+
+
+@pytest.fixture
+def at(desk: Open) -> Desk:
+    """A deployment that serves; who answers for it is put there by `answers`."""
+    at: Desk = desk()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+def answers(at: Desk, arm: Arm) -> None:
+    """From now on this one is the deployment's server."""
+    path = at.folder / "endpoints" / "gemma.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "url": arm.url}), "utf-8")
+
+
+def kept(said: Said) -> str:
+    return said.err.rpartition("--against ")[2].strip()
+
+
+def sheet(at: Desk, id_: str) -> Mapping[str, Any]:
+    path = at.folder / ".tpudeploy" / "runs" / "accuracy" / f"{id_}.json"
+    tree: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
+    return tree
+
+
+def test_every_question_is_asked_without_chance_and_every_answer_is_kept(at: Desk, arm: Arms) -> None:
+    server = arm(0.9)
+    answers(at, server)
+    said = at.run(*GATE, "-questions", "50", "-concurrency", "8")
+    assert said.code == 0, said.all
+    assert said.out.startswith("gemma  4")
+    assert "of 50 right" in said.out
+    assert {prompt["messages"][0]["content"] for prompt in server.asked} == set(list(ASKED)[:50])
+    assert {(b["temperature"], b["seed"], b["max_tokens"], b["model"]) for b in server.asked} == {
+        (0, 0, 512, "google/gemma-4-E2B-it")
+    }
+    written = sheet(at, kept(said))
+    assert written["format"] == "tpudeploy.answers/1"
+    assert len(written["answers"]) == 50
+    assert written["server"][:2] == ["vllm", "serve"]
+    assert written["answers"][0]["said"].startswith("Let me think")
+    assert (at.folder / ".tpudeploy" / "runs" / "accuracy" / ".gitignore").exists()
+
+
+def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.95))
+    before = kept(at.run(*GATE))
+    at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 16384\n  kv_cache_dtype: fp8"))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    answers(at, arm(0.88))
+    said = at.run(*GATE, "-against", before)
+    assert said.code == 13, said.all
+    assert said.out.splitlines()[-1] == "Quality fell."
+    assert "0 gained" in said.out
+    assert "in the same way" not in said.out
+    assert "--kv-cache-dtype" in " ".join(sheet(at, _after(said))["server"])
+
+
+def _after(said: Said) -> str:
+    return next(line.split()[-1] for line in said.out.splitlines() if line.startswith("after"))
+
+
+def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.95))
+    before = kept(at.run(*GATE))
+    answers(at, arm(0.95))
+    said = at.run(*GATE, "-against", before)
+    assert said.code == 0, said.all
+    assert said.out.splitlines()[-1] == "No fall of quality was found."
+    assert "400 questions of both: 0 lost, 0 gained" in said.out
+    assert "a fall of up to 0.4% cannot be excluded" in said.out
+    assert "a fall of 2% would be found 80% of the time; 401 questions find it 80%" in said.out
+    assert "what was compared is chance" in said.out
+
+
+def test_two_servers_are_asked_side_by_side(at: Desk, arm: Arms) -> None:
+    base, risky = arm(0.95), arm(0.85)
+    answers(at, risky)
+    said = at.run(*GATE, "-against", base.url, "-json", "-concurrency", "4")
+    assert said.code == 13, said.all
+    tree = json.loads(said.out)
+    assert tree["format"] == "tpudeploy.accuracy/1"
+    assert tree["verdict"]["judgement"] == "fell"
+    assert tree["verdict"]["questions"] == 400
+    assert tree["before"]["right"] > tree["after"]["right"]
+    assert (tree["before"]["url"], tree["after"]["url"]) == (base.url, risky.url)
+    assert [b["messages"] for b in base.asked[:1]] == [b["messages"] for b in risky.asked[:1]]
+
+
+def test_a_gain_is_no_fall(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.95))
+    said = at.run(*GATE, "-against", arm(0.8).url)
+    assert said.code == 0, said.all
+
+
+def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.1))
+    said = at.run(*GATE)
+    assert "below 50% these questions cannot show a fall" in said.err
+    again = at.run(*GATE, "-against", kept(said))
+    assert again.code == 1
+    assert "These questions cannot tell." in again.out
+    assert "below 50%" in again.out
+
+
+def test_answers_to_other_questions_or_of_other_lengths_are_not_compared(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.9))
+    before = kept(at.run(*GATE, "-questions", "50"))
+    for more, said in (("-questions=60", "60 of arithmetic, and not the same"), ("-max-tokens=64", "64 tokens")):
+        told = at.run(*GATE, "-questions", "50", "-against", before, more)
+        assert told.code == 1
+        assert "Two servers are compared by one test" in told.err
+        assert said in told.err
+
+
+def test_what_was_asked_before_is_asked_again_in_the_same_way(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.9))
+    before = kept(at.run(*GATE, "-questions", "20", "-max-tokens", "77", "-concurrency", "3"))
+    server = arm(0.9)
+    answers(at, server)
+    said = at.run(*AS_BEFORE, "-questions", "20", "-against", before, "-json")
+    assert (json.loads(said.out)["after"]["concurrency"], server.asked[0]["max_tokens"]) == (3, 77)
+    other = at.run(*GATE, "-questions", "20", "-against", before, "-concurrency", "5")
+    assert "3 questions at once before, 5 now" in other.out
+
+
+def test_so_many_are_asked_at_once(at: Desk, arm: Arms) -> None:
+    server = arm(0.9, barrier=threading.Barrier(7))
+    answers(at, server)
+    assert at.run(*GATE, "-questions", "22", "-concurrency", "7").code == 0
+    assert server.most == 7
+
+
+def test_a_connection_that_breaks_is_tried_once_more(at: Desk, arm: Arms) -> None:
+    server = arm(1.0, hang_up=1)
+    answers(at, server)
+    said = at.run(*GATE, "-questions", "20", "-concurrency", "1")
+    assert "gemma  20 of 20 right" in said.out
+    assert len(server.asked) == 21
+
+
+def test_a_server_that_does_not_answer_everything_is_not_judged(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.95, deaf=0.1))
+    said = at.run(*GATE, "-against", arm(0.95).url)
+    assert said.code == 1, said.all
+    assert "have no answer of the second server: HTTP 500: EngineCore died" in said.out
+
+
+def test_a_wrong_key_is_told_once(at: Desk, arm: Arms) -> None:
+    server = arm(0.9, key="sesame")
+    answers(at, server)
+    said = at.run(*GATE)
+    assert said.code == 1
+    assert "It wants a key: set VLLM_API_KEY." in said.err
+    assert len(server.asked) == 1
+
+
+def test_an_addresss_key_is_the_environments(at: Desk, arm: Arms, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sesame")
+    answers(at, arm(0.9))
+    said = at.run(*GATE, "-questions", "20", "-against", arm(0.9, key="sesame").url)
+    assert said.code == 0, said.all
+    assert all("sesame" not in path.read_text("utf-8") for path in at.folder.rglob("runs/accuracy/*.json"))
+
+
+def test_a_deployments_key_is_sent_as_a_query_sends_it(desk: Open, arm: Arms) -> None:
+    at = desk(secrets={"hf-token": "made-up-token", "vllm-key": "made-up-key"})
+    keyed = PROFILE.replace("HF_TOKEN: hf-token", "HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key")
+    assert at.run("apply", "-auto-approve", at.write(keyed)).code == 0
+    answers(at, arm(0.9, key="made-up-key"))
+    said = at.run(*GATE, "-questions", "20")
+    assert said.code == 0, said.all
+    assert "made-up-key" not in said.all + json.dumps(sheet(at, kept(said)))
+
+
+def test_a_file_of_ones_own_is_asked(at: Desk, arm: Arms) -> None:
+    server = arm(1.0)
+    server.answers = {f"How much is {n}?\n\n": str(n) for n in range(3)}
+    server.said = lambda prompt: f"Answer: {prompt.split()[3].rstrip('?')}"  # type: ignore[method-assign]
+    answers(at, server)
+    lines = [json.dumps({"question": f"How much is {n}?", "answer": f"... #### {n}"}) for n in range(3)]
+    at.write("\n".join(lines), "mine.jsonl")
+    said = at.run("verify", "gemma.yaml", "-accuracy", "mine.jsonl")
+    assert said.out == "gemma  3 of 3 right (100.0%)  mine.jsonl\n"
+    assert at.run("verify", "gemma.yaml", "-accuracy", "mine.jsonl", "-questions", "4").code == 1
+
+
+def test_what_cannot_be_read_is_an_error_that_names_it(at: Desk, arm: Arms) -> None:
+    answers(at, arm(0.9))
+    assert "none.jsonl cannot be read" in at.run("verify", "gemma.yaml", "-accuracy", "none.jsonl").err
+    at.write("{}", "none.json")
+    assert "holds questions or something else" in at.run(*GATE, "-against", "none.json").err
+    before = kept(at.run(*GATE, "-questions", "20"))
+    path = at.folder / ".tpudeploy" / "runs" / "accuracy" / f"{before}.json"
+    path.write_text(path.read_text("utf-8").replace('"is_right": false', '"is_right": true', 1), "utf-8")
+    told = at.run(*GATE, "-questions", "20", "-against", before)
+    assert told.code == 1
+    assert "it was changed after it was written" in told.err
+
+
+def test_a_profile_that_is_not_applied_yet_is_not_asked(at: Desk, arm: Arms) -> None:
+    server = arm(0.9)
+    answers(at, server)
+    said = at.run(*GATE, "--set", "serving.kv_cache_dtype=fp8")
+    assert said.code == 1
+    assert "What serves as gemma is not what its profile says." in said.err
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("option", ["-against=x", "-concurrency=3", "-max-tokens=3", "-questions=3"])
+def test_what_is_about_questions_goes_with_questions(desk: Open, option: str) -> None:
+    at = desk()
+    said = at.run("verify", at.write(), option)
+    assert said.code == 1
+    assert "goes with --accuracy" in said.err
+
+
+def test_the_emulators_own_server_has_nothing_right(at: Desk) -> None:
+    said = at.run(*GATE, "-questions", "5")
+    assert said.out == "gemma  0 of 5 right (0.0%)  arithmetic\n"
+
+
+LM_EVAL = """#!/usr/bin/env python3
+import json, os, pathlib, sys
+out = pathlib.Path(sys.argv[sys.argv.index("--output_path") + 1]) / "google__gemma"
+out.mkdir(parents=True)
+(out.parent.parent / "asked.json").write_text(json.dumps([*sys.argv[1:], os.environ.get("OPENAI_API_KEY")]))
+samples = pathlib.Path(os.environ["SAMPLES"]).read_text()
+(out / "samples_gsm8k_2026-11-21T00-00-00.jsonl").write_text(samples)
+print("table")
+sys.exit(int(os.environ.get("FAILS", "0")))
+"""
+
+
+def logged(right: Callable[[int], bool], count: int = 400) -> str:
+    """What lm_eval logs of a task with two filters."""
+    lines = []
+    for doc in range(count):
+        common = {"doc_id": doc, "target": str(doc), "metrics": ["exact_match"], "prompt_hash": f"p{doc}"}
+        asked = {"gen_args_0": {"arg_0": ["?"], "arg_1": {"max_gen_toks": 512, "temperature": 0}}}
+        for kind, score in (("strict-match", right(doc)), ("flexible-extract", True)):
+            said = {"filter": kind, "filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
+            said |= {"exact_match": float(score), "arguments": asked}
+            lines.append(json.dumps({**common, **said}))
+    return "\n".join(lines) + "\n"
+
+
+def test_samples_of_lm_eval_are_compared_without_asking_anybody(desk: Open) -> None:
+    at = desk()
+    at.write(), at.write(logged(lambda doc: doc % 20 > 0), "before.jsonl")
+    at.write(logged(lambda doc: doc % 10 > 0), "after.jsonl")
+    fell = at.run("verify", "gemma.yaml", "-accuracy", "after.jsonl", "-against", "before.jsonl")
+    assert fell.code == 13, fell.all
+    assert "20 lost, 0 gained" in fell.out
+    assert at.run("verify", "gemma.yaml", "-accuracy", "before.jsonl", "-against", "before.jsonl").code == 0
+    at.write(logged(lambda _: True, 300), "fewer.jsonl")
+    assert at.run("verify", "gemma.yaml", "-accuracy", "fewer.jsonl", "-against", "before.jsonl").code == 1
+
+
+@pytest.fixture
+def lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for its program, first on PATH. What it is to log stands in `samples`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "lm_eval").write_text(LM_EVAL, "utf-8")
+    (folder / "lm_eval").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SAMPLES", str(tmp_path / "samples"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: Desk, arm: Arms, lm_eval: Path) -> None:
+    server = arm(0.9)
+    answers(at, server)
+    (lm_eval / "samples").write_text(logged(lambda doc: doc % 20 > 0), "utf-8")
+    said = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-concurrency", "8")
+    assert said.out == "gemma  380 of 400 right (95.0%)  gsm8k, strict-match, exact_match\n", said.all
+    words = json.loads((lm_eval / "asked.json").read_text("utf-8"))
+    assert words[:3] == ["run", "--model", "local-chat-completions"]
+    assert f"base_url={server.url}/v1/chat/completions,num_concurrent=8" in words[4]
+    assert words[words.index("--gen_kwargs") + 1] == "temperature=0,max_gen_toks=512"
+    assert words[words.index("--tasks") + 1] == "gsm8k"
+    assert sheet(at, kept(said))["answers"][7]["said"] == "It is 7."
+    (lm_eval / "samples").write_text(logged(lambda doc: doc % 10 > 0), "utf-8")
+    again = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-against", kept(said))
+    assert again.code == 13, again.all
+
+
+def test_lm_eval_that_fails_or_is_missing_is_an_error(
+    at: Desk, arm: Arms, lm_eval: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(at, arm(0.9))
+    (lm_eval / "samples").write_text("", "utf-8")
+    monkeypatch.setenv("FAILS", "3")
+    said = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k")
+    assert said.code == 1
+    assert "lm_eval ended with 3." in said.err
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert "pip install 'lm_eval[api]'" in at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k").err

@@ -1,0 +1,197 @@
+"""Published figures that people compare with: where each stands, what was served, and what is to be known of it.
+
+They are claims of their authors. What does not hold together is found by `core/bench/published.py`, not written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpudeploy.domain.baseline import Baseline, Claim
+
+_AGENT = "Gemma 4 2B on TPU v6e-4, with an MCP agent (article, 2026)"
+_FP8 = "KV FP8 with Gemma 4 26B (article, May 2026)"
+_PREFILL = "vLLM pull request 38879, fast prefill for Gemma 4 (April 2026), on one B200"
+_NOT_TOLD = "the length of the answers, the engine's version, and how often each cell was run are not told"
+_E2B, _E4B, _12B, _26B = (f"google/gemma-4-{size}-it" for size in ("E2B", "E4B", "12B", "26B-A4B"))
+
+
+def _rates(of: Mapping[int, float]) -> tuple[Claim, ...]:
+    """Requests a second by users, at 8 tokens of context."""
+    return tuple(Claim(users=users, context_tokens=8, requests_per_second=rate) for users, rate in of.items())
+
+
+def _peak(rate: float) -> tuple[Claim, ...]:
+    """The best of a table that was not printed."""
+    return (Claim(users=0, context_tokens=8, requests_per_second=rate),)
+
+
+def _prefill(of: Mapping[tuple[int, int], tuple[float | None, float]]) -> tuple[Claim, ...]:
+    """(seconds to the first token, prompt tokens a second) by (users, context), one token of answer each."""
+    return tuple(
+        Claim(
+            users=users,
+            context_tokens=context,
+            output_tokens=1,
+            ttft_mean_seconds=ttft,
+            input_tokens_per_second=rate,
+            requests_per_second=rate / context,
+        )
+        for (users, context), (ttft, rate) in of.items()
+    )
+
+
+def _decode(of: Mapping[int, tuple[float, float, float]]) -> tuple[Claim, ...]:
+    """(requests a second, mean TTFT, mean TPOT, both in ms) by users, 8192 tokens in and 150 out."""
+    return tuple(
+        Claim(
+            users=users,
+            context_tokens=8_192,
+            output_tokens=150,
+            requests_per_second=rate,
+            ttft_mean_seconds=ttft / 1000,
+            tpot_mean_seconds=tpot / 1000,
+        )
+        for users, (rate, ttft, tpot) in of.items()
+    )
+
+
+BASELINES: tuple[Baseline, ...] = (
+    Baseline(
+        id="agent-e2b-v6e-1",
+        source=_AGENT,
+        model=_E2B,
+        accelerator_type="v6e-1",
+        caveats=(_NOT_TOLD,),
+        claims=_rates(
+            {
+                1: 3.81,
+                2: 6.72,
+                4: 11.86,
+                8: 21.49,
+                16: 34.92,
+                32: 58.22,
+                64: 64.66,
+                128: 71.86,
+                256: 72.39,
+                512: 70.12,
+                1024: 72.83,
+                2048: 71.43,
+            }
+        ),
+    ),
+    Baseline(
+        id="agent-e2b-v6e-4",
+        source=_AGENT,
+        model=_E2B,
+        accelerator_type="v6e-4",
+        caveats=(_NOT_TOLD,),
+        claims=_rates(
+            {
+                1: 5.14,
+                2: 8.32,
+                4: 12.52,
+                8: 16.49,
+                16: 34.34,
+                32: 58.07,
+                64: 101.45,
+                128: 140.37,
+                256: 181.42,
+                512: 222.82,
+                1024: 231.19,
+                2048: 173.50,
+            }
+        ),
+    ),
+    Baseline(
+        id="agent-e4b-v6e-1",
+        source=_AGENT,
+        model=_E4B,
+        accelerator_type="v6e-1",
+        caveats=(_NOT_TOLD, "only the peak is printed"),
+        claims=_peak(64.66),
+    ),
+    Baseline(
+        id="agent-e4b-v6e-4",
+        source=_AGENT,
+        model=_E4B,
+        accelerator_type="v6e-4",
+        caveats=(_NOT_TOLD,),
+        claims=_rates(
+            {
+                1: 6.13,
+                4: 15.56,
+                16: 34.34,
+                64: 101.45,
+                256: 178.86,
+                512: 202.80,
+                1024: 223.85,
+                2048: 176.67,
+            }
+        ),
+    ),
+    Baseline(
+        id="agent-12b-v6e-1",
+        source=_AGENT,
+        model=_12B,
+        accelerator_type="v6e-1",
+        caveats=(_NOT_TOLD, "only the peak is printed"),
+        claims=_peak(22.01),
+    ),
+    Baseline(
+        id="agent-12b-v6e-4",
+        source=_AGENT,
+        model=_12B,
+        accelerator_type="v6e-4",
+        caveats=(_NOT_TOLD,),
+        claims=_rates(
+            {
+                1: 3.81,
+                4: 11.86,
+                16: 34.92,
+                64: 54.11,
+                256: 61.98,
+                512: 63.09,
+                1024: 61.33,
+                2048: 62.10,
+            }
+        ),
+    ),
+    Baseline(
+        id="fp8-26b-v6e-4",
+        source=_FP8,
+        model=_26B,
+        accelerator_type="v6e-4",
+        caveats=("prefix caching is on by default, and no prompt was said to be unique",),
+        claims=_prefill(
+            {
+                (1, 1_024): (0.489, 2_025),
+                (128, 16_384): (3.914, 379_253),
+                (32, 16_384): (2.1, 213_000),
+                (1_024, 16_384): (19.2, 475_553),
+            }
+        ),
+    ),
+    Baseline(
+        id="fp8-26b-v6e-4-earlier",
+        source=_FP8,
+        model=_26B,
+        accelerator_type="v6e-4",
+        caveats=("an earlier run of the same; its cell of 1,024 users timed out",),
+        claims=_prefill({(1, 1_024): (0.116, 8_789), (128, 16_384): (3.052, 446_233)}),
+    ),
+    Baseline(
+        id="prefill-off-e4b-b200",
+        source=_PREFILL,
+        model=_E4B,
+        caveats=("on a GPU: on TPU the flag has no effect",),
+        claims=_decode({8: (4.22, 570, 8.90), 32: (6.53, 942, 26.43)}),
+    ),
+    Baseline(
+        id="prefill-on-e4b-b200",
+        source=_PREFILL,
+        model=_E4B,
+        caveats=("on a GPU: on TPU the flag has no effect", "its accuracy gate stood at 0.10, where it shows nothing"),
+        claims=_decode({8: (5.06, 363, 8.16), 32: (9.07, 622, 19.37)}),
+    ),
+)

@@ -1,0 +1,93 @@
+"""Comparison: runs held against each other, cell by cell. Every figure in it stands in one of the runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tpudeploy.domain.benchmark import Cell, Figures, Run, Spread, Subject
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.load import Point
+
+_HOUR = 3600.0
+
+
+class Measure(StrEnum):
+    """What is compared. Latencies are medians, means where nobody tells the median."""
+
+    REQUESTS = "requests"  # a second
+    OUTPUT = "output"  # tokens a second
+    INPUT = "input"  # tokens a second
+    TTFT = "ttft"  # seconds
+    TPOT = "tpot"  # seconds
+    TOKENS_PER_USD = "tokens-per-usd"  # tokens of answers, at the price of the whole slice
+
+    @property
+    def is_better_low(self) -> bool:
+        return self in {Measure.TTFT, Measure.TPOT}
+
+    def of(self, cell: Cell, subject: Subject) -> float | None:
+        """None where the cell does not tell."""
+        figures = cell.figures
+        if figures is None:
+            return None
+        match self:
+            case Measure.REQUESTS:
+                return figures.requests_per_second
+            case Measure.OUTPUT:
+                return figures.output_tokens_per_second
+            case Measure.INPUT:
+                return figures.input_tokens_per_second
+            case Measure.TTFT:
+                return _middle(figures.ttft_seconds)
+            case Measure.TPOT:
+                return _middle(figures.tpot_seconds)
+            case Measure.TOKENS_PER_USD:
+                return _per_usd(figures, subject.usd_per_hour)
+
+
+def _middle(of: Spread | None) -> float | None:
+    return None if of is None else of.mean if of.p50 is None else of.p50
+
+
+def _per_usd(of: Figures, usd_per_hour: float | None) -> float | None:
+    if of.output_tokens_per_second is None or not usd_per_hour:
+        return None
+    return of.output_tokens_per_second * _HOUR / usd_per_hour
+
+
+@frozen
+class Row:
+    """One cell of each run, None where a run has none."""
+
+    point: Point
+    cells: tuple[Cell | None, ...]
+
+
+@frozen
+class Scaling:
+    """What more chips bring: `ratio` of the best throughputs, for `chips` times the chips.
+
+    `per_doubling` is what each doubling of the chips multiplied it with. `is_doubted` where one of the
+    two throughputs is.
+    """
+
+    fewer: str
+    more: str
+    chips: float
+    ratio: float
+    per_doubling: float
+    is_doubted: bool = False
+
+
+@frozen
+class Comparison:
+    """`bests` has of each run the cell with the most requests a second, of those that are believed if any is.
+
+    `notes` say what is not alike.
+    """
+
+    runs: tuple[Run, ...]
+    rows: tuple[Row, ...]
+    bests: tuple[Cell | None, ...]
+    scalings: tuple[Scaling, ...] = ()
+    notes: tuple[str, ...] = ()
