@@ -194,6 +194,8 @@ def _busy_interpreter() -> Iterator[None]:
 
 def test_goodput_counts_what_kept_the_objective(bench: Bench, url: str) -> None:
     words = ("--url", url, "--concurrency", "1", "--context", "16", "--output", "4")
+    said = bench("--window", "50ms", *words, "--slo-ttft", "500ms", "--slo-tpot", "20s")
+    assert "requests/s within TTFT 0.5 s, TPOT 20 s, 4 tokens out" in said.words
     easy = only(measured(bench, *words, "--slo-ttft", "30s"))["figures"]
     assert easy["goodput_requests_per_second"] == easy["requests_per_second"] > 0
     assert only(measured(bench, *words, "--slo-ttft", "0.0001ms"))["figures"]["goodput_requests_per_second"] == 0
