@@ -275,9 +275,9 @@ def logged(right: Callable[[int], bool], count: int = 400) -> str:
         common = {"doc_id": doc, "target": str(doc), "metrics": ["exact_match"], "prompt_hash": f"p{doc}"}
         asked = {"gen_args_0": {"arg_0": ["?"], "arg_1": {"max_gen_toks": 512, "temperature": 0}}}
         for kind, score in (("strict-match", right(doc)), ("flexible-extract", True)):
-            said = {"filter": kind, "filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
-            said |= {"exact_match": float(score), "arguments": asked}
-            lines.append(json.dumps({**common, **said}))
+            said = {"filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
+            judged = {"filter": kind, "exact_match": float(score), "arguments": asked}
+            lines.append(json.dumps({**common, **said, **judged}))
     return "\n".join(lines) + "\n"
 
 
