@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _DRIVERS = ("vllm", "guidellm", "aiperf")
 _KEY = "VLLM_API_KEY"
 _STREAMS, _CONTEXTS, _OUTPUTS, _WINDOW = (1, 4, 16, 64, 256), (128, 1024, 8192), (128,), 60.0
-_MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
 # What a run that goes on has been told already.
 _OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_tpot", "seed")
 
@@ -42,10 +40,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "concurrency", f"streams at once, e.g. 1..2048 (default {_listed(_STREAMS)})", **several)
     options.option(parser, "context", f"tokens of a prompt (default {_listed(_CONTEXTS)})", **several)
     options.option(parser, "output", f"tokens of an answer (default {_listed(_OUTPUTS)})", **several)
-    options.option(parser, "window", "measure a cell for so long at most (default 60s)", metavar="TIME", type=_seconds)
-    options.option(parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", metavar="TIME", type=_seconds)
-    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", metavar="TIME", type=_seconds)
-    options.option(parser, "duration", "end after so much measuring, e.g. 2h", metavar="TIME", type=_seconds)
+    options.option(
+        parser, "window", "measure a cell for so long at most (default 60s)", metavar="TIME", type=options.seconds
+    )
+    options.option(
+        parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", metavar="TIME", type=options.seconds
+    )
+    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", metavar="TIME", type=options.seconds)
+    options.option(parser, "duration", "end after so much measuring, e.g. 2h", metavar="TIME", type=options.seconds)
     options.option(parser, "max-cost", "end when the slice has cost so much meanwhile", metavar="USD", type=_usd)
     options.option(parser, "seed", "the same prompts again: what an engine has cached, it shows", metavar="TEXT")
     options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
@@ -209,11 +211,6 @@ def _numbers(text: str) -> tuple[int, ...]:
         return numbers(text)
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
-
-
-def _seconds(text: str) -> float:
-    found = _MILLISECONDS.fullmatch(text)
-    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else options.duration(text)
 
 
 def _usd(text: str) -> float:
