@@ -80,11 +80,13 @@ class Agent:
     portal: BlockingPortal
     gate: Gate
     asked: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
 
     def call(self, tool: str, **arguments: Any) -> Answered:
         found = self.portal.call(self.client.call_tool, tool, arguments)
         (content,) = found.content
         assert isinstance(content, TextContent)
+        self.heard.append(found.model_dump_json())
         return Answered(is_error=found.is_error, document=found.structured_content or {}, text=content.text)
 
     def told(self, tool: str, **arguments: Any) -> Mapping[str, Any]:

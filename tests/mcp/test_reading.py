@@ -21,6 +21,7 @@ TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "drift": ({"profiles": ["gemma.yaml"]}, ("drift", "--json", "gemma.yaml")),
     "logs": ({"profile": "gemma.yaml"}, ("logs", "--json", "gemma.yaml")),
     "verify": ({"profile": "gemma.yaml"}, ("verify", "--json", "gemma.yaml")),
+    "metrics": ({"profile": "gemma.yaml"}, ("metrics", "--json", "gemma.yaml")),
     "query": ({"profile": "gemma.yaml", "prompt": "Hi."}, ("query", "--json", "gemma.yaml", "Hi.")),
 }
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import anyio
 import pytest
-from desk import PROFILE
+from desk import PROFILE, Open
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
@@ -125,6 +125,13 @@ def test_settings_that_are_wrong_are_said_before_a_client_waits_for_an_answer(tm
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("Error: backend is text [TPU1203]\n  on tpudeploy.toml:1:1")
+
+
+def test_without_the_sdk_it_says_what_to_install(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    said = desk().run("mcp")
+    assert (said.code, said.out) == (1, "")
+    assert "Install it: pip install 'tpudeploy[mcp]'." in said.err
 
 
 def tell(stdin: IO[str], *messages: object) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.metrics import Metrics
     from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.domain.timeline import Timeline
@@ -112,14 +113,23 @@ def runs(found: Iterable[Run]) -> Document:
     return {"format": "tpudeploy.runs/1", "runs": trees}
 
 
+def metrics(found: Metrics) -> Document:
+    return {"format": "tpudeploy.metrics/1", **found.to_dict()}
+
+
 def answer(of: Completion) -> Document:
-    """A completion with its speed; `tokens_per_second` is null where no time passed."""
-    first, last = of.pieces[0][0], of.pieces[-1][0]
+    """A completion with its speed; a rate is null where no time passed."""
     return {
+        "format": "tpudeploy.query/1",
         "answer": of.text,
-        "ttft_seconds": round(first, 4),
-        "total_seconds": round(last, 4),
+        "ttft_seconds": round(of.seconds_to_first, 4),
+        "total_seconds": round(of.seconds, 4),
         "prompt_tokens": of.prompt_tokens,
         "completion_tokens": of.completion_tokens,
-        "tokens_per_second": round(of.completion_tokens / last, 2) if last > 0 else None,
+        "tokens_per_second": rate(of.tokens_per_second),
+        "tokens_per_second_after_first": rate(of.tokens_per_second_then),
     }
+
+
+def rate(of: float | None) -> float | None:
+    return None if of is None else round(of, 2)

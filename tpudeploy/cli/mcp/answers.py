@@ -100,12 +100,18 @@ class Operation(Answer):
 
 
 class Completion(Answer):
+    format: Literal["tpudeploy.query/1"]
     answer: str
     ttft_seconds: float
     total_seconds: float
     prompt_tokens: int
     completion_tokens: int
     tokens_per_second: float | None
+
+
+class Metrics(Answer):
+    format: Literal["tpudeploy.metrics/1"]
+    replicas: list[Tree]
 
 
 class Logs(Answer):

@@ -46,6 +46,7 @@ READING = (
     Tool(does=looking.drift, title="Find drift", answers=answers.Drift, kind=Kind.LOOK),
     Tool(does=looking.gc_list, title="Find what nothing needs", answers=answers.Garbage, kind=Kind.LOOK),
     Tool(does=serving.query, title="Ask the model", answers=answers.Completion, kind=Kind.LOOK),
+    Tool(does=serving.metrics, title="Read metrics", answers=answers.Metrics, kind=Kind.LOOK),
     Tool(does=serving.logs, title="Read boot logs", answers=answers.Logs, kind=Kind.LOOK),
     Tool(does=serving.diagnose, title="Draft a diagnosis", answers=answers.Diagnosed, kind=Kind.LOOK),
     Tool(does=serving.verify, title="Verify settings", answers=answers.Verified, kind=Kind.LOOK),
