@@ -52,8 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    paths = context.written_out(given.profiles)
-    profiles = context.load(paths, given)
+    profiles = context.load(given.profiles, given)
 
     from tpudeploy.core.alerts.watched import watched
     from tpudeploy.loading import sized
