@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from desk import PROFILE, Desk, Open, Said
+
+from tpudeploy.core.alerts.watched import TTFT_EDGES
 
 
 def cell(streams: int, rate: float, p95: float, context: int = 4096) -> str:
@@ -82,6 +85,12 @@ def test_a_run_without_first_tokens_is_an_error(desk: Open) -> None:
     at.write()
     run = measured(at, cell(16, 20, 0.3).replace("time_to_first_token", "something_else"))
     assert "tells no time to the first token" in refused(at.run("alerts", "gemma.yaml", "-run", run))
+
+
+def test_the_edges_are_those_of_vllms_own_histogram() -> None:
+    dump = (Path(__file__).parent / "data" / "vllm_metrics_0.32.txt").read_text(encoding="utf-8")
+    told = re.findall(r'time_to_first_token_seconds_bucket\{[^}]*le="([\d.]+)"', dump)
+    assert tuple(map(float, told)) == TTFT_EDGES
 
 
 @pytest.mark.parametrize("written", ["2.5", "2500ms", "2.5s"])
