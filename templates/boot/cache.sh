@@ -80,9 +80,11 @@ count_programs() {
 
 save_cache() { # only once a prompt was completed: what compiled these programs works
   local object generation before after
+  [[ -e $parts/cache.before ]] || return 0 # it broke before: what is there is not known
   object=$(cat "$parts/cache.object" 2>/dev/null || true)
   generation=$(cat "$parts/cache.generation" 2>/dev/null || true)
-  before=$(cat "$parts/cache.before") after=$(count_programs)
+  before=$(cat "$parts/cache.before")
+  after=$(count_programs)
   tell_cache "$before" "$((after - before))"
   [[ -n $object ]] || return 0
   ((after > before)) || [[ -z $generation ]] || return 0

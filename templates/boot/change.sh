@@ -1,8 +1,8 @@
 # A change that fails is undone: the script of the server that served last is kept, and brought up again.
 
-take_up() { # take_up work|back
+take_up() { # take_up work|back CHANGE
   called=$1
-  change=$(cat "$runtime/change" 2>/dev/null || true)
+  change=$2
   trap 'broken_line=$LINENO' ERR
   trap 'stopped $?' EXIT
   trap 'trap - EXIT; end_parts; exit 143' TERM # a newer change has come, and speaks for itself
@@ -12,7 +12,7 @@ take_up() { # take_up work|back
   fi
   attribute spec "$spec"
   # The acknowledgement: what is said from here on is said of this change.
-  attribute change "$change"
+  [[ -z $change ]] || attribute change "$change"
   if [[ $called == back ]] && was_never_stopped; then
     report serving "The server before serves on: the change failed before it was stopped"
     exit 0
@@ -38,7 +38,7 @@ go_back() { # go_back CAUSE: returns where there is nothing to go back to
   say "Going back to the server before: $1"
   remember undone "$change $1"
   attribute undone "$change $1"
-  exec "$BASH" "$memory/served.sh" back
+  exec "$BASH" "$memory/served.sh" back "$change"
 }
 
 undone_change() {

@@ -2,26 +2,30 @@
 # nobody logs in. Both units are transient: a boot starts them anew.
 
 boot() {
+  local change
+  change=$(change_of_this_script)
+  printf '%s' "$change" >"$runtime/change"
   cat "$script" >"$runtime/current.sh"
-  printf '%s' "$(change_of_this_script)" >"$runtime/change"
-  if command -v systemd-run >/dev/null && start_unit tpudeploy-watcher watch --property=Restart=always --property=RestartSec=5; then
-    start_work --pipe --wait
+  if command -v systemd-run >/dev/null && start_watcher; then
+    start_work "$change" --pipe --wait
   else
     say "systemd starts no unit here, so no change is seen before the next boot" | tee -a "$log"
-    work work 2>&1 | tee -a "$log"
+    work work "$change" 2>&1 | tee -a "$log"
   fi
 }
 
-start_work() { # start_work OPTION...: killed from outside, it begins anew; stopped by a newer change, it does not
-  start_unit tpudeploy-work work --property=Restart=on-abnormal --property=RestartSec=5 \
-    --property=TimeoutStopSec=30 "$@"
+start_watcher() {
+  start_unit --unit=tpudeploy-watcher --property=Restart=always "$BASH" "$runtime/current.sh" watch
 }
 
-start_unit() { # start_unit NAME WORD OPTION...: the newest script, called with WORD
-  local unit=$1 word=$2
-  shift 2
-  systemd-run --quiet --collect --unit="$unit" --setenv=HOME=/root --property=SyslogIdentifier=startup-script "$@" \
-    "$BASH" "$runtime/current.sh" "$word"
+start_work() { # start_work CHANGE OPTION...: killed from outside, it begins anew; stopped by a newer change, it does not
+  start_unit --unit=tpudeploy-work --property=Restart=on-abnormal --property=TimeoutStopSec=30 "${@:2}" \
+    "$BASH" "$runtime/current.sh" work "$1"
+}
+
+start_unit() { # start_unit OPTION... COMMAND...
+  systemd-run --quiet --collect --setenv=HOME=/root --property=SyslogIdentifier=startup-script \
+    --property=RestartSec=5 "$@"
 }
 
 change_of_this_script() { # nothing where the metadata changed between Google's look at them and ours: the watcher sees
@@ -37,7 +41,7 @@ watch() {
     etag=$(printf '%s\n' "$answer" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p')
     change=$(printf '%s\n' "$answer" | sed -n '$p')
     # Without an answer, or with half of a change, it is asked again.
-    if [[ -z $etag ]] || ! { [[ $change == "$(cat "$runtime/change")" ]] || take "$change"; }; then
+    if [[ -z $etag ]] || ! { [[ $change == "$(cat "$runtime/change" 2>/dev/null)" ]] || take "$change"; }; then
       etag=
       sleep 10
     fi
@@ -57,10 +61,7 @@ take() { # take CHANGE: its script does the work, in the place of whatever is at
   say "The metadata tell of change $1: its script takes over" | tee -a "$log"
   mv "$runtime/next.sh" "$runtime/current.sh"
   systemctl stop tpudeploy-work >/dev/null 2>&1 || true
-  printf '%s' "$1" >"$runtime/change"
-  if ! start_work; then
-    rm "$runtime/change"
-    return 1
-  fi
+  start_work "$1" || return 1
+  printf '%s' "$1" >"$runtime/change" # last: whoever is killed before has taken nothing
   exec "$BASH" "$runtime/current.sh" watch
 }

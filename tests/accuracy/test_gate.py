@@ -275,7 +275,8 @@ def logged(right: Callable[[int], bool], count: int = 400) -> str:
         common = {"doc_id": doc, "target": str(doc), "metrics": ["exact_match"], "prompt_hash": f"p{doc}"}
         asked = {"gen_args_0": {"arg_0": ["?"], "arg_1": {"max_gen_toks": 512, "temperature": 0}}}
         for kind, score in (("strict-match", right(doc)), ("flexible-extract", True)):
-            said = {"filter": kind, "filtered_resps": [str(doc)], "exact_match": float(score), "arguments": asked}
+            said = {"filter": kind, "filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
+            said |= {"exact_match": float(score), "arguments": asked}
             lines.append(json.dumps({**common, **said}))
     return "\n".join(lines) + "\n"
 
@@ -316,6 +317,7 @@ def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: Desk, arm: A
     assert f"base_url={server.url}/v1/chat/completions,num_concurrent=8" in words[4]
     assert words[words.index("--gen_kwargs") + 1] == "temperature=0,max_gen_toks=512"
     assert words[words.index("--tasks") + 1] == "gsm8k"
+    assert sheet(at, kept(said))["answers"][7]["said"] == "It is 7."
     (lm_eval / "samples").write_text(logged(lambda doc: doc % 10 > 0), "utf-8")
     again = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-against", kept(said))
     assert again.code == 13, again.all

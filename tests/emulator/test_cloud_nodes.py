@@ -107,12 +107,24 @@ def test_a_simulated_node_says_how_far_its_boot_has_come() -> None:
         assert "emulator" in report(w)["answer"]
 
 
-def test_a_new_spec_in_the_metadata_waits_for_the_next_boot() -> None:
-    with world(boot={"boot_seconds": 100}, timings={"reset": 200}) as w:
+def test_a_change_in_the_metadata_is_taken_over_by_a_node_that_hears() -> None:
+    with world(boot={"boot_seconds": 100}) as w:
+        grown(w, node={"metadata": {"tpudeploy-spec": "old", "tpudeploy-change": "0"}})
+        w.clock.sleep(100)
+        expected = {"phase": "serving", "detail": "", "spec": "old", "change": "0", "answer": report(w)["answer"]}
+        assert report(w) == expected
+        patch(w, "metadata", {"metadata": {"tpudeploy-spec": "new", "tpudeploy-change": "1"}})
+        w.clock.sleep(10)
+        assert (report(w)["phase"], report(w)["spec"], report(w)["change"]) == ("booted", "new", "1")
+        w.clock.sleep(100)
+        assert report(w)["phase"] == "serving"
+
+
+def test_a_change_waits_for_the_next_boot_of_a_node_that_does_not_hear() -> None:
+    with world(boot={"boot_seconds": 100, "hears_changes": False}, timings={"reset": 200}) as w:
         grown(w, node={"metadata": {"tpudeploy-spec": "old"}})
         w.clock.sleep(100)
-        assert report(w) == {"phase": "serving", "detail": "", "spec": "old", "answer": report(w)["answer"]}
-        patch(w, "metadata", {"metadata": {"tpudeploy-spec": "new"}})
+        patch(w, "metadata", {"metadata": {"tpudeploy-spec": "new", "tpudeploy-change": "1"}})
         w.clock.sleep(100)
         assert (report(w)["phase"], report(w)["spec"]) == ("serving", "old")
         w.alpha.projects().locations().queuedResources().reset(name=qr(), body={}).execute()

@@ -74,6 +74,7 @@ def work(tmp_path: Path) -> Path:
         ("zones", "--help"),
         ("doctor", "--help"),
         ("ci", "--help"),
+        ("bench", "--help"),
         ("mcp", "--help"),
     ],
 )

@@ -104,3 +104,22 @@ def test_gc_asks_before_it_removes(cloud: Emulator, folder: Path) -> None:
         assert somebody.waits_for(PROMPT).types("yes\n").stays_to_the_end() == 0
         assert "Done! 1 removed." in somebody.read
     assert not cloud.live()
+
+
+@pytest.mark.parametrize(("typed", "code", "resets"), [("yes\n", 0, 1), ("no\n", 1, 0)])
+def test_a_reset_for_a_node_that_does_not_hear_is_asked_for_there_and_then(
+    folder: Path, typed: str, code: int, resets: int
+) -> None:
+    scenario = {"nodes": "simulated", "timings": {**QUICK, "patch": 0.1}, "boot": {"hears_changes": False}}
+    with running(clock=RealClock(), scenario=scenario) as cloud:
+        environment = {**cloud.environment, **HASTE, "TPUDEPLOY_PATIENCE_ACKNOWLEDGE": "1", "NO_COLOR": "1"}
+        with person("apply", "-auto-approve", "gemma.yaml", folder=folder, environment=environment) as somebody:
+            assert somebody.stays_to_the_end() == 0
+        (folder / "gemma.yaml").write_text(PROFILE.replace("16384", "8192"), encoding="utf-8")
+        with person("apply", "gemma.yaml", folder=folder, environment=environment) as somebody:
+            somebody.waits_for(PROMPT).types("yes\n").waits_for("Do you want to reset gemma[0]?")
+            assert somebody.types(typed).stays_to_the_end() == code
+        assert ("Done! Resources: 0 added, 0 changed, 1 restarted" in somebody.read) is (code == 0)
+        assert ("Error: gemma[0] runs on as it was" in somebody.read) is (code == 1)
+        asked = [r for r in cloud.requests if r.method == "POST" and r.path.split("?")[0].endswith(":reset")]
+        assert len(asked) == resets

@@ -56,6 +56,16 @@ def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(servin
     assert "4 of 8 run at once, by max_num_seqs 4; the rest queue" in queued["reasons"]
     assert queued["status"] in {"oversubscribed", "roofline_suspect", "client_bound"}
     assert queued["figures"]["requests"] > 0
+    assert of["is_emulated"] is True
+    assert "On the emulator: no model ran, and no figure here says anything of a TPU." in said.out
+
+
+def test_what_would_only_queue_can_be_left_out_and_is_named(serving: Desk) -> None:
+    said = serving.run("bench", "gemma.yaml", *SWEEP, "--skip-oversubscribed")
+    assert said.code == 0, said.all
+    (queued,) = (c for c in kept(serving)["cells"] if c["status"] == "oversubscribed")
+    assert (queued["point"]["concurrency"], queued["figures"]) == (8, None)
+    assert queued["reasons"] == ["4 of 8 run at once, by max_num_seqs 4; the rest queue"]
 
 
 def test_a_profile_that_was_changed_since_is_not_what_would_be_measured(serving: Desk) -> None:

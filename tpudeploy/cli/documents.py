@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.metrics import Metrics
+    from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.domain.timeline import Timeline
 
@@ -60,6 +61,20 @@ def comparison(found: Comparison) -> Document:
     told = tree(found)
     told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
     return {"format": "tpudeploy.comparison/1", **told}
+
+
+def operating(run: Run, found: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:
+    """The operating points of each load of a run."""
+    loads = [
+        {"context_tokens": context, "output_tokens": output, "points": [tree(each) for each in points]}
+        for (context, output), points in found.items()
+    ]
+    return {"format": "tpudeploy.operating/1", "run": run.id, "loads": loads}
+
+
+def recommendation(found: Recommendation, profile: str | None) -> Document:
+    """With the profile for the best choice, as YAML."""
+    return {"format": "tpudeploy.recommendation/1", **tree(found), "profile": profile}
 
 
 def verify(found: Verification) -> Document:

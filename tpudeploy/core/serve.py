@@ -224,8 +224,8 @@ def _unheard(standing: Standing) -> TpudeployError:
         why = "says nothing of itself (guest attributes), so whether it takes over the change cannot be known"
     return Unheard(
         f"{where} runs on as it was: its node {why}.",
-        hint=f"A reset of {attempt.name} reboots it into the changed server: about {patience.restart / 60:.0f} min more"
-        " without one, and the chips stay.\nThe change waits in the node's metadata."
+        hint=f"A reset of {attempt.name} reboots it into the changed server: nothing serves for about"
+        f" {patience.restart / 60:.0f} min more, and the chips stay.\nThe change waits in the node's metadata."
         " `tpudeploy apply -auto-approve` resets the node, and goes on.",
     )
 

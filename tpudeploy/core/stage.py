@@ -73,7 +73,8 @@ def _left(report: BootReport, name: str, graphs: int | None, plan: Start, now: f
     if name == WARM_UP:
         return plan.ready_seconds
     begins, ends = _bounds(name, graphs, plan)
-    took = None if report.started is None else max(0.0, now - report.started)
+    is_running = report.phase is BootPhase.STARTING  # else `started` may be an earlier container's
+    took = max(0.0, now - report.started) if is_running and report.started is not None else None
     if took is None:
         return plan.cold_seconds - begins
     reached = min(max(begins, took), ends)

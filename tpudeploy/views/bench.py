@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 
 from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Spread
+from tpudeploy.domain.load import Point
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
@@ -32,6 +33,7 @@ LEGEND: Mapping[CellStatus, str] = {
 }
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
+_EMULATED = "On the emulator: no model ran, and no figure here says anything of a TPU."
 _NOTHING = "."
 _ENDS: Mapping[Ended, str] = {
     Ended.NOT_YET: "Under way, or killed",
@@ -69,9 +71,19 @@ def row(run: Run, cell: Cell, paint: Paint) -> str:
     )
 
 
+def under_way(run: Run, point: Point) -> str:
+    """The cell that is being measured, where its row will stand."""
+    count = f"{len(run.cells) + 1}/{len(run.sweep.points)}"
+    return (
+        f"{count:>7}  {point.concurrency:>7,}  {point.context_tokens:>7,}  {point.output_tokens:>6,}  measuring"
+        f"{f', {words.duration(run.seconds)} so far' if run.seconds else ''} …"
+    )
+
+
 def result(run: Run, paint: Paint, *, kept: str) -> str:
     """All of a run. `kept` is the file it stands in."""
-    blocks = [_title(run, paint), *_tables(run, paint), _summary(run, paint)]
+    note = paint.yellow(_EMULATED) if run.subject.is_emulated else ""
+    blocks = [_title(run, paint), note, *_tables(run, paint), _summary(run, paint)]
     return "\n\n".join(block for block in (*blocks, f"Run {run.id}, kept in {kept}") if block)
 
 

@@ -19,7 +19,9 @@ _DASHBOARD = "dashboard"
 _FORMATS = {
     "rules": "Prometheus rules. Each deployment is a job of its own name: scrape_configs has `job_name: {names}`.",
     "prometheusrule": "For the Prometheus operator. Label it as your Prometheus' ruleSelector wants; job is {names}.",
-    "gmp": "For Google Cloud Managed Service for Prometheus: kubectl apply -f FILE. The job is {names}.",
+    "gmp": "For Google Cloud Managed Service for Prometheus: kubectl apply -f FILE. The job is {names}.\n"
+    "# Without a cluster, Cloud Monitoring takes those of `-format rules`:\n"
+    "# gcloud monitoring policies migrate --policies-from-prometheus-alert-rules-yaml=FILE",
     "ops-agent": "/etc/google-cloud-ops-agent/config.yaml of the machine that serves {names}.",
     _DASHBOARD: "",
 }

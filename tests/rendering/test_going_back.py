@@ -1,0 +1,65 @@
+"""A change that fails goes back to the server before, through real bash; docker, curl and sleep are stood in for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rendering.bench import Bench, Rule
+from rendering.boots import payload, script, with_secrets
+from rendering.containers import container
+
+GONE: Rule = ("docker", "run -d --name bad", [(125, "docker: no such device")])
+
+
+def test_what_served_before_is_started_again_and_the_cause_told(bench: Bench) -> None:
+    bench.rules.append(GONE)
+    assert bench.run(script(container(name="good"), spec="a")).returncode == 0
+    assert bench.run(script(container(name="bad"), spec="b")).returncode == 0
+    said = bench.attributes()
+    assert said["spec"] == ["a", "b", "a"]
+    assert said["phase"][-1] == "serving"
+    assert said["undone"] == [" docker run failed: docker: no such device"]
+    assert [call.argv[4] for call in bench.calls("docker run")] == ["good", "bad", "good"]
+
+
+def test_what_fails_before_the_old_server_is_stopped_leaves_it_alone(bench: Bench) -> None:
+    bench.rules += [("docker", "pull -q x:bad", [(1, "manifest unknown")])]
+    assert bench.run(script(container(), spec="a")).returncode == 0
+    assert bench.run(script(container(image="x:bad"), spec="b")).returncode == 0
+    assert len(bench.calls("docker run")) == 1
+    assert "manifest unknown" in bench.attributes()["undone"][-1]
+    assert bench.attributes()["phase"][-1] == "serving"
+
+
+def test_where_neither_comes_up_both_causes_are_told(bench: Bench) -> None:
+    bench.rules += [GONE, ("docker", "run -d --name good", [(0, ""), (125, "docker: out of memory")])]
+    assert bench.run(script(container(name="good"), spec="a")).returncode == 0
+    assert bench.run(script(container(name="bad"), spec="b")).returncode != 0
+    assert bench.attributes()["phase"][-1] == "failed"
+    told = bench.attributes()["detail"][-1]
+    assert told.startswith("docker run failed: docker: no such device (the server before did not come back either: ")
+    assert "out of memory" in told
+
+
+def test_a_first_server_has_nothing_to_go_back_to(bench: Bench) -> None:
+    bench.rules.append(GONE)
+    assert bench.run(script(container(name="bad"), spec="b")).returncode != 0
+    assert "undone" not in bench.attributes()
+    assert bench.attributes()["detail"][-1] == "docker run failed: docker: no such device"
+
+
+@pytest.mark.parametrize("name", ["undone", "served.part", "running", "container"])
+def test_a_disk_that_takes_no_more_does_not_keep_a_server_from_coming_up(bench: Bench, name: str) -> None:
+    (bench.root / "var/lib/tpudeploy/boot" / name).mkdir(parents=True)  # what cannot be written
+    bench.rules.append(GONE)
+    assert bench.run(script(container(name="good"), spec="a")).returncode == 0
+    assert bench.run(script(container(name="bad"), spec="b")).returncode == (1 if name == "served.part" else 0)
+    assert bench.attributes()["phase"][-1] == ("failed" if name == "served.part" else "serving")
+
+
+def test_what_is_kept_holds_no_secret(bench: Bench) -> None:
+    bench.rules += [("curl", "secretmanager", [(200, payload("hf-canary-8a41"))]), ("docker", "logs", [(0, "x")])]
+    assert bench.run(script(with_secrets(), spec="a")).returncode == 0
+    kept = bench.root / "var/lib/tpudeploy/boot"
+    assert (kept / "served.sh").exists()
+    assert not [file for file in kept.iterdir() if "hf-canary-8a41" in file.read_text()]
