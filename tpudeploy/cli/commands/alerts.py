@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
     from tpudeploy.core.alerts.watched import Watched
+    from tpudeploy.loading import Profile
 
 _DASHBOARD = "dashboard"
 # Each with what its file is: the first line of it.
@@ -46,21 +47,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(context.written_out(given.profiles), given)
-
-    from tpudeploy.core.alerts.watched import watched
-    from tpudeploy.loading import sized
-
-    all_of = [watched(sized(profile), ttft_seconds=given.ttft) for profile in profiles]
-    _once(all_of)
-    text = _text(given.format, all_of)
+    text, remarks = made(given.format, profiles, ttft_seconds=given.ttft)
     if given.out is None:
         context.terminal.data(text.removesuffix("\n"))
     else:
         _write(context.folder / given.out, text)
         context.terminal.talk(f"Wrote {given.out}.")
-    for line in _remarks(given.format, all_of):
+    for line in remarks:
         context.terminal.talk(line)
     return exits.SUCCESS
+
+
+def made(form: str, profiles: Iterable[Profile], *, ttft_seconds: float | None) -> tuple[str, list[str]]:
+    """The file of that form, and what is to be said beside it. Raise `errors.UsageError`."""
+    from tpudeploy.core.alerts.watched import watched
+    from tpudeploy.loading import sized
+
+    all_of = [watched(sized(profile), ttft_seconds=ttft_seconds) for profile in profiles]
+    _once(all_of)
+    return _text(form, all_of), _remarks(form, all_of)
 
 
 def _text(form: str, all_of: Sequence[Watched]) -> str:
