@@ -15,7 +15,9 @@ import anyio
 import pytest
 from desk import PROFILE, Open
 from mcp import Client
+from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
+from mcp.types import ElicitRequestParams, ElicitResult
 
 from tpudeploy.cli.mcp.tools import READING, WRITING
 from tpudeploy.emulator import Emulator, running
@@ -40,12 +42,21 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_real_client_plans_applies_and_is_refused_a_destroy(tmp_path: Path, emulator: Emulator, mode: str) -> None:
+def test_the_real_client_plans_applies_and_destroys_once_a_person_says_yes(
+    tmp_path: Path, emulator: Emulator, mode: str
+) -> None:
+    answers = [ElicitResult(action="decline"), ElicitResult(action="accept", content={"approve": True})]
+    asked = list[str]()
+
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return answers.pop(0)
+
     async def session() -> None:
         started = StdioServerParameters(
             command=TPUDEPLOY, args=["mcp", "--allow-writes"], cwd=tmp_path, env=emulator.environment
         )
-        async with Client(started, mode=mode) as client:
+        async with Client(started, mode=mode, elicitation_callback=ask) as client:
 
             async def told(tool: str, **arguments: Any) -> dict[str, Any]:
                 answered = await client.call_tool(tool, arguments)
@@ -64,9 +75,12 @@ def test_the_real_client_plans_applies_and_is_refused_a_destroy(tmp_path: Path, 
             removal = await told("plan", profiles=["gemma.yaml"], destroy=True)
             refused = await client.call_tool("destroy", {"plan_id": removal["plan_id"]})
             assert refused.is_error
+            (name,) = (name for zone in emulator.live().values() for name in zone)
+            assert (await told("destroy", plan_id=removal["plan_id"]))["does"] == "destroy"
+            assert len(asked) == 2
+            assert all(name in question for question in asked)
 
     anyio.run(session)
-    assert sum(len(slices) for slices in emulator.live().values()) == 1
 
 
 @pytest.mark.parametrize(
