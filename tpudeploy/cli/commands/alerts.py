@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
     from tpudeploy.core.alerts.watched import Watched
-    from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.loading import Profile
 
 _DASHBOARD = "dashboard"
 # Each with what its file is: the first line of it.
@@ -52,24 +52,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    profiles = context.load(given.profiles, given)
-
-    from tpudeploy.core.alerts.watched import watched
-    from tpudeploy.loading import sized
-
-    deployments = [sized(profile) for profile in profiles]
-    _once(deployments)
-    wanted = given.ttft if given.run is None else _measured(given, context, deployments)
-    all_of = [watched(deployment, ttft_seconds=wanted) for deployment in deployments]
-    text = _text(given.format, all_of)
+    profiles = context.load(context.written_out(given.profiles), given)
+    wanted = given.ttft if given.run is None else _measured(given, context, profiles)
+    text, remarks = made(given.format, profiles, ttft_seconds=wanted)
     if given.out is None:
         context.terminal.data(text.removesuffix("\n"))
     else:
         _write(context.folder / given.out, text)
         context.terminal.talk(f"Wrote {given.out}.")
-    for line in _remarks(given.format, all_of):
+    for line in remarks:
         context.terminal.talk(line)
     return exits.SUCCESS
+
+
+def made(form: str, profiles: Iterable[Profile], *, ttft_seconds: float | None) -> tuple[str, list[str]]:
+    """The file of that form, and what is to be said beside it. Raise `errors.UsageError`."""
+    from tpudeploy.core.alerts.watched import watched
+    from tpudeploy.loading import sized
+
+    all_of = [watched(sized(profile), ttft_seconds=ttft_seconds) for profile in profiles]
+    _once(all_of)
+    return _text(form, all_of), _remarks(form, all_of)
 
 
 def _text(form: str, all_of: Sequence[Watched]) -> str:
@@ -84,14 +87,15 @@ def _text(form: str, all_of: Sequence[Watched]) -> str:
     return view.documents(_FORMATS[form].format(names=names), FORMATS[form](all_of))
 
 
-def _measured(given: argparse.Namespace, context: Context, deployments: Sequence[Deployment]) -> float:
+def _measured(given: argparse.Namespace, context: Context, profiles: Sequence[Profile]) -> float:
     """Seconds. Raise `errors.UsageError` for a run that does not tell, or is of something else."""
     from tpudeploy.core.alerts.goal import ROOM, goal
     from tpudeploy.domain.errors import UsageError
+    from tpudeploy.loading import sized
 
-    if given.ttft is not None or len(deployments) > 1:
+    if given.ttft is not None or len(profiles) > 1:
         raise UsageError("A run speaks for one profile, and instead of -ttft.", hint="Name one profile, and no -ttft.")
-    (of,) = deployments
+    of = sized(profiles[0])
     run = context.workspace(given.profiles).runs.find(given.run)
     if run.subject.model_id and run.subject.model_id != of.model_id:
         raise UsageError(f"Run {run.id} measured {run.subject.model_id}, and {of.name} serves {of.model_id}.")
@@ -107,7 +111,7 @@ def _measured(given: argparse.Namespace, context: Context, deployments: Sequence
     return found.seconds
 
 
-def _once(all_of: Sequence[Deployment]) -> None:
+def _once(all_of: Sequence[Watched]) -> None:
     """Raise `errors.UsageError` for a name that two profiles have: their rules would be of one group, twice."""
     from tpudeploy.domain.errors import UsageError
 
