@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 from desk import PROFILE, Desk, Open
 
@@ -28,16 +29,15 @@ def _deployed(at: Desk, text: str = BLUE) -> str:
 def _mend(at: Desk) -> None:
     """What was wrong with the machines is so no more from their next boot on."""
     at.emulator._cloud.troubles.clear()
-    hosts = [host for node in at.emulator._cloud.nodes.values() for host in node.hosts]
-    began = at.clock.now()
-
-    def mend() -> None:
-        for host in hosts:
+    for node in at.emulator._cloud.nodes.values():
+        for host in node.hosts:
             assert isinstance(host, Simulated)
-            if host._booted_at is not None and host._booted_at > began:
-                host._behaviour = replace(host._behaviour, crash="")
+            vars(host)["reboot"] = partial(_reboot_mended, host)
 
-    at.clock.on_advance.append(mend)
+
+def _reboot_mended(host: Simulated) -> None:
+    host._behaviour = replace(host._behaviour, crash="")
+    Simulated.reboot(host)
 
 
 def _published(at: Desk) -> dict[str, object]:

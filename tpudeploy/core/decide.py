@@ -141,7 +141,7 @@ def _told(  # noqa: PLR0917 - as above
     old = next((j.attempt for j in outdated if serves(j, moment)), None)
     if isinstance(step, GiveUp) and isinstance(step.error, ServingError) and old is not None:
         error = given_up(deployment, record.index, step.error, keep.attempt, old)
-        return GiveUp(replica=step.replica, error=error)
+        return GiveUp(replica=step.replica, error=error, name=step.name)
     return step
 
 
