@@ -112,6 +112,7 @@ def test_two_machines_that_save_at_once_leave_one_whole_object(desk: Open) -> No
     at.clock.sleep(60)
     ((_, content),) = objects(at).items()
     assert len(_programs(content)) == PROGRAMS
+    assert "Another machine saved it meanwhile; its copy stays" in log(at)
 
 
 def test_a_reboot_finds_its_programs_on_its_own_disk(desk: Open) -> None:

@@ -7,7 +7,7 @@ import json
 from desk import PROFILE, Desk, Open
 from stories.buckets import upload
 
-BOOT = {"boot_seconds": 130, "image_pull": 90, "bucket": 10}
+BOOT = {"boot_seconds": 652, "image_pull": 150, "bucket": 10}  # no part shorter than two looks
 MIRRORED = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E2B-it\n  mirror: gs://bucket/gemma").replace(
     "  max_model_len", "  xla_cache_bucket: gs://bucket/xla\n  max_model_len"
 )
@@ -38,7 +38,7 @@ def test_programs_read_the_same_and_the_critical_path(desk: Open) -> None:
     assert 10 <= phases["mirror"]["seconds"] < phases["image"]["seconds"]
     assert start["serving"]
     assert start["whole"]
-    assert start["critical"][-2:] == ["compile", "warm-up"]
+    assert {"image", "compile"} <= set(start["critical"])
     assert "mirror" not in start["critical"]
 
 
