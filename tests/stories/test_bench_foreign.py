@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 from answering import answering, http
 from desk import Said
+from pseudo_terminal import person
+from screen import Screen
 
 from tpudeploy.cli.main import main
 
@@ -124,6 +127,18 @@ def test_a_grid_of_somebodys_is_kept_with_where_it_came_from(bench: Bench, tmp_p
     assert cells[2048, 4]["status"] == "client_bound"
     assert cells[1, 16_384]["errors"] == {"the file says `failed`": 1}
     assert "outputs not told" in bench("show", run["id"]).out
+
+
+def test_a_grid_that_is_wider_than_the_terminal_is_told_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "grid.csv").write_bytes(GRID.read_bytes())
+    with person("bench", "import", "grid.csv", folder=tmp_path, environment={"COLUMNS": "80"}) as somebody:
+        assert somebody.stays_to_the_end() == 0
+    lines = Screen(80).shows(somebody.read)
+    heads = [line.split() for line in lines if re.fullmatch(r"[ \d,]+", line) and line.startswith(" " * 12)]
+    assert [len(head) for head in heads] == [7, 6]
+    assert heads[0][0] == "4"
+    assert heads[1][-1] == "16,384"
+    assert sum(line.startswith("   1,024  ") for line in lines) == 2
 
 
 def test_a_result_of_vllm_bench_is_a_cell(bench: Bench, tmp_path: Path) -> None:
