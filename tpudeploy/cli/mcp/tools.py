@@ -1,4 +1,4 @@
-"""TOOLS: what a server offers, one row each. The name is the function's, its docstring is what an agent reads."""
+"""READING and WRITING: what a server offers, one row each. The name is the function's, its docstring is what an agent reads."""
 
 from __future__ import annotations
 
