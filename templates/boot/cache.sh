@@ -43,7 +43,9 @@ fetch_cache() { # fetch_cache OBJECT: into a folder beside; what is whole moves 
     return
   fi
   mkdir -p "$beside/new"
-  answer=$(storage_call "$(storage_path "$cache_bucket" "$object")?alt=media&generation=$generation" -o "$beside/tar")
+  # No longer than compiling would take.
+  answer=$(storage_call "$(storage_path "$cache_bucket" "$object")?alt=media&generation=$generation" \
+    --max-time 300 -o "$beside/tar")
   status=${answer##*$'\n'}
   if [[ $status != 200 ]]; then
     compiles "it cannot be fetched: $(refused "$status" "" roles/storage.objectUser)"

@@ -50,6 +50,23 @@ def test_a_cache_that_does_not_arrive_whole_leaves_nothing_behind(
     assert not [path for path in (bench.root / "var/xla").rglob("*") if path.is_file()]
 
 
+def test_of_a_tag_the_pull_tells_the_digest_that_names_the_cache(bench: Bench) -> None:
+    tagged = replace(CACHED, compile_cache=replace(CACHED.compile_cache, digest=""))  # type: ignore[type-var]  # there is one
+    bench.rules.append(("docker", "image inspect -f", [(0, f"[vllm/vllm-tpu@sha256:{'ab' * 32}]", '"pull"')]))
+    done = bench.run(script(tagged))
+    assert done.returncode == 0, done.stdout
+    assert f"cache: Looking for gs://bucket/x/tpudeploy-xla-{'k' * 20}-{'ab' * 10}.tar" in done.stdout
+
+
+def test_an_image_without_a_digest_has_no_cache_and_serves(bench: Bench) -> None:
+    tagged = replace(CACHED, compile_cache=replace(CACHED.compile_cache, digest=""))  # type: ignore[type-var]  # there is one
+    bench.rules.append(("docker", "image inspect -f", [(0, "[]")]))
+    done = bench.run(script(tagged))
+    assert done.returncode == 0, done.stdout
+    assert "docker does not say which digest the image has" in done.stdout
+    assert not [call for call in bench.calls("curl") if "storage.googleapis.com" in call.line]
+
+
 def test_a_disk_that_fills_up_while_the_cache_is_unpacked_costs_time_alone(bench: Bench) -> None:
     bench.instead = ("tar",)
     bench.rules += [

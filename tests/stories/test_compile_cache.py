@@ -25,7 +25,7 @@ def test_a_fresh_machine_finds_what_an_earlier_one_compiled(desk: Open) -> None:
     warm = _start(at, KEPT)
     assert f"cache: hit: {PROGRAMS} programs were here, 0 were compiled anew" in log(at)
     assert "(compilation: 0.00 s)" in log(at)
-    assert cold - warm > 390
+    assert cold - warm > 360  # 394 s of compilation, within a look
     assert list(objects(at)) == [name]
 
 

@@ -25,14 +25,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli import documents
+    from tpudeploy.cli.reporting import named
     from tpudeploy.core.bench.compare import compare
     from tpudeploy.core.bench.published import published
     from tpudeploy.domain.comparison import Measure
     from tpudeploy.views import compare as view
 
-    terminal, known = context.terminal, published()
+    terminal = context.terminal
     if given.published:
-        runs = tuple(known.values())
+        runs = tuple(published().values())
         terminal.data(documents.text(documents.runs(runs)) if given.json else view.published(runs, terminal.paint))
         return exits.SUCCESS
     if len(given.runs) < _FEWEST:
@@ -40,7 +41,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
             "`compare` holds runs against each other: name two or more.",
             hint="`tpudeploy bench list` shows yours, `tpudeploy compare --published` those of others.",
         )
-    found = compare([known.get(name) or context.workspace().runs.find(name) for name in given.runs])
+    workspace = context.workspace()
+    found = compare([named(workspace, name) for name in given.runs])
     measure = Measure(given.by)
     terminal.data(
         documents.text(documents.comparison(found)) if given.json else view.comparison(found, measure, terminal.paint)

@@ -44,12 +44,11 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _operating(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.cli.reporting import named
     from tpudeploy.core.bench.operating import operating_points
-    from tpudeploy.core.bench.published import published
     from tpudeploy.views import recommend as view
 
-    known = published().get(given.run)
-    found = known if known is not None else context.workspace().runs.find(given.run)
+    found = named(context.workspace(), given.run)
     points, terminal = operating_points(found), context.terminal
     terminal.data(
         documents.text(documents.operating(found, points))
