@@ -80,11 +80,13 @@ class Agent:
     portal: BlockingPortal
     gate: Gate
     asked: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
 
     def call(self, tool: str, **arguments: Any) -> Answered:
         found = self.portal.call(self.client.call_tool, tool, arguments)
         (content,) = found.content
         assert isinstance(content, TextContent)
+        self.heard.append(found.model_dump_json())
         return Answered(is_error=found.is_error, document=found.structured_content or {}, text=content.text)
 
     def told(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
@@ -101,6 +103,14 @@ class Agent:
             after, events = polled["last_event"], [*events, *polled["events"]]
             if polled["state"] != "running":
                 return {**polled, "events": events}
+
+    def hears(self, kind: str) -> None:
+        """Poll the last operation until it has told an event of this kind."""
+        after, told = 0, set[str]()
+        while kind not in told:
+            polled = self.told("operation", after=after, wait_seconds=30)
+            assert polled["state"] == "running", polled
+            after, told = polled["last_event"], told | {event["type"] for event in polled["events"]}
 
     def tools(self) -> list[dict[str, Any]]:
         listed = self.portal.call(self.client.list_tools)

@@ -88,11 +88,13 @@ class Benching:
         bounds: Bounds = _UNBOUND,
         driver: Driver = Driver.TPUDEPLOY,
         tokenizer: str = "",
+        on_point: Callable[[Run, Point], None] | None = None,
         on_cell: Callable[[Run, Cell], None] | None = None,
     ) -> Run:
         """Measure every cell of `sweep`, or those that are left of the run `resume`; kept after each.
 
-        `tokenizer` is for drivers that make their prompts of words: a model id of the hub, or a folder.
+        `on_point` hears of each cell before it is asked for, `on_cell` once it has ended. `tokenizer` is for drivers
+        that make their prompts of words: a model id of the hub, or a folder.
 
         Raise `errors.UsageError` where the run is of another subject or driver, or the load client is not installed;
         `errors.Interrupted` once `stop` was called, `errors.BenchFailed` where another's client fails: with what was
@@ -108,6 +110,7 @@ class Benching:
                 runs=self._workspace.runs,
                 clock=self._workspace.clock,
                 lookups=lambda: vllm_facts.lookups(client),
+                begins=on_point if on_point is not None else lambda _run, _point: None,
                 tell=on_cell if on_cell is not None else lambda _run, _cell: None,
                 bounds=bounds,
                 budget=target.budget,
@@ -167,12 +170,13 @@ class Benching:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.clock.now()
+        subject = replace(target.subject, is_emulated=self._workspace.is_emulated)
         return Run(
             id=f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
             began_at=now,
             version=VERSION,
             driver=driver,
-            subject=target.subject,
+            subject=subject,
             sweep=sweep,
         )
 
@@ -180,11 +184,12 @@ class Benching:
         run = self._workspace.runs.find(id)
         if run.driver is not driver:
             raise UsageError(f"Run {run.id} was driven by {run.driver}.", hint=f"Go on with --driver {run.driver}.")
-        others = of.differences(run.subject, target.subject)
+        now = replace(target.subject, is_emulated=self._workspace.is_emulated)
+        others = of.differences(run.subject, now)
         if others:
             told = "; ".join(
                 f"{name.replace('_', ' ')} was {getattr(run.subject, name) or 'unknown'}, "
-                f"is {getattr(target.subject, name) or 'unknown'}"
+                f"is {getattr(now, name) or 'unknown'}"
                 for name in others
             )
             raise UsageError(

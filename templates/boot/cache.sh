@@ -43,7 +43,9 @@ fetch_cache() { # fetch_cache OBJECT: into a folder beside; what is whole moves 
     return
   fi
   mkdir -p "$beside/new"
-  answer=$(storage_call "$(storage_path "$cache_bucket" "$object")?alt=media&generation=$generation" -o "$beside/tar")
+  # No longer than compiling would take.
+  answer=$(storage_call "$(storage_path "$cache_bucket" "$object")?alt=media&generation=$generation" \
+    --max-time 300 -o "$beside/tar")
   status=${answer##*$'\n'}
   if [[ $status != 200 ]]; then
     compiles "it cannot be fetched: $(refused "$status" "" roles/storage.objectUser)"
@@ -80,9 +82,11 @@ count_programs() {
 
 save_cache() { # only once a prompt was completed: what compiled these programs works
   local object generation before after
+  [[ -e $parts/cache.before ]] || return 0 # it broke before: what is there is not known
   object=$(cat "$parts/cache.object" 2>/dev/null || true)
   generation=$(cat "$parts/cache.generation" 2>/dev/null || true)
-  before=$(cat "$parts/cache.before") after=$(count_programs)
+  before=$(cat "$parts/cache.before")
+  after=$(count_programs)
   tell_cache "$before" "$((after - before))"
   [[ -n $object ]] || return 0
   ((after > before)) || [[ -z $generation ]] || return 0

@@ -79,10 +79,11 @@ timed() { # timed NAME COMMAND…: done, and noted when it began and ended
 }
 
 unharmed() { # unharmed NAME COMMAND…: what breaks in it is told, and ends nothing
+  local what=$1
   set +e
   (
     set -e
-    trap '(($? == 0)) || say "$1: It broke at line ${broken_line:-?} of this script; the start goes on without"' EXIT
+    trap '(($? == 0)) || say "$what: It broke at line ${broken_line:-?} of this script; the start goes on without"' EXIT
     "${@:2}"
   )
   set -e

@@ -50,6 +50,7 @@ pull() (
 
 counting_layers() { # hands on what docker says, and tells how many of a hundred layers are here: it hides their sizes
   local line all=0 here=0 share told=0
+  attribute pulled 0
   while IFS= read -r line || [[ -n $line ]]; do
     printf '%s\n' "$line"
     case $line in

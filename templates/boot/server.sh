@@ -54,8 +54,10 @@ container_log() {
 last_milestone() { # where the engine is; while it compiles, at its how manieth graph
   local line
   line=$(short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/p' | sed -n '$p')")
-  [[ ! $line =~ ^(Precompile .* --\>|Warm-up call) ]] || line="Compiling graph $(graphs_begun)"
-  printf '%s' "$line"
+  case $line in
+    Precompile*' --> '* | 'Warm-up call'*) printf 'Compiling graph %s' "$(graphs_begun)" ;;
+    *) printf '%s' "$line" ;;
+  esac
 }
 
 graphs_begun() {

@@ -31,7 +31,7 @@ def rules(tmp_path: Path) -> Mapping[str, Any]:
 def test_prometheus_takes_the_rules(rules: Mapping[str, Any], promtool: Promtool) -> None:
     done = promtool("check", "rules", "rules.yml")
     assert done.returncode == 0, done.stderr
-    assert "10 rules found" in done.stdout
+    assert "9 rules found" in done.stdout
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.about.replace(" ", "-"))
@@ -45,7 +45,7 @@ def test_exactly_what_should_fire_fires(
 
 
 def test_every_alert_fires_in_one_of_the_cases_and_is_silent_at_work_in_another(rules: Mapping[str, Any]) -> None:
-    names = {rule["alert"] for rule in rules["groups"][0]["rules"] if "alert" in rule}
+    names = {rule["alert"] for rule in rules["groups"][0]["rules"]}
     assert {name for case in CASES for fired in case.fires.values() for name in fired} == names
     busy = next(case for case in CASES if case.about.startswith("a busy day"))
     assert not any(busy.fires.values())
@@ -59,7 +59,7 @@ def test_every_metric_that_a_rule_reads_is_one_that_vllm_tells(rules: Mapping[st
 
 
 def test_thresholds_are_the_profiles_own(rules: Mapping[str, Any]) -> None:
-    told = {rule.get("alert", rule.get("record")): rule["expr"] for rule in rules["groups"][0]["rules"]}
+    told = {rule["alert"]: rule["expr"] for rule in rules["groups"][0]["rules"]}
     engine = '{job="gemma",model_name="google/gemma-4-E2B-it"}'
     assert told["VllmKvCacheNearlyFull"] == f"vllm:kv_cache_usage_perc{engine} > 0.85"
     assert told["VllmQueueSaturated"] == f"vllm:num_requests_waiting{engine} > 0"
@@ -69,7 +69,7 @@ def test_thresholds_are_the_profiles_own(rules: Mapping[str, Any]) -> None:
 
 
 def test_a_texts_templates_are_ones_that_prometheus_fills(promtool: Promtool, rules: Any, tmp_path: Path) -> None:
-    told = {rule.get("alert"): rule for rule in rules["groups"][0]["rules"]}["VllmKvCacheNearlyFull"]
+    told = {rule["alert"]: rule for rule in rules["groups"][0]["rules"]}["VllmKvCacheNearlyFull"]
     (case,) = (case for case in CASES if case.about == "the KV cache is full for a minute")
     expected = {
         "exp_labels": {
@@ -141,7 +141,7 @@ def test_what_is_no_time_is_a_usage_error(desk: Open, written: str) -> None:
     at = desk()
     said = at.run("alerts", at.write(), f"-ttft={written}")
     assert said.code == 1
-    assert "is no time in seconds" in said.err
+    assert f"`{written}` is no " in said.err
 
 
 def test_an_engine_that_tells_nothing_is_warned_about(desk: Open) -> None:

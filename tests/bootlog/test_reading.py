@@ -36,6 +36,38 @@ def test_a_good_boot_has_its_phases_in_seconds_its_graphs_and_no_cause() -> None
     assert reading.cause is None
 
 
+SIDE_BY_SIDE = """\
+2026-11-21T10:00:00Z booted: Starting
+2026-11-21T10:00:00Z docker: Looking for docker
+2026-11-21T10:00:05Z secrets: Reading 1 from Secret Manager
+2026-11-21T10:00:05Z mirror: Looking at gs://bucket/weights/
+2026-11-21T10:00:05Z image: Pulling it
+2026-11-21T10:00:06Z secrets: done in 1 s
+2026-11-21T10:01:05Z mirror: done in 60 s
+2026-11-21T10:05:05Z image: done in 300 s
+2026-11-21T10:05:05Z starting: Starting the container
+2026-11-21T10:05:50Z starting: Loading safetensors checkpoint shards
+  | INFO 11-21 10:05:15 [api_utils.py:273] non-default args: {'model_tag': 'm'}
+  | INFO 11-21 10:05:45 [model_loader.py:625] Loading model with MODEL_IMPL_TYPE=auto
+  | INFO 11-21 10:06:15 [api_server.py:682] Starting vLLM server on http://0.0.0.0:8000
+2026-11-21T10:06:20Z serving: Healthy, and completed a prompt
+"""
+
+
+def test_what_was_gathered_side_by_side_overlaps() -> None:
+    phases = {p.name: (p.began, p.seconds) for p in read(SIDE_BY_SIDE).phases}
+    assert phases["docker"] == (0, 5)
+    assert phases["secrets"] == (5, 1)
+    assert phases["mirror"] == (5, 60)
+    assert phases["image"] == (5, 300)
+
+
+def test_a_container_begins_when_it_was_started_and_not_at_its_last_milestone() -> None:
+    phases = {p.name: (p.began, p.seconds) for p in read(SIDE_BY_SIDE).phases}
+    assert phases["imports"][0] == 305
+    assert phases["weights"] == (335, 30)
+
+
 def test_a_failed_boot_has_the_engines_own_words_and_not_the_wrappers() -> None:
     cause = _cause(FAILED)
     assert cause.signature == "hbm-temporaries"

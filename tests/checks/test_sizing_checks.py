@@ -212,6 +212,26 @@ def test_a_mirror_of_the_hub_needs_no_way_to_it() -> None:
     assert [d.path for d in found(settings) if d.code == "TPU2119"] == ["serving.image"]
 
 
+def test_mirrored_weights_need_no_way_to_the_hub_and_lie_on_the_disk() -> None:
+    settings = {
+        "model.mirror": "gs://bucket/weights",
+        "placement.network.external_ip": False,
+        "serving.volumes": {"/dev/shm": "/dev/shm"},
+        "serving.env": {"HF_HOME": "/dev/shm"},
+    }
+    told = found(settings)
+    assert [d.path for d in told if d.code == "TPU2119"] == ["serving.image"]
+    assert "TPU2116" not in _codes(told)
+    assert "TPU2117" in _codes(found({**settings, "tpu.boot_disk_size": "20GiB"}))
+
+
+def test_a_cache_for_a_bucket_has_to_be_in_a_volume() -> None:
+    kept = {"serving.xla_cache_bucket": "gs://bucket/xla"}
+    told = next(d for d in found({**kept, "serving.volumes": {}}) if d.code == "TPU2115")
+    assert told.severity is Severity.ERROR
+    assert "TPU2115" not in _codes(found({**kept, "serving.volumes": {"/dev/shm": "/root/.cache"}}))
+
+
 def test_heads_that_do_not_divide_are_an_error() -> None:
     config = {"architectures": ["LlamaForCausalLM"], **_llama(heads=12, kv_heads=3)}
     told = next(d for d in found({"tpu.type": "v6e-8"}, config) if d.code == "TPU2106")

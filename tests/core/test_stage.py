@@ -98,6 +98,11 @@ def test_the_layers_of_the_image_are_told_in_per_cent(budget: HbmBudget) -> None
     assert told.startswith("Pulling the image (40 % of the image's layers), at least ")
 
 
+def test_when_an_earlier_container_was_started_says_nothing_of_the_next(budget: HbmBudget) -> None:
+    found = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", started=10.0), budget, now=1000.0)
+    assert found.left_seconds == budget.start.cold_seconds
+
+
 def test_without_a_plan_nothing_is_foretold() -> None:
     found = stage(_at("Compiling graph 7", 100), Unsized(because="the model is not known"), now=1000.0)
     assert in_words(found, "") == "compiling 7"

@@ -16,7 +16,7 @@ from tpudeploy.emulator import running
 
 PROFILE = "gemma4-e2b-v6e1.yaml"
 GOOGLE = ("google", "googleapiclient", "httplib2", "requests")
-HEAVY = ("pydantic", "yaml", "jinja2", "tenacity", *GOOGLE)
+HEAVY = ("mcp", "anyio", "pydantic", "yaml", "jinja2", "tenacity", *GOOGLE)
 # Run a command; tell what was imported when it ended.
 AT_END = "import json, sys\nmain(sys.argv[1:])\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
 # The same of sections that built a validator, and of flags that were made.
@@ -74,6 +74,8 @@ def work(tmp_path: Path) -> Path:
         ("zones", "--help"),
         ("doctor", "--help"),
         ("ci", "--help"),
+        ("bench", "--help"),
+        ("mcp", "--help"),
     ],
 )
 def test_help_imports_nothing_heavy(work: Path, arguments: tuple[str, ...]) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from agent import connected, turns_away
-from desk import Open
+from desk import PROFILE, Open
+
+CANARY = "canary-4f1e9c"
+KEYED = PROFILE.replace("  HF_TOKEN: hf-token\n", "  HF_TOKEN: hf-token\n  VLLM_API_KEY: vllm-key\n")
 
 
 def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(desk: Open) -> None:
-    at = desk(nodes="real", trouble=[{"fault": "stockout", "zone": "us-east5-a", "times": 99}])
-    at.write()
+    at = desk(
+        nodes="real",
+        secrets={"hf-token": f"{CANARY}-hub", "vllm-key": f"{CANARY}-key"},
+        trouble=[{"fault": "stockout", "zone": "us-east5-a", "times": 99}],
+    )
+    at.write(KEYED)
     with connected(at, person=turns_away("decline")) as agent:
         (table,) = agent.told("zones", profiles=["gemma.yaml"])["tables"]
         assert {row["zone"] for row in table["pairs"]} >= {"us-east5-a", "us-east5-b"}
@@ -26,13 +33,23 @@ def test_an_agent_deploys_a_model_and_cannot_take_it_away_by_itself(desk: Open) 
 
         assert agent.told("output", name="gemma")["url"] == endpoint["url"]
         assert agent.told("query", profile="gemma.yaml", prompt="Say hello.")["completion_tokens"] > 0
+        (now,) = agent.told("metrics", profile="gemma.yaml")["replicas"]
+        assert now["address"] == "gemma[0]"
         (machine,) = agent.told("memory_layout", profile="gemma.yaml")["details"]
         assert {share["name"] for share in machine["memory"]} >= {"weights", "KV cache"}
         assert agent.told("verify", profile="gemma.yaml")["holds"]
+
+        sweep = {"concurrency": [1], "context": [16], "output": [2], "window_seconds": 0.05}
+        agent.told("bench", profile="gemma.yaml", **sweep)
+        (cell,) = agent.ended()["result"]["cells"]
+        assert cell["figures"]["requests"] > 0
 
         refused = agent.call("destroy", plan_id=agent.told("plan", profiles=["gemma.yaml"], destroy=True)["plan_id"])
         assert refused.is_error
         assert len(agent.asked) == 1
         (deployment,) = agent.told("status", profiles=["gemma.yaml"])["deployments"]
         assert deployment["name"] == "gemma"
+        told = "\n".join([*agent.heard, agent.read("tpudeploy://deployments/gemma"), *agent.asked])
     assert list(at.slices.values()) == ["ACTIVE"]
+    assert "hf-token" in told, "secrets are named"
+    assert CANARY not in told

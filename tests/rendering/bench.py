@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TOOLS = ("bash", "base64", "cat", "date", "find", "mkdir", "mv", "rm", "sed", "tee", "timeout", "tr")
+_TOOLS = "bash base64 cat cut date find grep md5sum mkdir mv od rm sed sort stat tar tee timeout touch tr wc"
+TOOLS = tuple(_TOOLS.split())
 SHIMS = ("curl", "docker", "sleep", "systemctl")
 SHIM = Path(__file__).with_name("shim.py")
 
@@ -49,6 +50,7 @@ class Bench:
     folder: Path
     rules: list[Rule] = field(default_factory=list)
     without: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()  # tools that answer by rules, too
 
     @property
     def root(self) -> Path:
@@ -61,7 +63,8 @@ class Bench:
         for tool in TOOLS:
             (binaries / tool).unlink(missing_ok=True)
             (binaries / tool).symlink_to(shutil.which(tool) or tool)
-        for shim in {*SHIMS, "apt-get"} - set(self.without):
+        for shim in {*SHIMS, *self.instead, "apt-get"} - set(self.without):
+            (binaries / shim).unlink(missing_ok=True)
             (binaries / shim).write_text(
                 f'#!/bin/sh\nexec "{sys.executable}" -I -S "{SHIM}" "{self.folder}" {shim} "$@"\n'
             )

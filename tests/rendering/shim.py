@@ -55,13 +55,15 @@ def was_called(folder: Path, part: str) -> bool:
 
 
 def curl(arguments: list[str], status: int, text: str) -> int:
-    """A status of 0 is a connection that was refused."""
-    if status == 0:
-        return 7
+    """A status of 0 is a connection that was refused, one below it an exit code of curl's own."""
+    if status <= 0:
+        return -status or 7
     if "-f" in arguments and status >= 400:
         return 22
     if "-o" not in arguments:
         sys.stdout.write(text)
+    elif (file := Path(arguments[arguments.index("-o") + 1])) != Path(os.devnull):
+        file.write_text(text)
     if "-w" in arguments:
         sys.stdout.write(arguments[arguments.index("-w") + 1].replace("\\n", "\n").replace("%{http_code}", str(status)))
     return 0

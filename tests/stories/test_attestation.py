@@ -59,6 +59,22 @@ def test_of_several_replicas_each_is_asked_and_the_deviating_one_is_named(desk: 
     assert {r["replica"] for r in rows if r["verdict"] == "differs"} == {"gemma[0]", "gemma[1]"}
 
 
+def test_what_serves_is_asked_though_another_replica_fails(desk: Open) -> None:
+    at = desk(boot=SHORTER, trouble=[{"fault": "stockout", "attempt": "2-"}])
+    alone = PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", "[us-east5-a]") + "replicas: 2\n"
+    said = at.run("apply", "-auto-approve", "-timeout", "30m", at.write(alone))
+    assert said.code == 13, said.all
+    assert "was not granted in time" in said.err
+    assert said.err.count("Not in effect: max_model_len is 4096") == 1
+
+
+def test_a_model_that_cannot_be_sized_is_held_against_what_its_profile_says(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    said = at.run("apply", "-auto-approve", at.write(PROFILE.replace("google/gemma-4-E2B-it", "somebody/new-model")))
+    assert said.code == 13, said.all
+    assert "Not in effect: max_model_len is 4096, declared 16384 [api]" in said.err
+
+
 def test_what_cannot_be_read_is_said_and_is_no_alarm(desk: Open) -> None:
     at = desk()
     said = at.run("apply", "-auto-approve", at.write(CLOSED))
@@ -153,3 +169,20 @@ def test_a_real_machine_attests_by_api_metrics_and_log(desk: Open) -> None:
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
     assert "17,996 blocks, 1,151,744 tokens: as planned" in said.err
+
+
+def test_a_pipeline_fails_with_it_and_says_so(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    at.write()
+    _, _, fingerprint = at.run("ci", "apply", "gemma.yaml").err.partition("-accept ")
+    said = at.run("ci", "apply", "gemma.yaml", "-accept", fingerprint.split(".")[0])
+    assert said.code == 13, said.all
+    assert "gemma[0] does not do what its profile says" in said.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_what_comes_back_while_it_is_watched_is_asked_again(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "preempt", "after": 900, "times": 1}])
+    at.killed(4000, "apply", "-auto-approve", "-watch", at.write())
+    said = at.capture.readouterr().err
+    assert said.count("gemma[0]: Attested: 4 declared settings in effect") == 2, said

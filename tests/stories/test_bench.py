@@ -16,9 +16,13 @@ import pytest
 from answering import answering, http
 from desk import Said
 from emulator.machine_world import MODEL, SERVE, World, ask
+from jsonschema import Draft7Validator
+from pseudo_terminal import person
+from screen import Screen
 
 from tpudeploy.cli.main import main
 from tpudeploy.emulator.machine.machine import Machine
+from tpudeploy.views.schemas import SCHEMAS
 
 Bench = Callable[..., Said]
 STREAMS = "1,2,3,4,5,6,7,8,10,12,14,16"
@@ -95,6 +99,7 @@ def test_a_sweep_of_144_cells_accounts_for_each_of_them(
     asked = sum(c["figures"]["requests"] * c["point"]["context_tokens"] for c in run["cells"] if c["figures"])
     assert asked < _prompt_tokens(served) - before  # the warm-up is not in the figures
     assert json.loads((tmp_path / ".tpudeploy" / "runs" / f"{run['id']}.json").read_text(encoding="utf-8")) == run
+    Draft7Validator(SCHEMAS["run"]()).validate(run)
 
 
 def _prompt_tokens(served: Machine) -> float:
@@ -118,6 +123,17 @@ def test_a_person_reads_a_row_a_cell_a_heat_table_and_what_the_marks_mean(bench:
     assert id_
     assert f"{id_[1]} {MODEL} ? tpudeploy 6/6" in bench("list").words
     assert bench("show", id_[1]).out == said.out
+
+
+def test_at_a_terminal_the_cell_under_way_stands_where_its_row_will(url: str, tmp_path: Path) -> None:
+    words = ("--concurrency", "1,2", "--context", "16", "--output", "1", "--window", "300ms")
+    with person("bench", "--url", url, *words, folder=tmp_path, environment={}) as somebody:
+        during = Screen(100).shows(somebody.waits_for("measuring, ").read)
+        assert somebody.stays_to_the_end() == 0
+    assert re.match(r" +2/2 +2 +16 +1  measuring, \d+s so far", during[-1])
+    after = Screen(100).shows(somebody.read)
+    assert not any("measuring" in line for line in after)
+    assert [line.split()[0] for line in after if "/2 " in line] == ["1/2", "2/2"]
 
 
 def test_what_an_engine_has_cached_is_no_figure_of_prefill(bench: Bench, url: str) -> None:
@@ -178,6 +194,8 @@ def _busy_interpreter() -> Iterator[None]:
 
 def test_goodput_counts_what_kept_the_objective(bench: Bench, url: str) -> None:
     words = ("--url", url, "--concurrency", "1", "--context", "16", "--output", "4")
+    said = bench("--window", "50ms", *words, "--slo-ttft", "500ms", "--slo-tpot", "20s")
+    assert "requests/s within TTFT 0.5 s, TPOT 20 s, 4 tokens out" in said.words
     easy = only(measured(bench, *words, "--slo-ttft", "30s"))["figures"]
     assert easy["goodput_requests_per_second"] == easy["requests_per_second"] > 0
     assert only(measured(bench, *words, "--slo-ttft", "0.0001ms"))["figures"]["goodput_requests_per_second"] == 0
@@ -197,6 +215,24 @@ def test_a_server_that_fails_gives_its_words_no_figures_and_exit_code_1(bench: B
     assert cell["figures"]["ttft_seconds"] is None
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (b"", "the connection was closed"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP: "),
+        (http("data: hello\n\n"), "no event of vLLM's: hello"),
+        (http("data: [DONE]\n\n"), "the stream had no tokens"),
+        (http('data: {"error": {"message": "engine died"}}\n\n'), "engine died"),
+        (http("no page", status="404 Not Found"), "HTTP 404: no page"),
+    ],
+)
+def test_whatever_answers_instead_is_told_in_its_own_words(bench: Bench, reply: bytes, told: str) -> None:
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}'), "/v1/completions": reply}) as url:
+        said = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1", "--json")
+    (error,) = only(json.loads(said.out))["errors"]
+    assert error.startswith(told)
+
+
 def test_a_server_that_closes_every_connection_is_measured_all_the_same(bench: Bench) -> None:
     """And one that is not vLLM, writes JSON its own way, and counts no tokens."""
     piece = 'data: {"choices": [{"text": "x"}]}\r\n\r\n'
@@ -207,6 +243,17 @@ def test_a_server_that_closes_every_connection_is_measured_all_the_same(bench: B
     assert cell["figures"]["output_tokens_mean"] == 3
     assert cell["figures"]["prompt_tokens_mean"] is None
     assert cell["evidence"]["cached_share"] is None
+
+
+def test_a_last_piece_that_only_says_why_it_ends_is_no_token(bench: Bench) -> None:
+    piece = 'data: {"choices":[{"text":"x","finish_reason":null}]}\n\n'
+    last = 'data: {"choices":[{"text":"","finish_reason":"length"}],"usage":null}\n\n'
+    usage = 'data: {"choices":[],"usage":{"prompt_tokens":16,"completion_tokens":3}}\n\n'
+    reply = http(f"{piece * 3}{last}{usage}data: [DONE]\n\n")
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}'), "/v1/completions": reply}) as url:
+        of = only(measured(bench, "--url", url, "--concurrency", "1", "--context", "16", "--output", "3"))["figures"]
+    assert (of["prompt_tokens_mean"], of["output_tokens_mean"]) == (16, 3)
+    assert of["itl_seconds"]["count"] == 2 * of["requests"]
 
 
 def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
@@ -248,6 +295,14 @@ def test_what_cannot_be_measured_is_said_before_anything_is(
     said = bench(*(url if word == "URL" else word for word in words))
     assert said.code == 1
     assert told in said.err
+
+
+def test_without_the_extra_it_says_what_to_install(bench: Bench, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    said = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1")
+    assert said.code == 1
+    assert "The load client needs uvloop, which is not installed." in said.err
+    assert "Run: pip install 'tpudeploy[bench]'" in said.err
 
 
 def test_a_run_that_somebody_changed_is_refused(bench: Bench, url: str, tmp_path: Path) -> None:

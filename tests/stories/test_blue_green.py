@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import pytest
 from desk import PROFILE, Desk, Open
 
 from tpudeploy.domain.patience import Patience
@@ -26,18 +28,17 @@ def _deployed(at: Desk, text: str = BLUE) -> str:
     return profile
 
 
-def _mend(at: Desk) -> None:
-    """What was wrong with the machines is so no more from their next boot on."""
+def _mend(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was wrong with the machines is so no more from their next start on."""
     at.emulator._cloud.troubles.clear()
-    for node in at.emulator._cloud.nodes.values():
-        for host in node.hosts:
-            assert isinstance(host, Simulated)
-            vars(host)["reboot"] = partial(_reboot_mended, host)
+    for host in [host for node in at.emulator._cloud.nodes.values() for host in node.hosts]:
+        assert isinstance(host, Simulated)
+        monkeypatch.setattr(host, "reboot", partial(_start_well, host, host.reboot))
 
 
-def _reboot_mended(host: Simulated) -> None:
+def _start_well(host: Simulated, start: Callable[[], None]) -> None:
     host._behaviour = replace(host._behaviour, crash="")
-    Simulated.reboot(host)
+    start()
 
 
 def _published(at: Desk) -> dict[str, object]:
@@ -92,12 +93,12 @@ def test_labels_are_changed_in_place_all_the_same(desk: Open) -> None:
     assert dict(at.slices) == before
 
 
-def test_what_has_never_served_is_mended_in_place(desk: Open) -> None:
+def test_what_has_never_served_is_mended_in_place(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = desk(trouble=[{**BROKEN, "attempt": "1-"}])
     profile = at.write(BLUE)
     assert at.run("apply", "-auto-approve", profile).code == 1
     before = list(at.slices)
-    _mend(at)
+    _mend(at, monkeypatch)
     at.write(GREEN)
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert list(at.slices) == before
@@ -110,35 +111,40 @@ def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what
     at.write(GREEN)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 13
-    assert "gemma[0] does not serve: error: unrecognized arguments: --no-such-flag" in applied.words
-    assert f"gemma[0] goes on serving with what it had: {old} was not touched" in applied.words
-    assert "Both slices are billed, at about $2.81/h together, until another apply" in applied.words
+    assert "does not serve on its new slice: error: unrecognized arguments: --no-such-flag" in applied.words
+    assert f"gemma[0] goes on serving as it was: {old} was not touched" in applied.words
+    assert "is kept. Both are billed, at about $2.81/h together." in applied.words
+    assert "tpudeploy destroy" not in applied.err, "that would end the one that serves too"
     assert len(at.slices) == 2
     assert _published(at) == before
     assert not [r for r in at.emulator.requests if r.method == "PATCH" or r.path.endswith(":reset")]
 
 
-def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(desk: Open) -> None:
+def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = desk(trouble=[BROKEN])
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
     assert at.run("apply", "-auto-approve", profile).code == 13
     (new,) = at.slices.keys() - {old}
-    _mend(at)
+    _mend(at, monkeypatch)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     assert list(at.slices) == [new]
 
 
-def test_a_mended_change_goes_on_with_the_slice_that_did_not_come_up(desk: Open) -> None:
+def test_a_mended_change_goes_on_with_the_slice_that_did_not_come_up(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = desk(trouble=[BROKEN])
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
     assert at.run("apply", "-auto-approve", profile).code == 13
     (new,) = at.slices.keys() - {old}
-    _mend(at)
+    _mend(at, monkeypatch)
     at.write(GREEN.replace("8192", "4096"))
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all

@@ -25,7 +25,7 @@ def test_a_fresh_machine_finds_what_an_earlier_one_compiled(desk: Open) -> None:
     warm = _start(at, KEPT)
     assert f"cache: hit: {PROGRAMS} programs were here, 0 were compiled anew" in log(at)
     assert "(compilation: 0.00 s)" in log(at)
-    assert cold - warm > 390
+    assert cold - warm > 360  # 394 s of compilation, within a look
     assert list(objects(at)) == [name]
 
 
@@ -112,6 +112,7 @@ def test_two_machines_that_save_at_once_leave_one_whole_object(desk: Open) -> No
     at.clock.sleep(60)
     ((_, content),) = objects(at).items()
     assert len(_programs(content)) == PROGRAMS
+    assert "Another machine saved it meanwhile; its copy stays" in log(at)
 
 
 def test_a_reboot_finds_its_programs_on_its_own_disk(desk: Open) -> None:

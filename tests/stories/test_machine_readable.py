@@ -37,7 +37,7 @@ def _closed(schema: Any) -> Any:
     return closed | {"additionalProperties": False} if "properties" in schema else closed
 
 
-@pytest.mark.parametrize("what", ["plan", "state", "events", "lock"])
+@pytest.mark.parametrize("what", ["plan", "state", "events", "lock", "run"])
 def test_the_schema_that_is_printed_is_the_one_that_is_checked_in(desk: Open, what: str) -> None:
     assert_golden(f"schemas/{what}.schema.json", desk().run("schema", what).out)
 

@@ -407,6 +407,16 @@ def test_doctor_looks_for_what_is_pinned(desk: Open) -> None:
     assert "`tpudeploy plan --pin` looks up what it is now." in gone.words
 
 
+def test_no_proxy_stands_between_us_and_the_emulator(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert "not pinned" not in planned(at)[1]
+
+
 def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> None:
     first, second = (PinFile(tmp_path, tmp_path / ".tpudeploy", emulated=False) for _ in range(2))
     name, other = Name(kind=Kind.IMAGE, text="a:b"), Name(kind=Kind.MODEL, text="a/b")
@@ -450,6 +460,18 @@ def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(desk: Op
     assert dict(at.slices) == slices
     assert {to in script for script in scripts(at)} == {True, False}
     assert planned(at)[0] == 0
+
+
+def test_plan_pin_names_what_nothing_uses_any_more_and_leaves_it_to_the_person(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("apply", "-auto-approve", "other.yaml").code == 0
+    hold(at, images={**lock(at)["images"], "gone:tag": DIGEST})
+    said = at.run("plan", "-pin", "gemma.yaml")
+    assert "also holds what neither these profiles nor any state names: gone:tag." in said.err
+    assert lock(at)["images"]["gone:tag"] == DIGEST
+    assert "vllm/vllm-tpu:v0.32.0" in lock(at)["images"]
 
 
 def test_plan_pin_keeps_what_nobody_tells_and_says_so(desk: Open) -> None:

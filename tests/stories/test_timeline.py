@@ -7,7 +7,7 @@ import json
 from desk import PROFILE, Desk, Open
 from stories.buckets import upload
 
-BOOT = {"boot_seconds": 652, "image_pull": 300, "bucket": 60}
+BOOT = {"boot_seconds": 652, "image_pull": 150, "bucket": 10}  # no part shorter than two looks
 MIRRORED = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E2B-it\n  mirror: gs://bucket/gemma").replace(
     "  max_model_len", "  xla_cache_bucket: gs://bucket/xla\n  max_model_len"
 )
@@ -35,10 +35,10 @@ def test_programs_read_the_same_and_the_critical_path(desk: Open) -> None:
     (start,) = json.loads(at.run("status", "-timeline", "-json", "gemma.yaml").out)["timelines"]
     phases = {phase["name"]: phase for phase in start["phases"]}
     assert phases["mirror"]["began"] <= phases["image"]["began"] + 1
-    assert 60 <= phases["mirror"]["seconds"] < 120
+    assert 10 <= phases["mirror"]["seconds"] < phases["image"]["seconds"]
     assert start["serving"]
     assert start["whole"]
-    assert start["critical"][-2:] == ["compile", "warm-up"]
+    assert {"image", "compile"} <= set(start["critical"])
     assert "mirror" not in start["critical"]
 
 
@@ -53,7 +53,7 @@ def test_without_its_log_the_machines_own_account_is_drawn(desk: Open) -> None:
 
 
 def test_a_start_that_failed_shows_how_far_it_came(desk: Open) -> None:
-    at = desk(nodes="real", boot={"crash": "ValueError: no", "boot_seconds": 652, "image_pull": 300})
+    at = desk(nodes="real", boot={"crash": "ValueError: no", "boot_seconds": 130, "image_pull": 90})
     assert at.run("apply", "-auto-approve", at.write()).code == 1
     told = at.run("status", "-timeline", "gemma.yaml")
     assert "so far" in told.out

@@ -10,7 +10,7 @@ from desk import PROFILE, Desk, Open
 
 from tpudeploy.core.attest import attest
 from tpudeploy.core.bootlog import effective
-from tpudeploy.domain.attestation import Attestation, Told, Verdict
+from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.loading import Profile, sized
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
@@ -90,3 +90,76 @@ def test_a_real_boots_log_attests_eleven_settings_and_the_version_that_it_was_no
 def test_a_real_boots_cache_in_bfloat16_is_no_fp8(tmp_path: Path) -> None:
     of = _of_the_real_boot(tmp_path, **{"serving.kv_cache_dtype": "fp8"})
     assert "kv_cache_dtype" in {s.name for s in of.broken}
+
+
+E4B = PROFILE.replace("gemma-4-E2B-it", "gemma-4-E4B-it").replace("16384", "16384\n  kv_cache_dtype: fp8")
+
+
+def _by_bytes(tmp_path: Path, text: str, bytes_per_token: int) -> Attested:
+    """An engine whose flags say fp8, with a cache of that many bytes a token."""
+    (tmp_path / "gemma.yaml").write_text(text, encoding="utf-8")
+    log = {"kv_cache_bytes": str(bytes_per_token * 100_000), "kv_cache_tokens": "100000"}
+    told = Told(cache={"kv_cache_dtype": "fp8"}, log=log)
+    found = attest(sized(Profile.load(tmp_path / "gemma.yaml")), told, address="gemma[0]")
+    return next(s for s in found.settings if s.name == "kv_cache_dtype")
+
+
+def test_a_cache_whose_bytes_are_not_those_of_its_type_is_not_in_effect_whatever_its_flags_say(tmp_path: Path) -> None:
+    found = _by_bytes(tmp_path, E4B, 57_344)  # bytes a token of E4B: 57,344 in bfloat16, 28,672 in fp8
+    assert found.verdict is Verdict.DIFFERS
+    assert (found.value, dict(found.effective)) == ("bfloat16", {"bytes": "bfloat16", "metrics": "fp8"})
+
+
+def test_bytes_that_are_those_of_the_type_are_a_witness_of_their_own(tmp_path: Path) -> None:
+    found = _by_bytes(tmp_path, E4B, 28_672)
+    assert (found.verdict, set(found.effective)) == (Verdict.HOLDS, {"bytes", "metrics"})
+
+
+def test_where_packing_makes_all_types_equal_the_bytes_tell_nothing(tmp_path: Path) -> None:
+    found = _by_bytes(tmp_path, E4B.replace("E4B", "E2B"), 18_432)
+    assert (found.verdict, set(found.effective)) == (Verdict.HOLDS, {"metrics"})
+
+
+def test_a_log_tells_how_long_was_compiled_and_what_the_cache_gave(tmp_path: Path) -> None:
+    said = {s.name: s.value for s in _of_the_real_boot(tmp_path).settings}
+    assert said["compile_seconds"] == "393.98"
+    assert said["kv_bytes_per_token"] == "18431"
+    hit, miss = ("Persistent compilation cache hit for 'jit_f'", "PERSISTENT COMPILATION CACHE MISS for 'jit_g'")
+    assert effective(f"{hit}\n{miss}\n{hit}")["cache_hits"] == "2 of 3"
+    assert "cache_hits" not in effective("nothing of the kind")
+
+
+def test_a_log_that_still_grows_counts_no_graphs() -> None:
+    whole = LOG.read_text(encoding="utf-8")
+    assert effective(whole)["graphs"] == "199"
+    assert "graphs" not in effective(whole.partition("Precompile input_embeddings_merger")[0])
+
+
+def _of_four_ranks(tmp_path: Path, text: str) -> Attestation:
+    """As four independent engines of a dense model write it: each is told that it is alone."""
+    profile = PROFILE.replace("type: v6e-1", "type: v6e-4").replace(
+        "max_model_len", "data_parallel_size: 4\n  max_model_len"
+    )
+    (tmp_path / "gemma.yaml").write_text(profile, encoding="utf-8")
+    return attest(sized(Profile.load(tmp_path / "gemma.yaml")), Told(log=effective(text)), address="gemma[0]")
+
+
+def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path: Path) -> None:
+    config = "Initializing a V1 LLM engine (v0.32.0) with config: model='google/gemma-4-E2B-it', tensor_parallel_size=1, data_parallel_size=1,"
+    lines = [
+        f"(EngineCore_DP{rank} pid={rank}) INFO 08-10 17:54:54 [core.py:121] {said}"
+        for rank in range(4)
+        for said in (
+            config,
+            "Precompile worker0 sample --> {'num_reqs': 8}",
+            "TPU KV cache size: 1,000 tokens, Maximum",
+        )
+    ]
+    found = _of_four_ranks(tmp_path, "\n".join([*lines, "INFO:     Application startup complete."]))
+    said = {s.name: s for s in found.settings}
+    assert found.broken == ()
+    assert (said["data_parallel_size"].value, said["data_parallel_size"].verdict) == ("4", Verdict.HOLDS)
+    assert said["graphs"].value == "1", "each rank compiles its own"
+    assert said["kv_cache_tokens"].value == "", "one rank's is not the deployment's"
+    cut = _of_four_ranks(tmp_path, "\n".join(lines[:3]))
+    assert cut.broken == (), "a log that still grows shows some of them"

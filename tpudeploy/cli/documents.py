@@ -12,6 +12,8 @@ from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.core.accuracy.sheet import Sheet
+    from tpudeploy.core.accuracy.verdict import Verdict
     from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.benchmark import Run
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.gates import Zones
+    from tpudeploy.domain.metrics import Metrics
+    from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.domain.timeline import Timeline
 
@@ -61,6 +65,20 @@ def comparison(found: Comparison) -> Document:
     return {"format": "tpudeploy.comparison/1", **told}
 
 
+def operating(run: Run, found: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:
+    """The operating points of each load of a run."""
+    loads = [
+        {"context_tokens": context, "output_tokens": output, "points": [tree(each) for each in points]}
+        for (context, output), points in found.items()
+    ]
+    return {"format": "tpudeploy.operating/1", "run": run.id, "loads": loads}
+
+
+def recommendation(found: Recommendation, profile: str | None) -> Document:
+    """With the profile for the best choice, as YAML."""
+    return {"format": "tpudeploy.recommendation/1", **tree(found), "profile": profile}
+
+
 def verify(found: Verification) -> Document:
     return {"format": "tpudeploy.verify/1", **found.to_dict()}
 
@@ -97,14 +115,47 @@ def runs(found: Iterable[Run]) -> Document:
     return {"format": "tpudeploy.runs/1", "runs": trees}
 
 
+def metrics(found: Metrics) -> Document:
+    return {"format": "tpudeploy.metrics/1", **found.to_dict()}
+
+
 def answer(of: Completion) -> Document:
-    """A completion with its speed; `tokens_per_second` is null where no time passed."""
-    first, last = of.pieces[0][0], of.pieces[-1][0]
+    """A completion with its speed; a rate is null where no time passed."""
     return {
+        "format": "tpudeploy.query/1",
         "answer": of.text,
-        "ttft_seconds": round(first, 4),
-        "total_seconds": round(last, 4),
+        "ttft_seconds": round(of.seconds_to_first, 4),
+        "total_seconds": round(of.seconds, 4),
         "prompt_tokens": of.prompt_tokens,
         "completion_tokens": of.completion_tokens,
-        "tokens_per_second": round(of.completion_tokens / last, 2) if last > 0 else None,
+        "tokens_per_second": rate(of.tokens_per_second),
+        "tokens_per_second_after_first": rate(of.tokens_per_second_then),
+    }
+
+
+def rate(of: float | None) -> float | None:
+    return None if of is None else round(of, 2)
+
+
+def accuracy(before: Sheet | None, after: Sheet, found: Verdict | None) -> Document:
+    """What servers had right, without their answers: those are in the files that `id` names."""
+    tree: Document = {"format": "tpudeploy.accuracy/1", "after": _sheet(after)}
+    if before is not None and found is not None:
+        tree |= {"before": _sheet(before), "verdict": found.to_dict()}
+    return tree
+
+
+def _sheet(of: Sheet) -> Document:
+    return {
+        "id": of.id,
+        "deployment": of.deployment,
+        "url": of.url,
+        "model": of.model,
+        "questions": of.terms.questions,
+        "asked": len(of.answers),
+        "right": of.right,
+        "unanswered": of.unanswered,
+        "cut": of.cut,
+        "concurrency": of.concurrency,
+        "max_tokens": of.terms.max_tokens,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tpudeploy.domain.together import PARALLELISM
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}
+_MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
 
 
 def flag(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
@@ -121,6 +123,12 @@ def duration(text: str) -> float:
         return float(text) if text.isdecimal() else float(Duration.parse(text))
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"`{text}` is no duration; write 90s, 15m, 2h or 7d") from cause
+
+
+def seconds(text: str) -> float:
+    """A latency: 500ms, 0.5s, or a duration."""
+    found = _MILLISECONDS.fullmatch(text)
+    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else duration(text)
 
 
 def count(text: str) -> int:

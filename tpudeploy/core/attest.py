@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -10,12 +11,13 @@ from tpudeploy.core.cachebytes import measured, type_of
 from tpudeploy.core.serving import argument, loaded_model, served_model
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.domain.budget import HbmBudget
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.frozen import frozen
 
 # The largest deviation between predicted and measured blocks in any published boot is 0.03 %.
 _CLOSE = 0.005
 _ABOUT = 0.01
+# That a release's engine says the version of its tag is UNVERIFIED for images of vllm-tpu.
 _TAG = re.compile(r":v(\d+\.\d+\.\d+)$")
 # Cache types by the names of flags, labels and logs; on TPU every fp8 is one of these.
 _FP8 = {"fp8", "fp8_e4m3", "fp8_e5m2", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"}
@@ -51,63 +53,53 @@ def _declared(of: Deployment) -> Iterator[_Row]:
     yield _Row(name="served_model", declared=served_model(of), equal=_is_listed)
     yield _Row(name="model", declared=loaded_model(of), equal=_is_same)
     yield _Row(name="version", declared="" if tag is None else tag[1], equal=_is_release)
+    written, derived = _written(of), _derived(of)
+    for name, equal in _SETTINGS.items():
+        declared = derived.get(name, written.get(name, ""))
+        yield _Row(name=name, declared=declared, equal=equal, is_written=name in written)
+
+
+def _written(of: Deployment) -> Mapping[str, str]:
+    """What the profile says itself. One chip, or one rank, can be nothing else."""
+    plain = {name: of.attributes.get(f"serving.{name}") for name in _SETTINGS}
+    named: dict[str, Json] = {
+        **plain,
+        "enable_prefix_caching": argument(of, "enable_prefix_caching"),
+        "speculation": _method(argument(of, "speculative_config")),
+    }
+    alone = {name for name in ("tensor_parallel_size", "data_parallel_size") if named[name] == 1}
+    return {name: str(value) for name, value in named.items() if value is not None and name not in alone}
+
+
+def _method(config: Json) -> Json:
+    """Written as a mapping, or as JSON."""
+    tree = json.loads(config) if isinstance(config, str) else config
+    return tree.get("method") if isinstance(tree, dict) else None
+
+
+def _derived(of: Deployment) -> Mapping[str, str]:
+    """Every default decided, where the profile can be sized."""
     budget = of.budget
     if not isinstance(budget, HbmBudget):
-        return
-    engine, written = budget.engine, of.attributes
-    yield _Row(
-        name="max_model_len",
-        declared=str(engine.max_model_len),
-        equal=_is_same,
-        is_written="serving.max_model_len" in written,
-    )
-    # Passed in every case; on one chip it can be nothing else.
-    yield _Row(
-        name="tensor_parallel_size",
-        declared=str(engine.tensor_parallel),
-        equal=_is_same,
-        is_written=engine.tensor_parallel > 1,
-    )
-    yield _Row(
-        name="data_parallel_size",
-        declared=str(engine.data_parallel),
-        equal=_is_same,
-        is_written=engine.data_parallel > 1,
-    )
-    yield _Row(
-        name="hbm_utilization",
-        declared=f"{engine.utilization:g}",
-        equal=_is_near,
-        is_written="serving.hbm_utilization" in written,
-    )
-    yield _Row(
-        name="kv_cache_dtype",
-        declared=engine.kv_dtype,
-        equal=_is_same_type,
-        is_written="serving.kv_cache_dtype" in written,
-    )
-    caching = argument(of, "enable_prefix_caching")
-    yield _Row(
-        name="enable_prefix_caching",
-        declared=str(caching is not False),
-        equal=_is_same,
-        is_written=caching is not None,
-    )
-    speculation = engine.speculation
-    yield _Row(
-        name="speculation",
-        declared="None" if speculation is None else speculation.method,
-        equal=_names,
-        is_written=speculation is not None,
-    )
+        return {}
+    engine = budget.engine
+    return {
+        "max_model_len": str(engine.max_model_len),
+        "tensor_parallel_size": str(engine.tensor_parallel),
+        "data_parallel_size": str(engine.data_parallel),
+        "hbm_utilization": f"{engine.utilization:g}",
+        "kv_cache_dtype": engine.kv_dtype,
+        "block_size": str(budget.block_size),
+        "enable_prefix_caching": str(argument(of, "enable_prefix_caching") is not False),
+        "speculation": "None" if engine.speculation is None else engine.speculation.method,
+    }
 
 
 def _predicted(of: Deployment) -> Iterator[_Row]:
     budget = of.budget
     if not isinstance(budget, HbmBudget):
         return
-    block, blocks, tokens = budget.block_size, budget.num_blocks, budget.kv_cache_tokens
-    yield _Row(name="block_size", declared=str(block), equal=_is_same, is_written=budget.engine.block_size is not None)
+    blocks, tokens = budget.num_blocks, budget.kv_cache_tokens
     yield _Row(name="num_blocks", declared=str(blocks), equal=_is_close, is_written=False)
     yield _Row(name="kv_cache_tokens", declared=str(tokens), equal=_is_close, is_written=False)
     each = budget.kv_bytes_per_token_per_chip
@@ -124,13 +116,16 @@ def _witnesses(of: Deployment, told: Told) -> Mapping[str, Mapping[str, str]]:
         log["kv_bytes_per_token"] = str(round(each))
         found = type_of(each, of.budget)
         by_bytes = {} if found is None else {"kv_cache_dtype": found}
-    if told.log.get("data_parallel_size", "1") != "1":
+    is_ranked = isinstance(of.budget, HbmBudget) and of.budget.engine.data_parallel > 1
+    if is_ranked or told.log.get("data_parallel_size", "1") != "1":
         log.pop("kv_cache_tokens", None)  # one rank's, and no line says of which
     return {"api": told.api, "metrics": told.cache, "log": log, "bytes": by_bytes}
 
 
 def _judged(row: _Row, sources: Mapping[str, Mapping[str, str]]) -> Attested:
-    effective = {source: said[row.name] for source, said in sources.items() if said.get(row.name)}
+    told = {source: said[row.name] for source, said in sources.items() if said.get(row.name)}
+    # Who contradicts comes first: one is enough.
+    effective = dict(sorted(told.items(), key=lambda pair: row.equal(row.declared, pair[1]))) if row.declared else told
     values = tuple(effective.values())
     return Attested(
         name=row.name,
@@ -167,8 +162,8 @@ def _is_listed(declared: str, said: str) -> bool:
 
 
 def _is_release(declared: str, said: str) -> bool:
-    """0.32.0 is kept by 0.32.0+tpu, not by 0.32.0rc1."""
-    return said.partition("+")[0] == declared
+    """0.32.0 is kept by 0.32.0+tpu and by 0.32.0.post1, not by 0.32.0rc1."""
+    return said.partition("+")[0].partition(".post")[0] == declared
 
 
 def _is_near(declared: str, said: str) -> bool:
@@ -200,6 +195,17 @@ def _names(declared: str, said: str) -> bool:
     return said == "None" if declared == "None" else f"'{declared}'" in said
 
 
+# By the names of the profile and its arguments, as each is compared.
+_SETTINGS: Mapping[str, Callable[[str, str], bool]] = {
+    "max_model_len": _is_same,
+    "tensor_parallel_size": _is_same,
+    "data_parallel_size": _is_same,
+    "hbm_utilization": _is_near,
+    "kv_cache_dtype": _is_same_type,
+    "block_size": _is_same,
+    "enable_prefix_caching": _is_same,
+    "speculation": _names,
+}
 # What nobody declares, and the engine tells.
 _TOLD = tuple(
     _Row(name=name, declared="", equal=_is_same, is_written=False) for name in ("compile_seconds", "cache_hits")

@@ -13,6 +13,7 @@ from itertools import takewhile
 
 from tpudeploy.catalog import flags
 from tpudeploy.config.owned import FLAG_OF_KEY, VARIABLE_OF_KEY
+from tpudeploy.core.mirror import INSIDE
 from tpudeploy.core.serving import AFTER_SETUP
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.frozen import frozen
@@ -57,11 +58,17 @@ def _served(script: str) -> Served | None:
     for flag, value in _flags(arguments):
         section, key = _KEYS.get(flag, ("args", flag.replace("-", "_")))
         sections[str(section)][str(key)] = value
+    if model == INSIDE:
+        sections["model"] |= {
+            "id": sections["args"].pop("served_model_name", model),
+            "mirror": _bucket(script, "mirror"),
+        }
     around = _around(given, setup, sections["args"])
+    cache = _bucket(script, "cache")
     secrets = zip(_array(script, "secret_variables"), _array(script, "secret_resources"), strict=False)
     return Served(
         model=sections["model"],
-        serving={**sections["serving"], **dict(around)},
+        serving={**sections["serving"], **dict(around), **({"xla_cache_bucket": cache} if cache else {})},
         secrets={variable: _secret(resource) for variable, resource in secrets},
     )
 
@@ -81,7 +88,7 @@ def _around(
     """The keys of `serving` that are no flags. No volume at all is a choice; whatever else is empty is left out."""
     plain = dict(text.split("=", 1) for text in given["-e"] if "=" in text)
     yield from ((_VARIABLES[name], _number(value)) for name, value in plain.items() if name in _VARIABLES)
-    yield "volumes", dict(_mount(text) for text in given["-v"])
+    yield "volumes", {host: inside for host, inside in map(_mount, given["-v"]) if inside != INSIDE}
     if given["--shm-size"]:
         yield "shm_size", given["--shm-size"][0]
     more: dict[str, Json] = {
@@ -99,6 +106,18 @@ def _array(script: str, name: str) -> tuple[str, ...]:
     lexer.whitespace_split = True
     lexer.commenters = ""
     return tuple(takewhile(lambda word: word != ")", lexer)) if begins else ()
+
+
+def _bucket(script: str, what: str) -> str:
+    """The bucket's folder as a profile writes it; "" where the script names none."""
+    name, prefix = (_word_of(script, f"{what}_{part}") for part in ("bucket", "prefix"))
+    return f"gs://{name}/{prefix}".rstrip("/") if name else ""
+
+
+def _word_of(script: str, name: str) -> str:
+    """What a line of the template sets a variable to; "" where there is none."""
+    line = script.partition(f"\n{name}=")[2].partition("\n")[0]
+    return next(iter(shlex.split(line)), "")
 
 
 def _command(words: list[str]) -> tuple[tuple[str, ...], list[str]]:

@@ -14,6 +14,7 @@ from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.domain.stage import Stage
 
 WEIGHTS, COMPILING, WARM_UP = "weights", "compiling", "warm-up"
+UNREPORTED = "unreported"
 PER_CENT = 100
 # What the engine's milestones (templates/boot/server.sh) stand for, the latest stage first.
 _MILESTONES = (
@@ -37,13 +38,25 @@ def stage(report: BootReport, budget: HbmBudget | Unsized, *, now: float) -> Sta
     done, of = _count(report, name, budget)
     if isinstance(budget, Unsized) or report.phase in {BootPhase.SERVING, BootPhase.FAILED}:
         return Stage(name=name, done=done, of=of)
+    ranks = budget.engine.data_parallel
     return Stage(
         name=name,
         done=done,
         of=of,
-        left_seconds=_left(report, name, done if name == COMPILING else None, budget.start, now),
+        left_seconds=_left(report, name, None if done is None else -(-done // ranks), budget.start, now),
         is_least=report.phase is not BootPhase.STARTING,
     )
+
+
+def unreported(budget: HbmBudget | Unsized, *, granted_at: float, now: float) -> Stage | None:
+    """Of a machine that says nothing of itself, as where guest attributes are refused: the plan alone, since the grant.
+
+    None where there is no plan, or where it has passed.
+    """
+    if isinstance(budget, Unsized):
+        return None
+    left = budget.start.cold_seconds - max(0.0, now - granted_at)
+    return Stage(name=UNREPORTED, left_seconds=left, is_least=True) if left > 0 else None
 
 
 def _name(report: BootReport) -> str:
@@ -55,7 +68,8 @@ def _name(report: BootReport) -> str:
 def _count(report: BootReport, name: str, budget: HbmBudget | Unsized) -> tuple[int | None, int | None]:
     graph = _GRAPH.search(report.detail)
     if graph is not None:
-        planned = None if isinstance(budget, Unsized) else budget.compilation.total
+        # Each data-parallel rank is a process that compiles its own.
+        planned = None if isinstance(budget, Unsized) else budget.compilation.total * budget.engine.data_parallel
         done = int(graph[1])
         return done, planned if planned is not None and planned >= done else None
     if name == BootPhase.IMAGE and report.pulled is not None:
@@ -73,7 +87,8 @@ def _left(report: BootReport, name: str, graphs: int | None, plan: Start, now: f
     if name == WARM_UP:
         return plan.ready_seconds
     begins, ends = _bounds(name, graphs, plan)
-    took = None if report.started is None else max(0.0, now - report.started)
+    is_running = report.phase is BootPhase.STARTING  # else `started` may be an earlier container's
+    took = max(0.0, now - report.started) if is_running and report.started is not None else None
     if took is None:
         return plan.cold_seconds - begins
     reached = min(max(begins, took), ends)

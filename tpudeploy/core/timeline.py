@@ -42,7 +42,7 @@ def critical_path(phases: Sequence[Phase]) -> tuple[Phase, ...]:
     while left:
         last = max(left, key=lambda phase: (_end(phase), phase.seconds))
         path.append(last)
-        left = [phase for phase in left if phase is not last and _end(phase) <= last.began + 1]
+        left = [phase for phase in left if phase.began < last.began and _end(phase) <= last.began + 1]
     return tuple(phase for phase in reversed(path) if phase.seconds)
 
 

@@ -32,7 +32,9 @@ class Told:
 
 @frozen
 class Attested:
-    """`effective`: source → value. `deviation`: the measured part of the predicted, less 1 (0.003: 0.3 % more).
+    """`effective`: source → value, contradiction first.
+
+    `deviation`: the measured part of the predicted, less 1 (0.003: 0.3 % more).
 
     `is_written`: the profile itself says it. Else `declared` is what follows from it, "" where nothing does.
     """
@@ -46,7 +48,7 @@ class Attested:
 
     @property
     def value(self) -> str:
-        """What its first witness says, "" where nobody does."""
+        """What its first witness says, who contradicts the profile where any does; "" where nobody says."""
         return next(iter(self.effective.values()), "")
 
 

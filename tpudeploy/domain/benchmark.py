@@ -161,7 +161,7 @@ class Subject:
 
     `profile_fingerprint` is that of the profile as it was deployed, `spec_fingerprint` that of its server alone: both
     "" where only an address is known. `engine` is what the engine said of itself, by name. `usd_per_hour` is of the
-    whole slice. None and "" are what nobody knew.
+    whole slice. `is_emulated`: no model ran, and no figure says anything of a TPU. None and "" are what nobody knew.
     """
 
     model: str
@@ -179,15 +179,21 @@ class Subject:
     zone: str = ""
     provisioning: str = ""
     usd_per_hour: float | None = None
+    is_emulated: bool = False
 
 
 @frozen
 class Sweep:
-    """Which cells, in the order to run them, and how. `window_seconds` is the most that a cell is measured for."""
+    """Which cells, in the order to run them, and how.
+
+    `window_seconds` is the most that a cell is measured for. Without `asks_oversubscribed`, cells with more streams
+    than run at once are named and not asked. `seed` makes the prompts; "": each cell's are its own.
+    """
 
     points: tuple[Point, ...]
     slo: Slo = Slo()
     window_seconds: float = 60.0
+    asks_oversubscribed: bool = True
     seed: str = ""
 
 

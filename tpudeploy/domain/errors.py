@@ -269,7 +269,7 @@ class NotInEffect(ServingError):
 class StillDraining(ServingError):
     """It serves, and what it took over from has not been given back yet: clients may hold it. A later run goes on."""
 
-    code = "TPU6005"
+    code = "TPU6007"
 
 
 class GivenUpUpdate(ServingError):

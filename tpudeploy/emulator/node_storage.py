@@ -27,10 +27,10 @@ def exchange(cloud: Cloud, method: str, target: str, body: bytes) -> Response:
         reply = api.played(cloud.objects, ask, troubles)
     if "lost-reply" in troubles:
         raise ConnectionResetError
-    return Response(status=reply.http, body=_bytes(reply.body), headers={"Content-Type": reply.content_type})
+    return Response(status=reply.http, body=as_bytes(reply.body), headers={"Content-Type": reply.content_type})
 
 
-def _bytes(body: object) -> bytes:
+def as_bytes(body: object) -> bytes:
     """JSON is printed as the service prints it: over many lines."""
     if isinstance(body, bytes):
         return body

@@ -45,6 +45,9 @@ class Simulated:
         self._hear()
         phase, detail = self._phase()
         report = {"phase": phase, "detail": detail, "spec": self._spec, "change": self._change}
+        if phase in {"starting", "serving"}:
+            begins = dict(_PHASES)["starting"] * self._behaviour.boot_seconds
+            report["started"] = str(int(self._booted_at + begins))
         if phase == "serving":
             report["answer"] = ANSWER
         return {f"tpudeploy/{key}": value for key, value in report.items()}

@@ -213,7 +213,7 @@ class _Run:
             world.emit(_started(world, change))
         self._announcer = Announcer(world, goal)
         self._way = Convergence(
-            world, goal, self._announcer, until=until, deadline=deadline, keep=keep, may_reset=may_reset
+            world, goal, self._announcer, attestor, until=until, deadline=deadline, keep=keep, may_reset=may_reset
         )
         self._is_ended = False
         self.result = Result(outcomes=())
@@ -222,8 +222,6 @@ class _Run:
         """See `schedule.Run`. What is ours to tell goes into `result`."""
         try:
             pause = self._way.step()
-            if self._way.last is not None and self._way.is_there:
-                self.attestor.tell(self._way.last.state, self._way.last.observed)
             if pause is None or (self._way.is_there and not self._is_ended):
                 self.result = self._reached()
         except errors.Interrupted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tpudeploy.core.attest import attest
@@ -18,6 +18,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Health, Observed, Slice
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.step import Done
 from tpudeploy.domain.together import together
 from tpudeploy.engine.about import about
 from tpudeploy.engine.look import look
@@ -42,15 +43,16 @@ class Attestor:
         self._world = world
         self._goal = goal
         self._witnesses = witnesses
-        self._asked: set[tuple[str, float | None]] = set()
+        self._asked: set[tuple[str, str, float | None]] = set()
         self.not_in_effect: list[errors.NotInEffect] = []
 
-    def tell(self, state: State, observed: Observed) -> None:
-        """Of all that serve now and were not asked since they booted. Never raises."""
+    def tell(self, state: State, observed: Observed, done: Iterable[Done]) -> None:
+        """Of each that is as wanted, and was not asked since it booted. Never raises."""
         deployment, witnesses = self._goal.deployment, self._witnesses
         if deployment is None or witnesses is None:
             return
-        servers = [s for s in serving(state, observed) if self._goal.covers(s.replica) and self._is_new(s)]
+        wanted = {each.name for each in done}
+        servers = [s for s in serving(state, observed) if s.attempt.name in wanted and self._is_new(s)]
         for server, found in zip(servers, self._attestations(witnesses, deployment, servers), strict=True):
             self._world.emit(_event(server, found, at=self._world.clock.now()))
             if found.broken:
@@ -62,7 +64,7 @@ class Attestor:
         return together(self._world.threads, lambda server: applied(witnesses, deployment, server), servers)
 
     def _is_new(self, server: Server) -> bool:
-        boot = (server.attempt.name, server.attempt.booted_at)
+        boot = (server.attempt.name, server.attempt.booted, server.attempt.booted_at)
         is_new = boot not in self._asked
         self._asked.add(boot)
         return is_new

@@ -26,12 +26,16 @@ _HOUR = 3600.0
 
 @frozen
 class Bench:
-    """What a sweep is run with. `lookups` are the engine's own counts; `tell` hears of each cell, with its run."""
+    """What a sweep is run with. `lookups` are the engine's own counts.
+
+    `begins` hears of each cell before it is asked for, `tell` once it has ended.
+    """
 
     driver: LoadDriver
     runs: Runs
     clock: Clock
     lookups: Callable[[], Lookups | None]
+    begins: Callable[[Run, Point], None]
     tell: Callable[[Run, Cell], None]
     bounds: Bounds = Bounds()
     budget: HbmBudget | Unsized | None = None
@@ -48,6 +52,7 @@ def bench(run: Run, by: Bench) -> Run:
         left, ended = _left(run, before, by.bounds)
         if left is not None and left <= 0:
             return _kept(replace(run, ended=ended), by)
+        by.begins(run, point)
         try:
             cell = _cell(run, point, by, left)
         except (Interrupted, KeyboardInterrupt) as cause:
@@ -100,6 +105,8 @@ def _cell(run: Run, point: Point, by: Bench, most_seconds: float | None) -> Cell
     at_once = None if verdict is None else verdict.at_once
     if verdict is not None and verdict.service is Service.REFUSED:
         return Cell(point=point, status=CellStatus.SKIPPED_LEN, reasons=(verdict.why,), at_once=at_once)
+    if verdict is not None and verdict.service is Service.QUEUES and not run.sweep.asks_oversubscribed:
+        return Cell(point=point, status=CellStatus.OVERSUBSCRIBED, reasons=(verdict.why,), at_once=at_once)
     began, before = by.clock.now(), by.lookups()
     measured = by.driver.measure(_offer(run, point, began, most_seconds), run.sweep.slo)
     if measured.is_cut or measured.figures is None:

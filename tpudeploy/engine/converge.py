@@ -34,6 +34,7 @@ from tpudeploy.domain.step import (
 )
 from tpudeploy.engine.act import Hands
 from tpudeploy.engine.announce import Announcer
+from tpudeploy.engine.attest import Attestor
 from tpudeploy.engine.chronicle import Chronicle
 from tpudeploy.engine.look import look
 from tpudeploy.engine.progress import Progress
@@ -93,6 +94,7 @@ class Convergence:
         world: World,
         goal: Goal,
         announcer: Announcer,
+        attestor: Attestor,
         *,
         until: wait.Wait,
         deadline: float | None,
@@ -103,6 +105,7 @@ class Convergence:
         self._may_reset = may_reset
         self._goal = goal
         self._announcer = announcer
+        self._attestor = attestor
         self._until = until
         self._deadline = deadline
         self._keep = keep
@@ -116,11 +119,6 @@ class Convergence:
         self._last: Tick | None = None
         self._held: Session | None = None
         self._turn = -inf
-
-    @property
-    def last(self) -> Tick | None:
-        """What the last look came to, None before the first."""
-        return self._last
 
     @property
     def is_there(self) -> bool:
@@ -138,6 +136,7 @@ class Convergence:
         budget = world.patience.faults if self._reached_at is None else inf
         last = looking_again(world, goal.name, self._tick, budget=budget)
         self._last = last
+        self._attestor.tell(last.state, last.observed, last.done)
         failed = [s for s in last.steps if isinstance(s, GiveUp)]
         over = next((s for s in failed if not self._may_recover(s) and not last.watches(s.replica)), None)
         if over is not None:
@@ -211,7 +210,7 @@ class Convergence:
                     break
                 if not isinstance(step, Wait | Done | GiveUp):
                     world.clock.sleep(0.0)  # an interrupted run begins nothing more
-                    hands.act(step)
+                hands.act(step)
             self._progress.show(goal.deployment, held.state, observed, steps)
             return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
 
@@ -292,7 +291,7 @@ def _check(goal: Goal, steps: tuple[Step, ...], *, kept: bool) -> None:
 def _was_shown(change: Change | None, step: Step) -> bool:
     """A slice that another one is to take the place of is not touched meanwhile."""
     action = Action.NO_OP if change is None else change.action
-    if change is not None and action is Action.REPLACE and isinstance(step, Update | Restart):
+    if change is not None and action is Action.REPLACE and isinstance(step, Update | Tell | Restart):
         return step.name != change.slice_name
     return isinstance(step, MAY[action])
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 
-from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Spread
+from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Slo, Spread
+from tpudeploy.domain.load import Point
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
@@ -32,7 +33,9 @@ LEGEND: Mapping[CellStatus, str] = {
 }
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
+_EMULATED = "On the emulator: no model ran, and no figure here says anything of a TPU."
 _NOTHING = "."
+_MARGIN = 10  # columns: how many streams, before the figures
 _ENDS: Mapping[Ended, str] = {
     Ended.NOT_YET: "Under way, or killed",
     Ended.COMPLETE: "Complete",
@@ -69,9 +72,19 @@ def row(run: Run, cell: Cell, paint: Paint) -> str:
     )
 
 
-def result(run: Run, paint: Paint, *, kept: str) -> str:
-    """All of a run. `kept` is the file it stands in."""
-    blocks = [_title(run, paint), *_tables(run, paint), _summary(run, paint)]
+def under_way(run: Run, point: Point) -> str:
+    """The cell that is being measured, where its row will stand."""
+    count = f"{len(run.cells) + 1}/{len(run.sweep.points)}"
+    return (
+        f"{count:>7}  {point.concurrency:>7,}  {point.context_tokens:>7,}  {point.output_tokens:>6,}  measuring"
+        f"{f', {words.duration(run.seconds)} so far' if run.seconds else ''} …"
+    )
+
+
+def result(run: Run, paint: Paint, *, kept: str, width: int | None) -> str:
+    """All of a run. `kept` is the file it stands in; `width` as in `views.zones`: what is wider is told in parts."""
+    note = paint.yellow(_EMULATED) if run.subject.is_emulated else ""
+    blocks = [_title(run, paint), note, *_tables(run, paint, width), _summary(run, paint)]
     return "\n\n".join(block for block in (*blocks, f"Run {run.id}, kept in {kept}") if block)
 
 
@@ -106,7 +119,7 @@ def _title(run: Run, paint: Paint) -> str:
     return f"{paint.bold(words.plain(of.deployment or of.url or run.source))}  {told}"
 
 
-def _tables(run: Run, paint: Paint) -> Iterator[str]:
+def _tables(run: Run, paint: Paint, width: int | None) -> Iterator[str]:
     outputs = dict.fromkeys(point.output_tokens for point in run.sweep.points)
     for output in outputs:
         cells = {
@@ -114,47 +127,71 @@ def _tables(run: Run, paint: Paint) -> Iterator[str]:
             for cell in run.cells
             if cell.point.output_tokens == output
         }
-        yield "\n".join(_table(run, output, cells, paint))
+        yield "\n".join(_table(run, output, cells, paint, width))
 
 
-def _table(run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: Paint) -> Iterator[str]:
+def _table(
+    run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: Paint, columns: int | None
+) -> Iterator[str]:
     """Streams down, context across."""
     points = [point for point in run.sweep.points if point.output_tokens == output]
     streams, contexts = (sorted({getattr(p, name) for p in points}) for name in ("concurrency", "context_tokens"))
-    rates = [rate for cell in cells.values() if (rate := _rate(cell)) > 0]
-    ends = (min(rates), max(rates)) if rates else (1.0, 1.0)
-    texts = {at: _figure(cell) for at, cell in cells.items()}
+    slo = run.sweep.slo
+    rates = {at: rate for at, cell in cells.items() if (rate := _rate(cell, slo)) is not None}
+    above = [rate for rate in rates.values() if rate > 0]
+    ends = (min(above), max(above)) if above else (1.0, 1.0)
+    texts = {at: f"{number(rates.get(at))}{MARKS[cell.status]}" for at, cell in cells.items()}
     width = max([8, *(len(f"{context:,}") + 1 for context in contexts), *map(len, texts.values())])
     tokens = f"{output:,} token{'s' if output > 1 else ''} out" if output else "outputs not told"
-    yield paint.bold(f"requests/s, {tokens}") + paint.dim("  (streams down, context across)")
-    yield " " * 8 + "  " + " ".join(f"{context:,}".rjust(width + 1) for context in contexts)
-    for count in streams:
-        line = (
-            _heat(cells.get((count, context)), texts.get((count, context), _NOTHING), ends, width, paint)
-            for context in contexts
+    what = "requests/s" if slo == Slo() else f"requests/s within {_objective(slo)}"
+    yield paint.bold(f"{what}, {tokens}") + paint.dim("  (streams down, context across)")
+    whole = {
+        (count, context): _heat(
+            cells.get((count, context)),
+            texts.get((count, context), _NOTHING).rjust(width),
+            _shade(rates.get((count, context)), ends),
+            paint,
         )
-        yield f"{count:>8,}  " + " ".join(line)
+        for count in streams
+        for context in contexts
+    }
+    most = len(contexts) if columns is None else max((columns - _MARGIN) // (width + 2), 1)
+    for begin in range(0, len(contexts), most):
+        yield from _part(whole, streams, contexts[begin : begin + most], width)
 
 
-def _heat(cell: Cell | None, text: str, ends: tuple[float, float], width: int, paint: Paint) -> str:
-    """Shaded by the logarithm: a sweep doubles from cell to cell."""
+def _part(
+    whole: Mapping[tuple[int, int], str], streams: Sequence[int], contexts: Sequence[int], width: int
+) -> Iterator[str]:
+    yield " " * _MARGIN + " ".join(f"{context:,}".rjust(width + 1) for context in contexts)
+    for count in streams:
+        yield f"{count:>{_MARGIN - 2},}  " + " ".join(whole[count, context] for context in contexts)
+
+
+def _heat(cell: Cell | None, text: str, shade: str, paint: Paint) -> str:
     if cell is None or cell.status is CellStatus.SKIPPED_LEN:
-        return " " + paint.dim(text.rjust(width))
+        return shade + paint.dim(text)
+    return shade + (text if cell.status in _BELIEVED else paint.yellow(text))
+
+
+def _shade(rate: float | None, ends: tuple[float, float]) -> str:
+    """By the logarithm: a sweep doubles from cell to cell."""
     least, most = ends
-    rate = _rate(cell)
-    share = log(rate / least) / log(most / least) if most > least and rate > 0 else 0.0
-    level = round(share * (len(_SHADES) - 1))
-    shown = text.rjust(width)
-    return _SHADES[level] + (shown if cell.status in _BELIEVED else paint.yellow(shown))
+    share = log(rate / least) / log(most / least) if rate and most > least else 0.0
+    return _SHADES[round(share * (len(_SHADES) - 1))]
 
 
-def _figure(cell: Cell) -> str:
-    mark = MARKS[cell.status]
-    return mark if cell.figures is None else f"{number(cell.figures.requests_per_second)}{mark}"
+def _rate(cell: Cell, slo: Slo) -> float | None:
+    """With an objective, of the requests that kept it."""
+    of = cell.figures
+    if of is None:
+        return None
+    return of.requests_per_second if slo == Slo() else of.goodput_requests_per_second
 
 
-def _rate(cell: Cell) -> float:
-    return (cell.figures.requests_per_second if cell.figures is not None else None) or 0.0
+def _objective(of: Slo) -> str:
+    parts = {"TTFT": of.ttft_seconds, "TPOT": of.tpot_seconds}
+    return ", ".join(f"{name} {seconds:g} s" for name, seconds in parts.items() if seconds is not None)
 
 
 def _summary(run: Run, paint: Paint) -> str:

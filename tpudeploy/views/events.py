@@ -124,7 +124,7 @@ def _verified(event: events.Verified, paint: Paint) -> str:
 
 def _differs(of: Attested, how: str) -> str:
     deviation = "" if of.deviation is None else f" ({of.deviation:+.1%})"
-    witnesses = ", ".join(of.effective)
+    witnesses = ", ".join(source for source, value in of.effective.items() if value == of.value)
     return f"{of.name} is {words.plain(of.value)}, {how} {words.plain(of.declared)}{deviation} [{witnesses}]"
 
 

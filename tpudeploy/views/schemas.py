@@ -14,7 +14,9 @@ from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from tpudeploy.core import pinfile, statefile
+from tpudeploy.core.bench import runfile
 from tpudeploy.domain import events
+from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
@@ -89,6 +91,11 @@ def state() -> Schema:
     return _document("tpudeploy state", State, adds={"format": {"const": statefile.FORMAT}}, is_output=False)
 
 
+def run() -> Schema:
+    """Of a benchmark's run as it is kept, and as `bench --json` prints it."""
+    return _document("tpudeploy run", Run, adds={"format": {"const": runfile.FORMAT}, "hash": _TEXT})
+
+
 def lock() -> Schema:
     """Of tpudeploy.lock.json. Each name is held to what its section holds."""
     held = {
@@ -123,7 +130,13 @@ def event_lines() -> Schema:
     return {"$schema": _DIALECT, "title": "tpudeploy events, one line", **of, "definitions": made.known}
 
 
-SCHEMAS: Mapping[str, Callable[[], Schema]] = {"plan": plan, "state": state, "events": event_lines, "lock": lock}
+SCHEMAS: Mapping[str, Callable[[], Schema]] = {
+    "plan": plan,
+    "state": state,
+    "events": event_lines,
+    "lock": lock,
+    "run": run,
+}
 
 
 def text(name: str) -> str:

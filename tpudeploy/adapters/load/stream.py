@@ -74,8 +74,8 @@ class Stream(asyncio.Protocol):
 
     def abort(self, why: str) -> None:
         """End the connection, and the request that is under way with that error."""
+        self.close()  # first, or whoever hears of it would ask again on this one
         self._fail(why)
-        self.close()
 
     def close(self) -> None:
         if self._transport is not None:

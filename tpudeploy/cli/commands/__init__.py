@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "query": "ask the endpoint a question",
     "bench": "how fast it serves: streams x context x output, each figure with what it is worth",
     "compare": "runs beside each other, and beside published figures",
+    "recommend": "what would serve a workload, by what was measured, and the profile for it",
     "alerts": "Prometheus rules for what a profile serves, a Grafana dashboard, how to collect",
     "import": "take a queued resource that stands in the cloud into the state",
     "state": "look at what is remembered, move it, forget it, take it out, put it back",

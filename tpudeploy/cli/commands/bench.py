@@ -1,15 +1,14 @@
 """How fast it serves: streams x context x output, each cell with what it is worth; every run is kept.
 
 `bench PROFILE` or `bench --url URL` measures, `bench import FILE...` takes what another client wrote, `bench list` and
-`bench show ID` tell what was measured.
+`bench show ID` tell what was measured, `bench report ID... -o FILE` makes a page of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
@@ -19,18 +18,21 @@ if TYPE_CHECKING:
     from tpudeploy.benching import Benching
     from tpudeploy.core.bench.subject import Target
     from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
+    from tpudeploy.domain.load import Point
     from tpudeploy.workspace import Workspace
 
 _DRIVERS = ("vllm", "guidellm", "aiperf")
 _KEY = "VLLM_API_KEY"
+_OVER = "\r\033[K"  # the line of the cell under way makes room for its row
 _STREAMS, _CONTEXTS, _OUTPUTS, _WINDOW = (1, 4, 16, 64, 256), (128, 1024, 8192), (128,), 60.0
-_MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
 # What a run that goes on has been told already.
 _OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_tpot", "seed")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", metavar="PROFILE | import FILE | list | show ID", nargs="*", help="what to do")
+    parser.add_argument(
+        "words", metavar="PROFILE | import FILE | list | show ID | report ID", nargs="*", help="what to do"
+    )
     options.overlays(parser)
     options.option(parser, "url", "measure this address instead of a profile's; its key is in VLLM_API_KEY")
     options.option(parser, "model", "with --url or import: the served name (default: the first, or the file's)")
@@ -38,19 +40,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser, "type", "with --url or import: its slice, e.g. v6e-4, to tell impossible figures", metavar="TYPE"
     )
     options.option(parser, "usd-per-hour", "with --url: what its slice costs", metavar="USD", type=_usd)
-    several = {"metavar": "N,N…", "type": _numbers}
+    several: dict[str, Any] = {"metavar": "N,N…", "type": _numbers}
+    time: dict[str, Any] = {"metavar": "TIME", "type": options.seconds}
     options.option(parser, "concurrency", f"streams at once, e.g. 1..2048 (default {_listed(_STREAMS)})", **several)
     options.option(parser, "context", f"tokens of a prompt (default {_listed(_CONTEXTS)})", **several)
     options.option(parser, "output", f"tokens of an answer (default {_listed(_OUTPUTS)})", **several)
-    options.option(parser, "window", "measure a cell for so long at most (default 60s)", metavar="TIME", type=_seconds)
-    options.option(parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", metavar="TIME", type=_seconds)
-    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", metavar="TIME", type=_seconds)
-    options.option(parser, "duration", "end after so much measuring, e.g. 2h", metavar="TIME", type=_seconds)
+    options.option(parser, "window", "measure a cell for so long at most (default 60s)", **time)
+    options.flag(parser, "skip-oversubscribed", "name cells with more streams than run at once, and do not ask them")
+    options.option(parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", **time)
+    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", **time)
+    options.option(parser, "duration", "end after so much measuring, e.g. 2h", **time)
     options.option(parser, "max-cost", "end when the slice has cost so much meanwhile", metavar="USD", type=_usd)
     options.option(parser, "seed", "the same prompts again: what an engine has cached, it shows", metavar="TEXT")
     options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
     options.option(parser, "driver", "measure with an installed client: vllm, guidellm or aiperf", choices=_DRIVERS)
     options.option(parser, "tokenizer", "for --driver: a model id, or a folder (default: the model's)", metavar="NAME")
+    parser.add_argument("-o", "--out", metavar="FILE", help="with report: the page; CSV and Vega-Lite go beside it")
+    options.option(parser, "profile", "with report: what it deploys, for memory and the last start", metavar="PROFILE")
     options.backend(parser)
     options.json(parser)
 
@@ -63,13 +69,16 @@ def run(given: argparse.Namespace, context: Context) -> int:
             return _show(given, context, id_)
         case ["import", _, *_]:
             return _import(given, context)
+        case ["report", _, *_]:
+            return _report(given, context)
         case [profile] if given.url is None:
             return _measure(given, context, profile)
         case [] if given.url is not None:
             return _measure(given, context, None)
     raise UsageError(
         "`bench` measures one profile, or one address.",
-        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, or bench show ID.",
+        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, bench show ID, or "
+        "bench report ID -o report.html.",
     )
 
 
@@ -85,10 +94,19 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
     bounds, terminal = _bounds(given, target), context.terminal
     terminal.talk(view.head(terminal.paint))
 
-    def tell(run: Run, cell: Cell) -> None:
-        terminal.talk(view.row(run, cell, terminal.paint))
+    def begins(run: Run, point: Point) -> None:
+        if terminal.is_drawable and terminal.is_in_foreground:
+            terminal.draw(view.under_way(run, point)[: terminal.size.columns - 1])
 
-    with ending_well(benching.stop, terminal.talk):
+    def talk(text: str) -> None:
+        if terminal.is_drawable:
+            terminal.draw(_OVER)
+        terminal.talk(text)
+
+    def tell(run: Run, cell: Cell) -> None:
+        talk(view.row(run, cell, terminal.paint))
+
+    with ending_well(benching.stop, talk):
         done = benching.run(
             target,
             sweep,
@@ -96,6 +114,7 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
             bounds=bounds,
             driver=Driver(given.driver or Driver.TPUDEPLOY),
             tokenizer=given.tokenizer or "",
+            on_point=begins,
             on_cell=tell,
         )
     _tell(done, given, context, workspace)
@@ -131,7 +150,13 @@ def _sweep(given: argparse.Namespace) -> Sweep | None:
         return None
     points = grid(given.concurrency or _STREAMS, given.context or _CONTEXTS, given.output or _OUTPUTS)
     slo = Slo(ttft_seconds=given.slo_ttft, tpot_seconds=given.slo_tpot)
-    return Sweep(points=points, slo=slo, window_seconds=given.window or _WINDOW, seed=given.seed or "")
+    return Sweep(
+        points=points,
+        slo=slo,
+        window_seconds=given.window or _WINDOW,
+        asks_oversubscribed=not given.skip_oversubscribed,
+        seed=given.seed or "",
+    )
 
 
 def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
@@ -167,6 +192,19 @@ def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
     return exits.SUCCESS
 
 
+def _report(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.cli.reporting import written
+
+    if given.out is None:
+        raise UsageError("Where to?", hint="tpudeploy bench report ID -o report.html")
+    first, *others = given.words[1:]
+    of = None if given.profile is None else context.load([given.profile], given)[0]
+    workspace = context.workspace([] if given.profile is None else [given.profile])
+    for path in written(workspace, first, others, profile=of, out=context.folder / given.out):
+        context.terminal.talk(f"Wrote {path}")
+    return exits.SUCCESS
+
+
 def _list(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.bench import listed
 
@@ -183,7 +221,10 @@ def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Work
     from tpudeploy.views.bench import result
 
     terminal, kept = context.terminal, workspace.runs.path(run)
-    terminal.data(dumps(run).rstrip("\n") if given.json else "\n" + result(run, terminal.paint, kept=str(kept)))
+    if given.json:
+        terminal.data(dumps(run).rstrip("\n"))
+    else:
+        terminal.data("\n" + result(run, terminal.paint, kept=str(kept), width=terminal.width))
 
 
 def _address(url: str) -> str:
@@ -209,11 +250,6 @@ def _numbers(text: str) -> tuple[int, ...]:
         return numbers(text)
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
-
-
-def _seconds(text: str) -> float:
-    found = _MILLISECONDS.fullmatch(text)
-    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else options.duration(text)
 
 
 def _usd(text: str) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.metrics import Metrics
 
@@ -22,7 +21,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     found = _found(given, context)
     terminal = context.terminal
     if given.json:
-        terminal.data(json.dumps({"format": "tpudeploy.metrics/1", **found.to_dict()}, indent=2, ensure_ascii=False))
+        terminal.data(documents.text(documents.metrics(found)))
         return exits.SUCCESS
     from tpudeploy.views.metrics import metrics
 

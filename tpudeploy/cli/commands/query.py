@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.views.words import plain
 
@@ -27,8 +27,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace, terminal = context.workspace([given.profile]), context.terminal
     if given.json:
         answer = workspace.ask(profile, given.prompt, max_tokens=given.max_tokens)
-        tree = {"format": "tpudeploy.query/1", "answer": answer.text, **_figures(answer)}
-        terminal.data(json.dumps(tree, ensure_ascii=False))
+        terminal.data(json.dumps(documents.answer(answer), ensure_ascii=False))
         return exits.SUCCESS
     heard: list[str] = []
 
@@ -45,25 +44,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS
 
 
-def _figures(of: Completion) -> dict[str, float | None]:
-    return {
-        "ttft_seconds": round(of.seconds_to_first, 4),
-        "total_seconds": round(of.seconds, 4),
-        "prompt_tokens": of.prompt_tokens,
-        "completion_tokens": of.completion_tokens,
-        "tokens_per_second": _rounded(of.tokens_per_second),
-        "tokens_per_second_after_first": _rounded(of.tokens_per_second_then),
-    }
-
-
 def _in_words(of: Completion) -> str:
-    whole, then = _rounded(of.tokens_per_second), _rounded(of.tokens_per_second_then)
+    whole, then = documents.rate(of.tokens_per_second), documents.rate(of.tokens_per_second_then)
     after = f" ({then} after the first)" if then else ""
     return (
         f"TTFT {of.seconds_to_first:.3f} s, total {of.seconds:.3f} s, {of.prompt_tokens} prompt + "
         f"{of.completion_tokens} completion tokens{f', {whole} tok/s{after}' if whole else ''}"
     )
-
-
-def _rounded(of: float | None) -> float | None:
-    return None if of is None else round(of, 2)

@@ -1,4 +1,4 @@
-"""The JSON Schema of profiles, for editors; or of plans, states, events and pins, for programs that read them."""
+"""The JSON Schema of profiles, for editors; or of plans, states, events, pins and runs, for programs that read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 
-_WHAT = ("profile", "plan", "state", "events", "lock")
+_WHAT = ("profile", "plan", "state", "events", "lock", "run")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from tpudeploy.domain.errors import ConfigError, TpudeployError
 from tpudeploy.views import jsonl
 from tpudeploy.views.excerpt import diagnostics
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.words import plain
 
 P = ParamSpec("P")
 
@@ -39,7 +40,7 @@ def answering(tool: Callable[P, Document], shape: type[Answer]) -> Callable[P, C
 
 def refusal(error: TpudeployError) -> CallToolResult:
     """What, why and what to do; for programs the last line that `--json` prints of a command that was stopped."""
-    told = [f"Error: {error.message} [{error.code}]", *error.hint.splitlines()]
+    told = [plain(f"Error: {error.message} [{error.code}]"), *map(plain, error.hint.splitlines())]
     if isinstance(error, ConfigError) and error.diagnostics:
         told = [diagnostics(error.diagnostics, Paint())]
     tree = json.loads(jsonl.error(error))

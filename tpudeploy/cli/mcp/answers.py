@@ -28,6 +28,11 @@ class Sized(Answer):
     diagnostics: list[Tree]
 
 
+class Alerts(Answer):
+    text: str = Field(description="what the file holds: YAML, or JSON for a dashboard")
+    remarks: list[str]
+
+
 class Explained(Answer):
     code: str
     text: str
@@ -100,12 +105,18 @@ class Operation(Answer):
 
 
 class Completion(Answer):
+    format: Literal["tpudeploy.query/1"]
     answer: str
     ttft_seconds: float
     total_seconds: float
     prompt_tokens: int
     completion_tokens: int
     tokens_per_second: float | None
+
+
+class Metrics(Answer):
+    format: Literal["tpudeploy.metrics/1"]
+    replicas: list[Tree]
 
 
 class Logs(Answer):
@@ -132,6 +143,17 @@ class Run(Answer):
     id: str
     subject: Tree
     cells: list[Tree] = Field(description="by streams, context and output; `status` says what each is worth")
+
+
+class Comparison(Answer):
+    format: Literal["tpudeploy.comparison/1"]
+    runs: list[Tree]
+
+
+class Recommendation(Answer):
+    format: Literal["tpudeploy.recommendation/1"]
+    choices: list[Tree] = Field(description="the best first; none where nothing would serve the workload")
+    profile: str | None = Field(description="the profile for the best, as YAML")
 
 
 class Verified(Answer):

@@ -22,6 +22,12 @@ def query(
         return documents.answer(at.workspace.ask(at.profile, prompt, max_tokens=max_tokens))
 
 
+def metrics(ctx: Asked, profile: OneProfile) -> documents.Document:
+    """What a deployment's servers say of themselves at this moment, each figure with what it means and what to do."""
+    with session(ctx).project.opened(profile) as at:
+        return documents.metrics(at.workspace.metrics(at.profile))
+
+
 def logs(ctx: Asked, profile: OneProfile) -> documents.Document:
     """The boot logs of a deployment, read: the first real cause of a failure and what to do, or the phases' seconds."""
     from tpudeploy.cli.commands.logs import read_all
@@ -39,7 +45,7 @@ def diagnose(
 ) -> documents.Document:
     """As logs, and beside our findings the draft of the served model, from redacted evidence. Nobody has checked it."""
     from tpudeploy.cli.commands.logs import read_all
-    from tpudeploy.cli.drafting import draft
+    from tpudeploy.drafting import draft
 
     project = session(ctx).project
     with project.opened(profile) as at, project.opened(colleague or profile) as asked:

@@ -1,4 +1,4 @@
-"""TOOLS: what a server offers, one row each. The name is the function's, its docstring is what an agent reads."""
+"""What a server offers, one row each, in two tables. A name is its function's, its docstring what an agent reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import ToolAnnotations
 
-from tpudeploy.cli.mcp import answers, benching, looking, offline, planning, serving, writing
+from tpudeploy.cli.mcp import answers, benching, comparing, looking, offline, planning, serving, writing
 from tpudeploy.domain.frozen import frozen
 
 
@@ -37,6 +37,7 @@ class Tool:
 READING = (
     Tool(does=offline.validate, title="Validate profiles", answers=answers.Validated, kind=Kind.OFFLINE),
     Tool(does=offline.size, title="Predict memory", answers=answers.Sized, kind=Kind.OFFLINE),
+    Tool(does=offline.alerts, title="Generate alerts", answers=answers.Alerts, kind=Kind.OFFLINE),
     Tool(does=offline.explain, title="Explain an error", answers=answers.Explained, kind=Kind.OFFLINE),
     Tool(does=looking.zones, title="Find zones", answers=answers.Zones, kind=Kind.LOOK),
     Tool(does=looking.doctor, title="Check preconditions", answers=answers.Doctor, kind=Kind.LOOK),
@@ -46,11 +47,14 @@ READING = (
     Tool(does=looking.drift, title="Find drift", answers=answers.Drift, kind=Kind.LOOK),
     Tool(does=looking.gc_list, title="Find what nothing needs", answers=answers.Garbage, kind=Kind.LOOK),
     Tool(does=serving.query, title="Ask the model", answers=answers.Completion, kind=Kind.LOOK),
+    Tool(does=serving.metrics, title="Read metrics", answers=answers.Metrics, kind=Kind.LOOK),
     Tool(does=serving.logs, title="Read boot logs", answers=answers.Logs, kind=Kind.LOOK),
     Tool(does=serving.diagnose, title="Draft a diagnosis", answers=answers.Diagnosed, kind=Kind.LOOK),
     Tool(does=serving.verify, title="Verify settings", answers=answers.Verified, kind=Kind.LOOK),
     Tool(does=benching.runs, title="List benchmarks", answers=answers.Runs, kind=Kind.OFFLINE),
     Tool(does=benching.run, title="Show a benchmark", answers=answers.Run, kind=Kind.OFFLINE),
+    Tool(does=comparing.compare, title="Compare benchmarks", answers=answers.Comparison, kind=Kind.OFFLINE),
+    Tool(does=comparing.recommend, title="Recommend a profile", answers=answers.Recommendation, kind=Kind.OFFLINE),
     Tool(does=planning.plan, title="Plan", answers=answers.Planned, kind=Kind.LOOK),
 )
 

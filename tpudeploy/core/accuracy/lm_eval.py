@@ -63,14 +63,20 @@ def _answer(sample: Mapping[str, Any], metric: str) -> Answer:
     score = sample[metric]
     if score not in (0, 1):
         raise ValueError(f"{metric} is {score}, and not right or wrong")
-    return Answer(question=str(sample["doc_id"]), said=str(sample["filtered_resps"][0]), is_right=bool(score))
+    return Answer(question=str(sample["doc_id"]), said=_said(sample), is_right=bool(score))
+
+
+def _said(sample: Mapping[str, Any]) -> str:
+    """The whole text; where the file has not got it, what the filter left of it."""
+    whole = sample.get("resps")
+    return str(whole[0][0] if whole else sample["filtered_resps"][0])
 
 
 def _terms(samples: Sequence[Mapping[str, Any]], task: str, metric: str) -> Terms:
     asked = [(s["doc_id"], s.get("prompt_hash"), s["target"]) for s in samples]
     digest = hashlib.sha256(json.dumps([metric, *asked]).encode()).hexdigest()
     limit = _limit(samples[0])
-    name = f"{task}, {samples[0].get('filter', 'none')}, {metric}"
+    name = f"{task.rpartition('/')[2]}, {samples[0].get('filter', 'none')}, {metric}"
     return Terms(questions=name, digest=f"sha256:{digest}", max_tokens=limit, tool=TOOL)
 
 

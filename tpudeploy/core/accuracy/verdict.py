@@ -124,7 +124,7 @@ def _power(of: Paired, fall: float) -> Power:
 def _remarks(before: Sheet, after: Sheet) -> list[str]:
     """What may have moved answers beside what was changed on purpose."""
     said = []
-    if before.concurrency != after.concurrency:
+    if before.concurrency and after.concurrency and before.concurrency != after.concurrency:
         said.append(
             f"{before.concurrency} questions at once before, {after.concurrency} now: batches alone change answers."
         )

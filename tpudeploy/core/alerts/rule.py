@@ -1,4 +1,4 @@
-"""Group, Alert and Recording: Prometheus' rules as data, from which every format is derived."""
+"""Group and Alert: Prometheus' alert rules as data, from which every format is derived."""
 
 from __future__ import annotations
 
@@ -37,23 +37,12 @@ class Alert:
 
 
 @frozen
-class Recording:
-    """`name` is level:metric:operations, as Prometheus' own conventions have it."""
-
-    name: str
-    expr: str
-
-    def to_dict(self, deployment: str) -> dict[str, Any]:
-        return {"record": self.name, "expr": self.expr, "labels": {"deployment": deployment}}
-
-
-@frozen
 class Group:
     """The rules of one deployment, evaluated together every `every_seconds`."""
 
     deployment: str
     every_seconds: int
-    rules: tuple[Recording | Alert, ...]
+    rules: tuple[Alert, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return {

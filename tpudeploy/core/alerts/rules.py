@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tpudeploy.core.alerts.rule import Alert, Group, Recording, Severity
+from tpudeploy.core.alerts.rule import Alert, Group, Severity
 from tpudeploy.core.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
 from tpudeploy.core.metrics import KV_CACHE_FULL
-
-TTFT_P95 = "job_model_name:vllm_time_to_first_token_seconds:p95_rate5m"
 
 
 def group(of: Watched) -> Group:
@@ -113,14 +111,14 @@ def _preempting(of: Watched) -> Iterator[Alert]:
     )
 
 
-def _ttft(of: Watched) -> Iterator[Recording | Alert]:
-    buckets = f"rate(vllm:time_to_first_token_seconds_bucket{of.engine}[5m])"
-    yield Recording(name=TTFT_P95, expr=f"histogram_quantile(0.95, sum by (job, model_name, le) ({buckets}))")
+def _ttft(of: Watched) -> Iterator[Alert]:
+    """By itself, without a recording rule: Cloud Monitoring takes alert rules over, and nothing that they rest on."""
     if of.ttft_seconds is None:
         return
+    buckets = f"rate(vllm:time_to_first_token_seconds_bucket{of.engine}[5m])"
     yield Alert(
         name="VllmTtftHigh",
-        expr=f"{TTFT_P95}{of.engine} > {of.ttft_seconds:g}",
+        expr=f"histogram_quantile(0.95, sum by (job, model_name, le) ({buckets})) > {of.ttft_seconds:g}",
         held_seconds=300,
         severity=Severity.WARNING,
         summary=f"One in twenty waits longer than {of.ttft_seconds:g} s for {of.name}'s first token",
@@ -130,7 +128,7 @@ def _ttft(of: Watched) -> Iterator[Recording | Alert]:
 
 
 # In the order in which they are read: whether it serves, whether it keeps up, whether it is quick.
-RULES: tuple[Callable[[Watched], Iterator[Recording | Alert]], ...] = (
+RULES: tuple[Callable[[Watched], Iterator[Alert]], ...] = (
     _down,
     _no_progress,
     _kv_cache,

@@ -43,11 +43,12 @@ def differences(one: Subject, other: Subject) -> tuple[str, ...]:
 
 
 def serving_attempt(state: State | None) -> Attempt | None:
-    """The slice that answers: the first replica's that has served, and is not to go."""
+    """The slice that clients are sent to; in states that do not say which, the first that has served."""
     if state is None:
         return None
-    served = (a for a in state.attempts if a.granted_at is not None and a.releasing_at is None and a.served)
-    return next(served, None)
+    served = [a for a in state.attempts if a.granted_at is not None and a.releasing_at is None and a.served]
+    published = (a for a in served if a.name == state.published)
+    return next(published, served[0] if served else None)
 
 
 def runs_as_declared(deployment: Deployment, attempt: Attempt) -> bool:

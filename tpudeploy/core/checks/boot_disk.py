@@ -27,7 +27,7 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     budget = sized(deployment)
     if budget is None:
         return
-    is_elsewhere = is_memory(deployment.container, hub_home(deployment.container))
+    is_elsewhere = deployment.mirror is None and is_memory(deployment.container, hub_home(deployment.container))
     weights = 0 if is_elsewhere else checkpoint_bytes(budget.model)
     disk = deployment.boot_disk_gib * _GIB
     needs = weights + _BESIDE_BYTES

@@ -28,7 +28,7 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     budget, container = sized(deployment), deployment.container
     home = hub_home(container)
     host = host_path(container, home)
-    if budget is None:
+    if budget is None or deployment.mirror is not None:  # of a mirror, the weights lie in a folder of the disk
         return
     if is_memory(container, home):
         yield _in_memory(deployment, host, checkpoint_bytes(budget.model))

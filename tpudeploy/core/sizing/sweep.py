@@ -68,7 +68,7 @@ def sweep(of: HbmBudget, *, usd_per_chip_hour: float | None) -> Sweep:
     for kind, engine in _settings(of):
         tried += 1
         found = budget(of.model, kind, engine)
-        because = _fault(found)
+        because = fault(found)
         if isinstance(found, HbmBudget) and not because:
             price = None if usd_per_chip_hour is None else round(usd_per_chip_hour * kind.chips, 4)
             options.append(Option(budget=found, usd_per_hour=price))
@@ -106,7 +106,7 @@ def _settings(of: HbmBudget) -> Iterator[tuple[AcceleratorType, Engine]]:
 _WEIGHTS, _LENGTH, _PROGRAMS = "the weights do not fit", "one request does not fit", "no proven room for programs"
 
 
-def _fault(found: HbmBudget | Unsized) -> str:
+def fault(found: HbmBudget | Unsized) -> str:
     if isinstance(found, Unsized):
         return found.because
     if found.num_blocks == 0:

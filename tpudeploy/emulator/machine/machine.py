@@ -110,6 +110,10 @@ class Machine:
             before = now
             time.sleep(TICK / 4)
 
+    def next_moment(self) -> float | None:
+        """When something here goes on by itself, once it has settled; None: nothing waits for time."""
+        return self._node.sleepers.next_moment()
+
     def kill(self, unit: str) -> None:
         """Kill -9 of a unit's process. Raise KeyError where none runs."""
         self._node.units.kill(unit)

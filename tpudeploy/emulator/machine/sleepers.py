@@ -84,6 +84,11 @@ class Sleepers:
             mine = [nap for nap in self._naps if nap.who == who]
         return tuple(self._sleeps_on(nap) for nap in mine)
 
+    def next_moment(self) -> float | None:
+        """When the first of those who wait for time goes on; None where nobody does."""
+        with self._lock:
+            return min((nap.until for nap in self._naps if nap.until > self.clock.now()), default=None)
+
     def calls(self) -> tuple[bool, ...]:
         """One entry per call under way that waits: does it wait on?"""
         with self._lock:

@@ -1,0 +1,58 @@
+"""Which parts of a start made it take so long, and what a machine's own account of it says."""
+
+from __future__ import annotations
+
+from bootlog.test_reading import SIDE_BY_SIDE
+
+from tpudeploy.core.timeline import timeline
+from tpudeploy.domain.slices import BootPhase, BootReport
+
+ACCOUNT = """\
+booted 100
+docker 100
+secrets 105
+secrets 105 106
+image 106
+mirror 105 165
+image 105 405
+starting 405
+starting 450
+serving 480
+"""
+
+
+def test_the_longest_way_leaves_out_what_ran_beside_it() -> None:
+    found = timeline("gemma[0]", "slice", SIDE_BY_SIDE, None)
+    assert found is not None
+    assert [phase.name for phase in found.critical] == ["docker", "image", "imports", "weights"]
+    assert found.is_whole
+
+
+def test_the_machines_own_account_tells_the_same_of_what_it_gathered() -> None:
+    found = timeline("gemma[0]", "slice", "", _told(ACCOUNT))
+    assert found is not None
+    assert {p.name: (p.began, p.seconds) for p in found.reading.phases} == {
+        "docker": (0, 5),
+        "secrets": (5, 1),
+        "mirror": (5, 60),
+        "image": (5, 300),
+        "container": (305, 75),
+    }
+    assert [phase.name for phase in found.critical] == ["docker", "image", "container"]
+    assert not found.is_whole
+
+
+def test_a_part_that_never_ended_is_shown_as_unfinished() -> None:
+    found = timeline("gemma[0]", "slice", "", _told("booted 100\ndocker 100\nimage 103\n"))
+    assert found is not None
+    assert {p.name: p.seconds for p in found.reading.phases} == {"docker": 3, "image": None}
+    assert not found.reading.is_serving
+
+
+def test_words_that_are_none_of_ours_draw_nothing() -> None:
+    assert timeline("gemma[0]", "slice", "", _told("image a b\n\nimage -1 2\n x")) is None
+    assert timeline("gemma[0]", "slice", "", None) is None
+
+
+def _told(account: str) -> BootReport:
+    return BootReport(phase=BootPhase.SERVING, timeline=account)

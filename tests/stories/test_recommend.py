@@ -1,0 +1,124 @@
+"""What would serve a workload: measured runs decide, the size model where there is none, and published prose never."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from desk import Said
+
+from tpudeploy.cli.main import main
+
+Run = Callable[..., Said]
+PROFILE = Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"
+AIPERF = {
+    "schema_version": "1.4",
+    "aiperf_version": "0.13.0",
+    "input_config": {"endpoint": {"model_names": ["google/gemma-4-E2B-it"]}},
+    "request_count": {"unit": "requests", "avg": 2000.0},
+    "benchmark_duration": {"unit": "sec", "avg": 60.0},
+    "input_sequence_length": {"unit": "tokens", "avg": 4096.0},
+    "output_sequence_length": {"unit": "tokens", "avg": 256.0},
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    """A command in a folder of its own, with a profile in it."""
+    (tmp_path / "e2b.yaml").write_text(PROFILE.read_text())
+
+    def command(*words: str) -> Said:
+        capfd.readouterr()
+        code = main([*words, "--chdir", str(tmp_path)])
+        told = capfd.readouterr()
+        return Said(code=code, out=told.out, err=told.err)
+
+    return command
+
+
+def _cell(streams: int, rate: float, first_ms: float) -> Mapping[str, Any]:
+    return {
+        **AIPERF,
+        "input_config": {**AIPERF["input_config"], "load": [{"phase": {"concurrency": streams}}]},  # type: ignore[dict-item]  # a dict of dicts
+        "effective_concurrency": {"unit": "requests", "avg": float(streams)},
+        "request_throughput": {"unit": "requests/sec", "avg": rate},
+        "output_token_throughput": {"unit": "tokens/sec", "avg": 256 * rate},
+        "time_to_first_token": {"unit": "ms", "avg": first_ms, "p50": first_ms, "p95": first_ms * 2, "count": 200},
+        "request_latency": {"unit": "ms", "avg": 1000 * streams / rate},
+    }
+
+
+def _measured(run: Run, folder: Path, *cells: Mapping[str, Any], slice_type: str = "v6e-1", usd: str = "1.50") -> str:
+    names = [f"cell{n}.json" for n in range(len(cells))]
+    for name, cell in zip(names, cells, strict=True):
+        (folder / name).write_text(json.dumps(cell), encoding="utf-8")
+    said = run("bench", "import", *names, "--type", slice_type, "--usd-per-hour", usd, "--json")
+    assert said.code == 0, said.all
+    return str(json.loads(said.out)["id"])
+
+
+def _asked(*more: str, users: int = 64) -> tuple[str, ...]:
+    return ("recommend", "e2b.yaml", "--users", str(users), "--context", "4096", "--output", "256", *more)
+
+
+def test_without_a_run_the_size_model_recommends_and_says_that_it_does(run: Run) -> None:
+    told = run(*_asked())
+    assert told.code == 0, told.all
+    assert "v6e-1, tensor parallel 1, spot, about $" in told.err
+    assert "knows memory, not speed" in told.err
+    profile = yaml.safe_load(told.out)
+    assert profile["tpu"]["type"] == "v6e-1"
+    assert profile["placement"]["provisioning"] == ["spot"]
+
+
+def test_the_profile_that_is_printed_is_one_that_serves_it(run: Run, tmp_path: Path) -> None:
+    told = run(*_asked(users=1000))
+    (tmp_path / "recommended.yaml").write_text(told.out)
+    sized = json.loads(run("size", "recommended.yaml", "--json").out)
+    assert yaml.safe_load(told.out)["tpu"]["type"] == "v6e-4"
+    assert sized["kv_cache_tokens"] >= 1000 * (4096 + 256)
+
+
+def test_a_run_that_serves_it_decides_though_memory_says_a_smaller_slice_would_do(run: Run, tmp_path: Path) -> None:
+    own = _measured(run, tmp_path, _cell(64, 20.0, 400.0), slice_type="v6e-4", usd="5.00")
+    told = run(*_asked("--ttft", "1s"))
+    assert f"v6e-4, about $3,650 a month  (run {own})" in told.err
+    assert "the first token within 0.8 s" in told.err
+    assert yaml.safe_load(told.out)["tpu"]["type"] == "v6e-4"
+
+
+def test_a_run_that_is_too_slow_or_too_dear_is_named_with_its_reason(run: Run, tmp_path: Path) -> None:
+    own = _measured(run, tmp_path, _cell(64, 20.0, 400.0))
+    slow, dear = run(*_asked("--ttft", "1s")), run(*_asked("--ttft", "500ms"))
+    assert f"(run {own})" in slow.err
+    assert f"not run {own} on v6e-1: the first token takes 0.8 s" in dear.err
+    capped = run(*_asked("--budget", "900"))
+    assert f"not run {own} on v6e-1: it costs $1,095 a month" in capped.err
+    assert "(not measured)" in capped.err
+
+
+def test_what_cannot_be_had_is_refused_with_the_reasons(run: Run) -> None:
+    told = run(*_asked("--budget", "200"))
+    assert told.code == 13
+    assert "nothing will do" in told.err
+    assert "a month" in told.err
+    assert not told.out
+
+
+def test_operating_points_are_found_by_the_rules_they_name(run: Run, tmp_path: Path) -> None:
+    cells = [_cell(1, 1.0, 100.0), _cell(8, 7.0, 130.0), _cell(64, 18.0, 600.0), _cell(256, 18.2, 5000.0)]
+    own = _measured(run, tmp_path, *cells)
+    told = run("recommend", "--run", own[:-1])
+    points = {line.split()[0]: line.split()[1] for line in told.out.splitlines() if " streams  " in line}
+    assert points == {"latency": "8", "balanced": "8", "throughput": "64"}
+    assert "at most 1.5 times the least" in told.out
+    tree = json.loads(run("recommend", "--run", own, "--json").out)
+    assert [point["cell"]["point"]["concurrency"] for point in tree["loads"][0]["points"]] == [8, 8, 64]
+
+
+def test_a_published_table_recommends_nothing(run: Run) -> None:
+    assert "agent-" not in run(*_asked("--json")).out

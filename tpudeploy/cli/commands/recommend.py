@@ -1,0 +1,98 @@
+"""What would serve a workload, and the profile for it; or where to run what was measured (--run).
+
+Measured runs decide (`tpudeploy bench`); where none serves the workload, the size model does, and it is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli.context import Context
+from tpudeploy.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpudeploy.domain.recommendation import Choice
+
+_NEEDED = ("users", "context", "output")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE", nargs="?", help="the profile whose model is to be served")
+    options.overlays(parser)
+    options.option(parser, "users", "requests at once", metavar="N", type=options.count)
+    options.option(parser, "context", "tokens of a prompt", metavar="N", type=options.count)
+    options.option(parser, "output", "tokens of an answer", metavar="N", type=options.count)
+    options.option(parser, "ttft", "95 of 100 requests begin within, e.g. 2s", metavar="TIME", type=options.seconds)
+    options.option(parser, "budget", "USD a month, at list prices", metavar="USD", type=float)
+    options.option(parser, "run", "the operating points of this run", metavar="ID")
+    options.backend(parser)
+    options.json(parser)
+
+
+def run(given: argparse.Namespace, context: Context) -> int:
+    if given.run is not None:
+        return _operating(given, context)
+    lacking = [f"--{name}" for name in _NEEDED if getattr(given, name) is None]
+    if given.profile is None or lacking:
+        raise UsageError(
+            "`recommend` needs a profile and a workload.",
+            hint="tpudeploy recommend PROFILE --users 64 --context 4096 --output 256, or recommend --run ID.",
+        )
+    return _workload(given, context)
+
+
+def _operating(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.cli.reporting import named
+    from tpudeploy.core.bench.operating import operating_points
+    from tpudeploy.views import recommend as view
+
+    found = named(context.workspace(), given.run)
+    points, terminal = operating_points(found), context.terminal
+    terminal.data(
+        documents.text(documents.operating(found, points))
+        if given.json
+        else view.operating(found, points, terminal.paint)
+    )
+    return exits.SUCCESS
+
+
+def _workload(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.core.bench.recommend import recommend
+    from tpudeploy.domain.recommendation import Workload
+    from tpudeploy.loading import sized
+    from tpudeploy.views import recommend as view
+
+    (profile,) = context.load([given.profile], given)
+    asked = Workload(
+        users=given.users,
+        context_tokens=given.context,
+        output_tokens=given.output,
+        ttft_seconds=given.ttft,
+        usd_per_month=given.budget,
+    )
+    deployment, terminal = sized(profile), context.terminal
+    found = recommend(deployment, asked, context.workspace([given.profile]).runs.all())
+    best = found.choices[0] if found.choices else None
+    text = None if best is None else laid_over(given, context, best)
+    if given.json:
+        terminal.data(documents.text(documents.recommendation(found, text)))
+    else:
+        terminal.talk(view.recommendation(found, terminal.paint))
+        if text is not None:
+            terminal.data(text.rstrip("\n"))
+    return exits.SUCCESS if best is not None else exits.REFUSED
+
+
+def laid_over(given: argparse.Namespace, context: Context, of: Choice) -> str:
+    """The profile with what is recommended laid over it: whole, each value with where it came from."""
+    import json
+
+    from tpudeploy.loading import Profile, sized
+    from tpudeploy.views.profile import profile
+
+    sets = [*given.sets, *(f"{path}={json.dumps(value)}" for path, value in of.settings.items())]
+    overlays = [context.folder / overlay for overlay in given.overlays]
+    changed = Profile.load(context.folder / given.profile, overlays=overlays, set=sets)
+    return profile(changed.spec.name, sized(changed))

@@ -1,0 +1,70 @@
+"""Recommendations: where a deployment is best run, and what would serve a workload. Each says what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from tpudeploy.domain.benchmark import Cell
+from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.frozen import frozen
+
+HOURS_PER_MONTH = 730.0
+
+
+class Aim(StrEnum):
+    LATENCY = "latency"
+    BALANCED = "balanced"
+    THROUGHPUT = "throughput"
+
+
+@frozen
+class OperatingPoint:
+    """A measured cell to run at; `rule` is the sentence by which it was found."""
+
+    aim: Aim
+    cell: Cell
+    rule: str
+
+
+@frozen
+class Workload:
+    """`users` requests at once, each of so many tokens in and out. None: no matter.
+
+    `ttft_seconds` is what 95 of 100 requests must begin within.
+    """
+
+    users: int
+    context_tokens: int
+    output_tokens: int
+    ttft_seconds: float | None = None
+    usd_per_month: float | None = None
+
+
+@frozen
+class Choice:
+    """What would serve it. `settings` are the keys of a profile, by dotted path.
+
+    `run` and `cell` are the measurement that it rests on: "" and None where it rests on the size model, which knows
+    memory and nothing of speed. `why` says what was weighed.
+    """
+
+    settings: Mapping[str, Json]
+    accelerator_type: str
+    usd_per_month: float | None
+    why: str
+    run: str = ""
+    cell: Cell | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        return self.cell is not None
+
+
+@frozen
+class Recommendation:
+    """`choices` best first. `refused` says of everything else why it will not do."""
+
+    workload: Workload
+    choices: tuple[Choice, ...]
+    refused: tuple[str, ...] = ()
