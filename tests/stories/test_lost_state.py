@@ -100,7 +100,8 @@ def test_another_server_than_the_profile_wants_is_restarted_and_keeps_the_chips(
     assert "placement" not in planned.out
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
     assert sorted(at.slices) == names
-    assert sum(r.path.endswith(":reset?alt=json") for r in at.emulator.requests) == 1
+    assert sum(r.method == "PATCH" for r in at.emulator.requests) == 1
+    assert not any(r.path.endswith(":reset?alt=json") for r in at.emulator.requests)
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
