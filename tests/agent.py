@@ -104,6 +104,14 @@ class Agent:
             if polled["state"] != "running":
                 return {**polled, "events": events}
 
+    def hears(self, kind: str) -> None:
+        """Poll the last operation until it has told an event of this kind."""
+        after, told = 0, set[str]()
+        while kind not in told:
+            polled = self.told("operation", after=after, wait_seconds=30)
+            assert polled["state"] == "running", polled
+            after, told = polled["last_event"], told | {event["type"] for event in polled["events"]}
+
     def tools(self) -> list[dict[str, Any]]:
         listed = self.portal.call(self.client.list_tools)
         return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]

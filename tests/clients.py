@@ -117,7 +117,7 @@ class Reader:
 
 def complete(url: str) -> dict[str, Any]:
     """Raise OSError, HTTPException or ValueError for whatever is no answer."""
-    connection, response = _posted(url, {"model": "emulated", "prompt": "Say hello."})
+    connection, response = _posted(url, {"prompt": "Say hello."})
     try:
         tree: dict[str, Any] = json.loads(response.read())
     finally:
@@ -126,9 +126,7 @@ def complete(url: str) -> dict[str, Any]:
 
 
 def _sent(url: str, tokens: int) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-    return _posted(
-        url, {"model": "emulated", "prompt": "Go on.", "stream": True, "ignore_eos": True, "max_tokens": tokens}
-    )
+    return _posted(url, {"prompt": "Go on.", "stream": True, "ignore_eos": True, "max_tokens": tokens})
 
 
 def _posted(url: str, body: dict[str, Any]) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:

@@ -19,7 +19,7 @@ from tpudeploy.core.accuracy.sheet import Answer, Sheet, Terms
 from tpudeploy.core.bench.subject import runs_as_declared, serving_attempt
 from tpudeploy.core.serving import served_model
 from tpudeploy.domain.budget import Engine, HbmBudget
-from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.workspace import Workspace
 
@@ -90,7 +90,10 @@ class Examining:
         return Server(client=client, api_key=api_key, model=names[0], at_once=CONCURRENCY)
 
     def ask(self, server: Server, asked: QuestionSet, *, concurrency: int, max_tokens: int) -> Sheet:
-        """Every question, kept. Raise `errors.QueryFailed` where the first one is not answered."""
+        """Every question, kept. Raise `errors.QueryFailed` where the first one is not answered.
+
+        Raise `errors.Interrupted` for a KeyboardInterrupt: some answers are no test, and are not kept.
+        """
         try:
             answers = questions.ask(
                 server.client,
@@ -102,6 +105,9 @@ class Examining:
             )
         except (NoAnswer, BadAnswer) as cause:
             raise _unanswered(server.client, cause) from cause
+        except KeyboardInterrupt as cause:
+            hint = "Run the same command again; -questions N asks fewer."
+            raise Interrupted("Interrupted before every question was answered: nothing is kept.", hint=hint) from cause
         terms = Terms(questions=asked.name, digest=asked.digest, max_tokens=max_tokens)
         return self._kept(server, terms, answers, concurrency)
 

@@ -184,7 +184,7 @@ class Workspace:
         from tpudeploy.engine.pins import renew
 
         every = [name for profile in profiles for name in names(profile.spec)]
-        return renew(self._world(on_event), self.pins, every, self._sources)
+        return renew(self._world(on_event), self.pins, every, self._sources, states=self.remembered())
 
     def apply(
         self,

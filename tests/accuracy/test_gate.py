@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -182,6 +183,29 @@ def test_a_server_that_does_not_answer_everything_is_not_judged(at: Desk, arm: A
     assert "have no answer of the second server: HTTP 500: EngineCore died" in said.out
 
 
+def test_ctrl_c_ends_it_at_once_and_keeps_no_half_of_a_test(at: Desk, arm: Arms) -> None:
+    main, over = threading.main_thread().ident or 0, threading.Event()
+    server = arm(0.9)
+    answers(at, server)
+
+    def hangs(prompt: str) -> str:
+        if len(server.asked) > 1:
+            signal.pthread_kill(main, signal.SIGINT)
+            over.wait(10)
+        return f"Answer: {ASKED[prompt]}"
+
+    server.said = hangs  # type: ignore[method-assign]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        said = at.run(*AS_BEFORE, "-concurrency", "1")
+    finally:
+        signal.signal(signal.SIGINT, before)
+        over.set()
+    assert said.code == 130
+    assert "Interrupted before every question was answered: nothing is kept." in said.err
+    assert not (at.folder / ".tpudeploy" / "runs" / "accuracy").exists()
+
+
 def test_a_wrong_key_is_told_once(at: Desk, arm: Arms) -> None:
     server = arm(0.9, key="sesame")
     answers(at, server)
@@ -275,9 +299,9 @@ def logged(right: Callable[[int], bool], count: int = 400) -> str:
         common = {"doc_id": doc, "target": str(doc), "metrics": ["exact_match"], "prompt_hash": f"p{doc}"}
         asked = {"gen_args_0": {"arg_0": ["?"], "arg_1": {"max_gen_toks": 512, "temperature": 0}}}
         for kind, score in (("strict-match", right(doc)), ("flexible-extract", True)):
-            said = {"filter": kind, "filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
-            said |= {"exact_match": float(score), "arguments": asked}
-            lines.append(json.dumps({**common, **said}))
+            said = {"filtered_resps": [str(doc)], "resps": [[f"It is {doc}."]]}
+            judged = {"filter": kind, "exact_match": float(score), "arguments": asked}
+            lines.append(json.dumps({**common, **said, **judged}))
     return "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from desk import PROFILE, Desk, Open
+from goldens import assert_golden
 from promtool import Promtool
 
 DUMP = (Path(__file__).parent / "data" / "vllm_metrics_0.32.txt").read_text(encoding="utf-8")
@@ -51,6 +52,13 @@ def test_google_is_asked_for_rules_that_see_machines_outside_of_a_cluster(desk: 
     at = desk()
     at.write()
     assert [resource["kind"] for resource in told(at, "gmp")] == ["GlobalRules"]
+
+
+@pytest.mark.parametrize("form", ["rules", "ops-agent"])
+def test_what_is_written_reads_well(desk: Open, form: str) -> None:
+    at = desk()
+    said = at.run("alerts", at.write(PROFILE + "replicas: 2\n"), "-format", form, "-ttft", "2.5")
+    assert_golden(f"alerts/{form}", said.out)
 
 
 @pytest.fixture

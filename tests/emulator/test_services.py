@@ -241,6 +241,33 @@ def test_a_registry_says_whether_it_has_an_image() -> None:
             assert _raw(w, "HEAD", f"/registry/{path}", None)[0] == http
 
 
+def _told(w: World) -> tuple[str | int | None, Any]:
+    """By a registry of a tag, and by the hub of a branch."""
+    image = "/registry/registry-1.docker.io/v2/vllm/vllm-tpu/manifests/nightly"
+    connection = HTTPConnection(w.emulator.host, timeout=10)
+    try:
+        connection.request("HEAD", image)
+        digest = connection.getresponse().getheader("docker-content-digest")
+    finally:
+        connection.close()
+    return digest, _raw(w, "GET", "/hub/api/models/a/b/revision/refs%2Fpr%2F1", None)[1]["sha"]
+
+
+def test_a_tag_is_another_digest_and_a_branch_another_commit_once_they_are_pushed() -> None:
+    with world(project={"pushes": {"vllm/vllm-tpu:nightly": 3600, "a/b": 3600}, "models": ["a/b"]}) as w:
+        first, same = _told(w), _told(w)
+        w.clock.sleep(3600)
+        later = _told(w)
+        absent = _raw(w, "GET", "/hub/api/models/a/c/revision/main", None)
+        exact = _raw(w, "GET", f"/hub/api/models/a/b/revision/{'0' * 40}", None)
+    assert first == same
+    assert not set(first) & set(later)
+    assert re.fullmatch(r"sha256:facadefacade[0-9a-f]{52}", str(first[0]))
+    assert re.fullmatch(r"facadefacade[0-9a-f]{28}", first[1])
+    assert absent[0] == 401
+    assert exact == (200, {"id": "a/b", "sha": "0" * 40})
+
+
 def test_an_unknown_key_of_the_project_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(ScenarioInvalid, match="did you mean `firewalls`"):
         Scenario.load({"project": {"firewall": []}}, timings=Timings())

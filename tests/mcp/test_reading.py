@@ -22,6 +22,14 @@ TOOLS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "logs": ({"profile": "gemma.yaml"}, ("logs", "--json", "gemma.yaml")),
     "verify": ({"profile": "gemma.yaml"}, ("verify", "--json", "gemma.yaml")),
     "metrics": ({"profile": "gemma.yaml"}, ("metrics", "--json", "gemma.yaml")),
+    "compare": (
+        {"run_ids": ["agent-e2b-v6e-1", "agent-e2b-v6e-4"]},
+        ("compare", "--json", "agent-e2b-v6e-1", "agent-e2b-v6e-4"),
+    ),
+    "recommend": (
+        {"profile": "gemma.yaml", "users": 4, "context": 1024, "output": 128},
+        ("recommend", "--json", "--users", "4", "--context", "1024", "--output", "128", "gemma.yaml"),
+    ),
     "query": ({"profile": "gemma.yaml", "prompt": "Hi."}, ("query", "--json", "gemma.yaml", "Hi.")),
 }
 
@@ -47,6 +55,15 @@ def test_a_tool_answers_what_the_command_prints(serving: Desk) -> None:
         assert json.loads(agent.read("tpudeploy://deployments")) == document(serving.run("show", "--json"))
         one = json.loads(agent.read("tpudeploy://deployments/gemma"))
         assert [state["deployment"] for state in one["states"]] == ["gemma"]
+
+
+def test_alert_rules_are_the_file_that_the_command_prints_with_what_it_says_beside_it(desk: Open) -> None:
+    at = desk()
+    said = at.run("alerts", "--format", "gmp", "--ttft", "3", at.write())
+    with connected(at) as agent:
+        told = agent.told("alerts", profiles=["gemma.yaml"], form="gmp", ttft_seconds=3)
+    assert told["text"].rstrip("\n") == said.out.rstrip("\n")
+    assert told["remarks"] == said.err.splitlines()
 
 
 def test_a_code_is_explained_and_a_wrong_one_is_an_error_with_what_was_meant(desk: Open) -> None:

@@ -15,7 +15,9 @@ import anyio
 import pytest
 from desk import PROFILE, Open
 from mcp import Client
+from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
+from mcp.types import ElicitRequestParams, ElicitResult
 
 from tpudeploy.cli.mcp.tools import READING, WRITING
 from tpudeploy.emulator import Emulator, running
@@ -40,12 +42,21 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_real_client_plans_applies_and_is_refused_a_destroy(tmp_path: Path, emulator: Emulator, mode: str) -> None:
+def test_the_real_client_plans_applies_and_destroys_once_a_person_says_yes(
+    tmp_path: Path, emulator: Emulator, mode: str
+) -> None:
+    answers = [ElicitResult(action="decline"), ElicitResult(action="accept", content={"approve": True})]
+    asked = list[str]()
+
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return answers.pop(0)
+
     async def session() -> None:
         started = StdioServerParameters(
             command=TPUDEPLOY, args=["mcp", "--allow-writes"], cwd=tmp_path, env=emulator.environment
         )
-        async with Client(started, mode=mode) as client:
+        async with Client(started, mode=mode, elicitation_callback=ask) as client:
 
             async def told(tool: str, **arguments: Any) -> dict[str, Any]:
                 answered = await client.call_tool(tool, arguments)
@@ -64,13 +75,20 @@ def test_the_real_client_plans_applies_and_is_refused_a_destroy(tmp_path: Path, 
             removal = await told("plan", profiles=["gemma.yaml"], destroy=True)
             refused = await client.call_tool("destroy", {"plan_id": removal["plan_id"]})
             assert refused.is_error
+            (name,) = (name for zone in emulator.live().values() for name in zone)
+            assert (await told("destroy", plan_id=removal["plan_id"]))["does"] == "destroy"
+            assert len(asked) == 2
+            assert all(name in question for question in asked)
 
     anyio.run(session)
-    assert sum(len(slices) for slices in emulator.live().values()) == 1
 
 
-def test_stdout_holds_the_protocol_and_sigterm_ends_a_server_that_is_at_work_saved(
-    tmp_path: Path, emulator: Emulator
+@pytest.mark.parametrize(
+    ("ended_by", "code", "said"),
+    [(signal.SIGTERM, 130, "what is under way is saved"), (signal.SIGKILL, -signal.SIGKILL, "")],
+)
+def test_stdout_holds_the_protocol_and_a_server_that_is_ended_at_work_leaves_what_was_begun_in_the_state(
+    tmp_path: Path, emulator: Emulator, ended_by: signal.Signals, code: int, said: str
 ) -> None:
     """A client that is still there keeps stdin open: nothing else would end it."""
     with ExitStack() as stack:
@@ -94,12 +112,19 @@ def test_stdout_holds_the_protocol_and_sigterm_ends_a_server_that_is_at_work_sav
         plan_id = hear(server.stdout)["structuredContent"]["plan_id"]
         tell(server.stdin, call(3, "apply", plan_id=plan_id))
         assert hear(server.stdout)["structuredContent"]["state"] == "running"
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=30) == 130
+        after, told = 0, set[str]()
+        while "requested" not in told:
+            tell(server.stdin, call(4 + after, "operation", after=after, wait_seconds=30))
+            polled = hear(server.stdout)["structuredContent"]
+            after, told = polled["last_event"], told | {event["type"] for event in polled["events"]}
+        server.send_signal(ended_by)
+        assert server.wait(timeout=30) == code
         assert server.stdout.read() == ""
-        assert "what is under way is saved" in server.stderr.read()
+        assert said in server.stderr.read()
     state = json.loads((tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text(encoding="utf-8"))
     assert state["goal"] is not None
+    (attempt,) = state["records"][0]["attempts"]
+    assert {attempt["name"]} >= {name for zone in emulator.live().values() for name in zone}
 
 
 def test_a_client_that_goes_ends_its_server(tmp_path: Path, emulator: Emulator) -> None:

@@ -135,7 +135,7 @@ def test_what_is_cancelled_is_saved_and_another_apply_goes_on_with_it(desk: Open
     with connected(at) as agent:
         agent.gate.shut()
         agent.told("apply", plan_id=planned(agent))
-        agent.told("operation", after=1, wait_seconds=30)
+        agent.hears("requested")
         busy = agent.call("apply", plan_id=planned(agent))
         assert (busy.document["code"], busy.document["exit_code"]) == ("TPU4001", 10)
         agent.told("cancel")
@@ -155,7 +155,7 @@ def test_a_server_that_ends_leaves_what_another_goes_on_with(desk: Open) -> None
     with connected(at) as agent:
         agent.gate.shut()
         agent.told("apply", plan_id=planned(agent))
-        agent.told("operation", after=1, wait_seconds=30)
+        agent.hears("requested")
     (left,) = at.slices
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert list(at.slices) == [left]

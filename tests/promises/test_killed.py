@@ -104,18 +104,21 @@ def _play(at: Trial, story: Story, fuses: Mapping[int, Fuse], later: float) -> N
     at.must_be_gone()
 
 
-def test_a_restart_that_was_written_down_and_never_asked_for_ends_no_server_that_clients_hold() -> None:
-    change = {"max_model_len": 8192}
-    with trial() as at:
-        at.until_done(at.apply)
-        at.wanted.update(change)
+@pytest.mark.parametrize("cut", ["update", "restart"])
+def test_a_change_in_place_that_was_only_written_down_ends_no_server_that_clients_hold(cut: str) -> None:
+    deaf = {"boot_seconds": 60, "hears_changes": False}
+    with trial(boot=deaf) as at:
         whole = Fuse()
-        at.apply(whole)
-    with trial() as at:
-        at.until_done(at.apply)
-        at.wanted.update(change)
-        at.apply(Fuse(whole.passed.index("restart")))
+        _changed(at, whole)
+    with trial(boot=deaf) as at:
+        _changed(at, Fuse(whole.passed.index(cut)))
         at.wanted["update"] = "blue-green"
         at.until_done(at.apply)
         at.must_serve()
         assert not [r for r in at.emulator.requests if r.path.endswith(":reset")]
+
+
+def _changed(at: Trial, fuse: Fuse) -> None:
+    at.until_done(at.apply)
+    at.wanted["max_model_len"] = 8192
+    at.apply(fuse)

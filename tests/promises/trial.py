@@ -170,7 +170,7 @@ class Trial:
                 attempts = () if self.state is None else self.state.attempts
                 self._leaving = {a.name for a in attempts if a.releasing_at is not None}
                 self.history.append(f"plan {[(c.address, c.action.value) for c in self._plan.changes]}")
-                report = workspace.apply(self._plan, timeout=LONG)
+                report = workspace.apply(self._plan, timeout=LONG, reset=True)
         except Killed as killed:
             self.history.append(f"killed before {killed}, {len(fuse.passed) - 1} effects done")
             return None

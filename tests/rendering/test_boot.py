@@ -103,6 +103,12 @@ def test_serves_where_guest_attributes_are_refused(bench: Bench) -> None:
     assert done.stdout.count("Guest attributes cannot be written here") == 1
 
 
+def test_without_systemd_the_server_comes_up_and_the_log_says_what_is_missing(bench: Bench) -> None:
+    done = bench.run(script(container()))
+    assert done.returncode == 0
+    assert "systemd starts no unit here, so no change is seen before the next boot" in done.stdout
+
+
 def test_every_call_of_curl_is_bounded(bench: Bench) -> None:
     bench.rules.append(("curl", "secretmanager", [(200, payload("x1"))]))
     assert bench.run(script(with_secrets())).returncode == 0

@@ -194,6 +194,8 @@ def _busy_interpreter() -> Iterator[None]:
 
 def test_goodput_counts_what_kept_the_objective(bench: Bench, url: str) -> None:
     words = ("--url", url, "--concurrency", "1", "--context", "16", "--output", "4")
+    said = bench("--window", "50ms", *words, "--slo-ttft", "500ms", "--slo-tpot", "20s")
+    assert "requests/s within TTFT 0.5 s, TPOT 20 s, 4 tokens out" in said.words
     easy = only(measured(bench, *words, "--slo-ttft", "30s"))["figures"]
     assert easy["goodput_requests_per_second"] == easy["requests_per_second"] > 0
     assert only(measured(bench, *words, "--slo-ttft", "0.0001ms"))["figures"]["goodput_requests_per_second"] == 0
@@ -243,6 +245,17 @@ def test_a_server_that_closes_every_connection_is_measured_all_the_same(bench: B
     assert cell["evidence"]["cached_share"] is None
 
 
+def test_a_last_piece_that_only_says_why_it_ends_is_no_token(bench: Bench) -> None:
+    piece = 'data: {"choices":[{"text":"x","finish_reason":null}]}\n\n'
+    last = 'data: {"choices":[{"text":"","finish_reason":"length"}],"usage":null}\n\n'
+    usage = 'data: {"choices":[],"usage":{"prompt_tokens":16,"completion_tokens":3}}\n\n'
+    reply = http(f"{piece * 3}{last}{usage}data: [DONE]\n\n")
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}'), "/v1/completions": reply}) as url:
+        of = only(measured(bench, "--url", url, "--concurrency", "1", "--context", "16", "--output", "3"))["figures"]
+    assert (of["prompt_tokens_mean"], of["output_tokens_mean"]) == (16, 3)
+    assert of["itl_seconds"]["count"] == 2 * of["requests"]
+
+
 def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
     bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +295,14 @@ def test_what_cannot_be_measured_is_said_before_anything_is(
     said = bench(*(url if word == "URL" else word for word in words))
     assert said.code == 1
     assert told in said.err
+
+
+def test_without_the_extra_it_says_what_to_install(bench: Bench, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    said = bench("--url", url, "--concurrency", "1", "--context", "16", "--output", "1")
+    assert said.code == 1
+    assert "The load client needs uvloop, which is not installed." in said.err
+    assert "Run: pip install 'tpudeploy[bench]'" in said.err
 
 
 def test_a_run_that_somebody_changed_is_refused(bench: Bench, url: str, tmp_path: Path) -> None:

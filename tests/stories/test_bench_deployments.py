@@ -5,27 +5,50 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from desk import PROFILE, Desk, Open
 
+from tpudeploy.cli.main import main
+from tpudeploy.emulator import Emulator, VirtualClock, running
+
 SMALL = PROFILE.replace("max_model_len: 16384", "max_model_len: 4096\n  max_num_seqs: 4\n  max_num_batched_tokens: 512")
 SWEEP = ("--concurrency", "1,2,8", "--context", "16,4096", "--output", "2", "--window", "50ms")
 
 
-@pytest.fixture
-def serving(desk: Open) -> Desk:
+@pytest.fixture(scope="module")
+def applied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, VirtualClock, Emulator]]:
     """A server that runs four requests at once, on a machine that runs its startup script."""
-    at: Desk = desk(nodes="real", boot={"boot_seconds": 60})
-    assert at.run("apply", "-auto-approve", at.write(SMALL)).code == 0
-    return at
+    folder, clock = tmp_path_factory.mktemp("project"), VirtualClock()
+    (folder / "gemma.yaml").write_text(SMALL, encoding="utf-8")
+    scenario = {"nodes": "real", "boot": {"boot_seconds": 60}}
+    with pytest.MonkeyPatch.context() as patch, running(clock=clock, scenario=scenario) as emulator:
+        patch.setenv("TPU_EMULATOR_HOST", emulator.host)
+        for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND"):
+            patch.delenv(variable, raising=False)
+        assert main(["apply", "-auto-approve", "gemma.yaml", "--chdir", str(folder)], clock=clock) == 0
+        yield folder, clock, emulator
+
+
+@pytest.fixture
+def serving(
+    applied: tuple[Path, VirtualClock, Emulator],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Desk:
+    """The same server for all, and no run of it yet."""
+    folder, clock, emulator = applied
+    monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
+    shutil.rmtree(folder / ".tpudeploy" / "runs", ignore_errors=True)
+    return Desk(folder=folder, clock=clock, emulator=emulator, capture=capfd)
 
 
 def kept(at: Desk) -> Mapping[str, Any]:

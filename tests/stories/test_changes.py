@@ -132,6 +132,17 @@ def test_a_node_that_does_not_hear_runs_on_where_no_reset_is_approved(desk: Open
     assert at.clock.now() - began < 300, "it was given its three minutes"
 
 
+def test_of_a_node_that_says_nothing_it_is_said_that_nothing_can_be_known(desk: Open) -> None:
+    at = desk(boot={"guest_attributes": False})
+    profile = _served(at)
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        at.write(SHORTER)
+        report = workspace.apply(workspace.plan([Profile.load(at.folder / profile)]))
+    assert isinstance(report.error, errors.Unheard)
+    assert "cannot be known" in report.error.message
+    assert _resets(at) == 0
+
+
 @pytest.mark.parametrize("lost", ["lost-reply", "failed-reply"])
 def test_a_lost_reply_restarts_the_container_once(desk: Open, lost: str) -> None:
     at = desk(nodes="real", trouble=[{"fault": lost, "method": "nodes.patch", "times": 1}])
@@ -222,10 +233,10 @@ def test_a_secret_is_read_afresh_by_a_change(desk: Open) -> None:
     assert _status(at, "made-up-second") == 200
 
 
-def test_a_chip_that_is_let_go_late_is_waited_for(desk: Open) -> None:
+def test_a_chip_that_is_let_go_late_is_waited_for_and_never_held_by_two(desk: Open) -> None:
     at = desk(nodes="real", boot={"chip_busy": 30})
     profile = _served(at)
-    at.write(SHORTER)
+    at.write(SHORTER.replace("  max_model_len", "  container_name: renamed\n  max_model_len"))
     began = at.clock.now()
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 0, changed.all

@@ -92,3 +92,17 @@ def test_a_run_that_is_killed_in_the_middle_loses_no_request(desk: Open, killed_
         at.clock.sleep(MINUTE)
     lost_nothing(clients, at_least=100)
     assert len(at.slices) == 1
+
+
+def test_real_nodes_are_handed_over_alike(desk: Open) -> None:
+    at = desk(nodes="real")
+    profile = _deployed(at, BLUE)
+    (old,) = at.slices
+    client = Client(at=at, each=1)
+    at.write(GREEN)
+    with load(at, client):
+        applied = at.run("apply", "-auto-approve", profile)
+        assert applied.code == 0, applied.all
+        at.clock.sleep(MINUTE)
+    assert old not in at.slices
+    lost_nothing([client], at_least=40)

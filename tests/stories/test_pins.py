@@ -452,6 +452,18 @@ def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(desk: Op
     assert planned(at)[0] == 0
 
 
+def test_plan_pin_names_what_nothing_uses_any_more_and_leaves_it_to_the_person(desk: Open) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run("apply", "-auto-approve", "other.yaml").code == 0
+    hold(at, images={**lock(at)["images"], "gone:tag": DIGEST})
+    said = at.run("plan", "-pin", "gemma.yaml")
+    assert "also holds what neither these profiles nor any state names: gone:tag." in said.err
+    assert lock(at)["images"]["gone:tag"] == DIGEST
+    assert "vllm/vllm-tpu:v0.32.0" in lock(at)["images"]
+
+
 def test_plan_pin_keeps_what_nobody_tells_and_says_so(desk: Open) -> None:
     at = desk()
     at.write(NIGHTLY)

@@ -56,3 +56,15 @@ def test_the_stream_has_it_for_programs(desk: Open) -> None:
     stages = [line["stage"] for line in lines if line["type"] == "phase_changed" and line["stage"]]
     assert [s["name"] for s in stages if s["name"] in {"weights", "warm-up"}] == ["weights", "warm-up"]
     assert {s["of"] for s in stages if s["name"] == "compiling" and s["done"] is not None} == {199}
+
+
+def test_of_a_machine_that_says_nothing_of_itself_the_plan_alone_tells(desk: Open) -> None:
+    at = desk(boot={"boot_seconds": 900, "guest_attributes": False})
+    assert at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED)).code == 0
+    at.clock.sleep(120)
+    said = at.run("status", "gemma.yaml")
+    found = re.search(r"boot +the machine says nothing of it, at least (\d+) min left", said.out)
+    assert found, said.out
+    assert 6 <= int(found[1]) <= 11
+    at.clock.sleep(900)
+    assert "says nothing" not in at.run("status", "gemma.yaml").out, "it serves"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _KEY = "VLLM_API_KEY"
 _LM_EVAL = "lm_eval:"
-_FORMAT = "tpudeploy.accuracy/1"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +163,7 @@ def _tell(
 
     terminal = context.terminal
     if given.json:
-        terminal.data(json.dumps(_tree(before, after, found), indent=2, ensure_ascii=False))
+        terminal.data(documents.text(documents.accuracy(before, after, found)))
     elif before is None or found is None:
         terminal.data(view.sheet(after))
     else:
@@ -175,26 +173,3 @@ def _tell(
     if after.share < LEAST_BASELINE:
         terminal.talk(f"Warning: below {LEAST_BASELINE:.0%} these questions cannot show a fall. Look at the answers.")
     terminal.talk(f"To compare another server with these answers: --against {after.id}")
-
-
-def _tree(before: Sheet | None, after: Sheet, found: Verdict | None) -> dict[str, object]:
-    tree: dict[str, object] = {"format": _FORMAT, "after": _summary(after)}
-    if before is not None and found is not None:
-        tree = {**tree, "before": _summary(before), "verdict": found.to_dict()}
-    return tree
-
-
-def _summary(of: Sheet) -> dict[str, object]:
-    return {
-        "id": of.id,
-        "deployment": of.deployment,
-        "url": of.url,
-        "model": of.model,
-        "questions": of.terms.questions,
-        "asked": len(of.answers),
-        "right": of.right,
-        "unanswered": of.unanswered,
-        "cut": of.cut,
-        "concurrency": of.concurrency,
-        "max_tokens": of.terms.max_tokens,
-    }

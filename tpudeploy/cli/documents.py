@@ -12,6 +12,8 @@ from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.core.accuracy.sheet import Sheet
+    from tpudeploy.core.accuracy.verdict import Verdict
     from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.benchmark import Run
@@ -133,3 +135,27 @@ def answer(of: Completion) -> Document:
 
 def rate(of: float | None) -> float | None:
     return None if of is None else round(of, 2)
+
+
+def accuracy(before: Sheet | None, after: Sheet, found: Verdict | None) -> Document:
+    """What servers had right, without their answers: those are in the files that `id` names."""
+    tree: Document = {"format": "tpudeploy.accuracy/1", "after": _sheet(after)}
+    if before is not None and found is not None:
+        tree |= {"before": _sheet(before), "verdict": found.to_dict()}
+    return tree
+
+
+def _sheet(of: Sheet) -> Document:
+    return {
+        "id": of.id,
+        "deployment": of.deployment,
+        "url": of.url,
+        "model": of.model,
+        "questions": of.terms.questions,
+        "asked": len(of.answers),
+        "right": of.right,
+        "unanswered": of.unanswered,
+        "cut": of.cut,
+        "concurrency": of.concurrency,
+        "max_tokens": of.terms.max_tokens,
+    }

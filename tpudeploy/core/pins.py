@@ -128,6 +128,14 @@ def new(held: Pins, found: Iterable[Pin]) -> tuple[Pin, ...]:
     return tuple({pin.name: pin for pin in found if held.of(pin.name) is None}.values())
 
 
+def unused(held: Pins, used: Iterable[Name]) -> tuple[Name, ...]:
+    """Names that are held and that none of `used` is: of profiles that are gone, or that were not named."""
+    known = set(used)
+    every = [Name(kind=Kind.IMAGE, text=text) for text in held.images]
+    every += [Name(kind=Kind.MODEL, text=text) for text in held.models]
+    return tuple(name for name in every if name not in known)
+
+
 def not_pinned(unknown: Mapping[Name, Unknown], deployments: Iterable[Deployment]) -> Iterator[Diagnostic]:
     """A warning for each name, where it is written first."""
     left = dict(unknown)

@@ -219,11 +219,11 @@ def _rolled_back(standing: Standing) -> TpudeployError:
 def _unheard(standing: Standing) -> TpudeployError:
     attempt, patience = standing.attempt, standing.moment.patience
     where = address(standing.deployment.name, standing.replica)
-    why = f"did not take over the change in {patience.acknowledge / 60:.0f} min"
+    what = f"{where} runs on as it was: its node did not take over the change in {patience.acknowledge / 60:.0f} min."
     if standing.report is None:
-        why = "says nothing of itself (guest attributes), so whether it takes over the change cannot be known"
+        what = f"Whether {where} takes over the change cannot be known: its node says nothing (guest attributes)."
     return Unheard(
-        f"{where} runs on as it was: its node {why}.",
+        what,
         hint=f"A reset of {attempt.name} reboots it into the changed server: nothing serves for about"
         f" {patience.restart / 60:.0f} min more, and the chips stay.\nThe change waits in the node's metadata."
         " `tpudeploy apply -auto-approve` resets the node, and goes on.",

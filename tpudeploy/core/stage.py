@@ -14,6 +14,7 @@ from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.domain.stage import Stage
 
 WEIGHTS, COMPILING, WARM_UP = "weights", "compiling", "warm-up"
+UNREPORTED = "unreported"
 PER_CENT = 100
 # What the engine's milestones (templates/boot/server.sh) stand for, the latest stage first.
 _MILESTONES = (
@@ -44,6 +45,17 @@ def stage(report: BootReport, budget: HbmBudget | Unsized, *, now: float) -> Sta
         left_seconds=_left(report, name, done if name == COMPILING else None, budget.start, now),
         is_least=report.phase is not BootPhase.STARTING,
     )
+
+
+def unreported(budget: HbmBudget | Unsized, *, granted_at: float, now: float) -> Stage | None:
+    """Of a machine that says nothing of itself, as where guest attributes are refused: the plan alone, since the grant.
+
+    None where there is no plan, or where it has passed.
+    """
+    if isinstance(budget, Unsized):
+        return None
+    left = budget.start.cold_seconds - max(0.0, now - granted_at)
+    return Stage(name=UNREPORTED, left_seconds=left, is_least=True) if left > 0 else None
 
 
 def _name(report: BootReport) -> str:

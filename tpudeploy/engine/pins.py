@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpudeploy.core.pins import in_attributes, new, with_pins, written
+from tpudeploy.core.pins import in_attributes, new, unused, with_pins, written
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.pins import Name, Pin, Pins, is_emulated
+from tpudeploy.domain.pins import FILE, Name, Pin, Pins, is_emulated
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.ports import PinStore, Sources, World
@@ -64,10 +64,14 @@ def hold(world: World, store: PinStore, pins: Iterable[Pin]) -> None:
     tell(world, before, new(before, asked))
 
 
-def renew(world: World, store: PinStore, names: Iterable[Name], sources: Sources) -> tuple[Pin, ...]:
+def renew(
+    world: World, store: PinStore, names: Iterable[Name], sources: Sources, *, states: Iterable[State]
+) -> tuple[Pin, ...]:
     """Look all of them up anew and hold what they are now; those that are new or have moved.
 
-    What nobody tells stays as it was, which is said. Raise `errors.StateError` where it cannot be written down.
+    What nobody tells stays as it was, which is said. What neither they nor `states` name is told, and stays too: it may
+    be of a profile that was not named, and reviewed together with it. Raise `errors.StateError` where it cannot be
+    written down.
     """
     each = tuple(names)
     found = asked(store.read(), each, sources)
@@ -83,7 +87,17 @@ def renew(world: World, store: PinStore, names: Iterable[Name], sources: Sources
     before = store.update(lambda held: with_pins(held, pins))
     moved = tuple(pin for pin in pins if before.of(pin.name) != pin.to)
     tell(world, before, moved)
+    _tell_unused(world, store.read(), (*each, *(n for s in states for a in s.attempts for n, _ in written(a.spec))))
     return moved
+
+
+def _tell_unused(world: World, held: Pins, used: Iterable[Name]) -> None:
+    left = unused(held, used)
+    if left:
+        named = ", ".join(name.text for name in left)
+        said = f"{FILE} also holds what neither these profiles nor any state names: {named}."
+        hint = "If no profile is left that does, take it out."
+        world.emit(events.Warned(at=world.clock.now(), address="", message=said, hint=hint))
 
 
 def tell(world: World, before: Pins, pins: Iterable[Pin]) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.core.stage import stage
+from tpudeploy.core.stage import stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
+from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.engine.look import Sight, look_at_all, states_of
@@ -74,7 +75,7 @@ def _one(where: str, judged: Judged, observed: Observed, budget: HbmBudget | Uns
         cloud=found.raw_state if found is not None else "not found",
         boot=report.phase if report is not None else "",
         boot_detail=report.detail if report is not None else "",
-        stage=stage(report, budget, now=observed.at) if report is not None else None,
+        stage=_stage(judged, observed, budget),
         serving=None if health is None else health.serving,
         detail=health.detail if health is not None else "",
         url=health.url if health is not None else "",
@@ -85,6 +86,17 @@ def _one(where: str, judged: Judged, observed: Observed, budget: HbmBudget | Uns
         usd_per_hour_granted=prices.of_attempt(attempt) if waits else None,
         usd_most=prices.most_of_attempt(attempt) if waits else None,
     )
+
+
+def _stage(judged: Judged, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:
+    """How far its boot is: by its own word, else by the plan for as long as it does not serve."""
+    attempt = judged.attempt
+    report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
+    if report is not None:
+        return stage(report, budget, now=observed.at)
+    if judged.fate is not Fate.UP or attempt.granted_at is None or health is None or health.serving:
+        return None
+    return unreported(budget, granted_at=attempt.granted_at, now=observed.at)
 
 
 def _lapses_in(judged: Judged, observed: Observed) -> float | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 
-from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Spread
+from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Slo, Spread
 from tpudeploy.domain.load import Point
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
@@ -133,40 +133,48 @@ def _table(run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: 
     """Streams down, context across."""
     points = [point for point in run.sweep.points if point.output_tokens == output]
     streams, contexts = (sorted({getattr(p, name) for p in points}) for name in ("concurrency", "context_tokens"))
-    rates = [rate for cell in cells.values() if (rate := _rate(cell)) > 0]
-    ends = (min(rates), max(rates)) if rates else (1.0, 1.0)
-    texts = {at: _figure(cell) for at, cell in cells.items()}
+    slo = run.sweep.slo
+    rates = {at: rate for at, cell in cells.items() if (rate := _rate(cell, slo)) is not None}
+    above = [rate for rate in rates.values() if rate > 0]
+    ends = (min(above), max(above)) if above else (1.0, 1.0)
+    texts = {at: f"{number(rates.get(at))}{MARKS[cell.status]}" for at, cell in cells.items()}
     width = max([8, *(len(f"{context:,}") + 1 for context in contexts), *map(len, texts.values())])
     tokens = f"{output:,} token{'s' if output > 1 else ''} out" if output else "outputs not told"
-    yield paint.bold(f"requests/s, {tokens}") + paint.dim("  (streams down, context across)")
+    what = "requests/s" if slo == Slo() else f"requests/s within {_objective(slo)}"
+    yield paint.bold(f"{what}, {tokens}") + paint.dim("  (streams down, context across)")
     yield " " * 8 + "  " + " ".join(f"{context:,}".rjust(width + 1) for context in contexts)
     for count in streams:
         line = (
-            _heat(cells.get((count, context)), texts.get((count, context), _NOTHING), ends, width, paint)
-            for context in contexts
+            _heat(cells.get(at), texts.get(at, _NOTHING).rjust(width), _shade(rates.get(at), ends), paint)
+            for at in ((count, context) for context in contexts)
         )
         yield f"{count:>8,}  " + " ".join(line)
 
 
-def _heat(cell: Cell | None, text: str, ends: tuple[float, float], width: int, paint: Paint) -> str:
-    """Shaded by the logarithm: a sweep doubles from cell to cell."""
+def _heat(cell: Cell | None, text: str, shade: str, paint: Paint) -> str:
     if cell is None or cell.status is CellStatus.SKIPPED_LEN:
-        return " " + paint.dim(text.rjust(width))
+        return shade + paint.dim(text)
+    return shade + (text if cell.status in _BELIEVED else paint.yellow(text))
+
+
+def _shade(rate: float | None, ends: tuple[float, float]) -> str:
+    """By the logarithm: a sweep doubles from cell to cell."""
     least, most = ends
-    rate = _rate(cell)
-    share = log(rate / least) / log(most / least) if most > least and rate > 0 else 0.0
-    level = round(share * (len(_SHADES) - 1))
-    shown = text.rjust(width)
-    return _SHADES[level] + (shown if cell.status in _BELIEVED else paint.yellow(shown))
+    share = log(rate / least) / log(most / least) if rate and most > least else 0.0
+    return _SHADES[round(share * (len(_SHADES) - 1))]
 
 
-def _figure(cell: Cell) -> str:
-    mark = MARKS[cell.status]
-    return mark if cell.figures is None else f"{number(cell.figures.requests_per_second)}{mark}"
+def _rate(cell: Cell, slo: Slo) -> float | None:
+    """With an objective, of the requests that kept it."""
+    of = cell.figures
+    if of is None:
+        return None
+    return of.requests_per_second if slo == Slo() else of.goodput_requests_per_second
 
 
-def _rate(cell: Cell) -> float:
-    return (cell.figures.requests_per_second if cell.figures is not None else None) or 0.0
+def _objective(of: Slo) -> str:
+    parts = {"TTFT": of.ttft_seconds, "TPOT": of.tpot_seconds}
+    return ", ".join(f"{name} {seconds:g} s" for name, seconds in parts.items() if seconds is not None)
 
 
 def _summary(run: Run, paint: Paint) -> str:

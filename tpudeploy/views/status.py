@@ -44,6 +44,8 @@ def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
     if of.boot:
         told = of.boot_detail if of.stage is None else in_words(of.stage, of.boot_detail)
         yield "boot", f"{of.boot}: {words.plain(told)}" if told else of.boot
+    elif of.stage is not None:
+        yield "boot", in_words(of.stage, "the machine says nothing of it")
     if of.serving is not None:
         yield "health", "a completion came back" if of.serving else words.plain(of.detail)
     if of.serving and of.detail:

@@ -66,6 +66,7 @@ class LoadClient:
         try:
             return loop.run_until_complete(Cell(place, offer, self._stopped.is_set).observed())
         finally:
+            loop.run_until_complete(loop.shutdown_default_executor())  # the threads that looked names up
             loop.close()
 
 

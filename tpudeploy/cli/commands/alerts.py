@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
     from tpudeploy.core.alerts.watched import Watched
+    from tpudeploy.loading import Profile
 
 _DASHBOARD = "dashboard"
 # Each with what its file is: the first line of it.
@@ -39,28 +40,39 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
     )
     options.option(
-        parser, "ttft", "alert where one first token in twenty takes longer", type=_seconds, metavar="SECONDS"
+        parser,
+        "ttft",
+        "alert where one first token in twenty takes longer, e.g. 2.5",
+        type=_seconds,
+        metavar="SECONDS",
     )
+    options.option(parser, "run", "the same, by what this run of `bench` measured at its balanced point", metavar="ID")
+    options.backend(parser)
     options.option(parser, "out", "write it there instead of printing it", metavar="FILE", type=Path)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(context.written_out(given.profiles), given)
-
-    from tpudeploy.core.alerts.watched import watched
-    from tpudeploy.loading import sized
-
-    all_of = [watched(sized(profile), ttft_seconds=given.ttft) for profile in profiles]
-    _once(all_of)
-    text = _text(given.format, all_of)
+    wanted = given.ttft if given.run is None else _measured(given, context, profiles)
+    text, remarks = made(given.format, profiles, ttft_seconds=wanted)
     if given.out is None:
         context.terminal.data(text.removesuffix("\n"))
     else:
         _write(context.folder / given.out, text)
         context.terminal.talk(f"Wrote {given.out}.")
-    for line in _remarks(given.format, all_of):
+    for line in remarks:
         context.terminal.talk(line)
     return exits.SUCCESS
+
+
+def made(form: str, profiles: Iterable[Profile], *, ttft_seconds: float | None) -> tuple[str, list[str]]:
+    """The file of that form, and what is to be said beside it. Raise `errors.UsageError`."""
+    from tpudeploy.core.alerts.watched import watched
+    from tpudeploy.loading import sized
+
+    all_of = [watched(sized(profile), ttft_seconds=ttft_seconds) for profile in profiles]
+    _once(all_of)
+    return _text(form, all_of), _remarks(form, all_of)
 
 
 def _text(form: str, all_of: Sequence[Watched]) -> str:
@@ -73,6 +85,30 @@ def _text(form: str, all_of: Sequence[Watched]) -> str:
         return view.dashboard(dashboard(all_of))
     names = ", ".join(of.name for of in all_of)
     return view.documents(_FORMATS[form].format(names=names), FORMATS[form](all_of))
+
+
+def _measured(given: argparse.Namespace, context: Context, profiles: Sequence[Profile]) -> float:
+    """Seconds. Raise `errors.UsageError` for a run that does not tell, or is of something else."""
+    from tpudeploy.core.alerts.goal import ROOM, goal
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.loading import sized
+
+    if given.ttft is not None or len(profiles) > 1:
+        raise UsageError("A run speaks for one profile, and instead of -ttft.", hint="Name one profile, and no -ttft.")
+    of = sized(profiles[0])
+    run = context.workspace(given.profiles).runs.find(given.run)
+    if run.subject.model_id and run.subject.model_id != of.model_id:
+        raise UsageError(f"Run {run.id} measured {run.subject.model_id}, and {of.name} serves {of.model_id}.")
+    found = goal(run)
+    if found is None:
+        raise UsageError(
+            f"Run {run.id} tells no time to the first token that can be believed.", hint="Say -ttft SECONDS."
+        )
+    context.terminal.talk(
+        f"First tokens: {found.seconds:g} s, from {ROOM:g} times the {found.measured:.3g} s of run {run.id} at "
+        f"{found.cell.point.concurrency} streams of {found.cell.point.context_tokens:,} tokens."
+    )
+    return found.seconds
 
 
 def _once(all_of: Sequence[Watched]) -> None:
@@ -109,7 +145,8 @@ def _remarks(form: str, all_of: Sequence[Watched]) -> list[str]:
     if form not in _WITH_RULES:
         return silent
     if wanted is None:
-        return [*silent, "There is no rule for the time to the first token: -ttft SECONDS says how long is too long."]
+        how = "-ttft SECONDS says how long is too long, -run ID takes it from what was measured."
+        return [*silent, f"There is no rule for the time to the first token: {how}"]
     edges = around(wanted)
     if edges is None:
         return silent
@@ -119,10 +156,11 @@ def _remarks(form: str, all_of: Sequence[Watched]) -> list[str]:
 
 
 def _seconds(text: str) -> float:
+    """2.5, or as elsewhere: 2500ms, 2.5s."""
     try:
-        seconds = float(text.removesuffix("s"))
+        found = float(text)
     except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"`{text}` is no time in seconds; write 2.5")
-    return seconds
+        found = options.seconds(text)
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"`{text}` is no time to wait for a token; write 2.5")
+    return found

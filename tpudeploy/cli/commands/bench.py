@@ -1,7 +1,7 @@
 """How fast it serves: streams x context x output, each cell with what it is worth; every run is kept.
 
 `bench PROFILE` or `bench --url URL` measures, `bench import FILE...` takes what another client wrote, `bench list` and
-`bench show ID` tell what was measured.
+`bench show ID` tell what was measured, `bench report ID... -o FILE` makes a page of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", metavar="PROFILE | import FILE | list | show ID", nargs="*", help="what to do")
+    parser.add_argument(
+        "words", metavar="PROFILE | import FILE | list | show ID | report ID", nargs="*", help="what to do"
+    )
     options.overlays(parser)
     options.option(parser, "url", "measure this address instead of a profile's; its key is in VLLM_API_KEY")
     options.option(parser, "model", "with --url or import: the served name (default: the first, or the file's)")
@@ -53,6 +55,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
     options.option(parser, "driver", "measure with an installed client: vllm, guidellm or aiperf", choices=_DRIVERS)
     options.option(parser, "tokenizer", "for --driver: a model id, or a folder (default: the model's)", metavar="NAME")
+    parser.add_argument("-o", "--out", metavar="FILE", help="with report: the page; CSV and Vega-Lite go beside it")
+    options.option(parser, "profile", "with report: what it deploys, for memory and the last start", metavar="PROFILE")
     options.backend(parser)
     options.json(parser)
 
@@ -65,13 +69,16 @@ def run(given: argparse.Namespace, context: Context) -> int:
             return _show(given, context, id_)
         case ["import", _, *_]:
             return _import(given, context)
+        case ["report", _, *_]:
+            return _report(given, context)
         case [profile] if given.url is None:
             return _measure(given, context, profile)
         case [] if given.url is not None:
             return _measure(given, context, None)
     raise UsageError(
         "`bench` measures one profile, or one address.",
-        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, or bench show ID.",
+        hint="tpudeploy bench PROFILE, bench --url http://HOST:8000, bench import FILE, bench list, bench show ID, or "
+        "bench report ID -o report.html.",
     )
 
 
@@ -182,6 +189,19 @@ def _content(context: Context, name: str) -> bytes:
 def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
     workspace = context.workspace()
     _tell(workspace.runs.find(id_), given, context, workspace)
+    return exits.SUCCESS
+
+
+def _report(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.cli.reporting import written
+
+    if given.out is None:
+        raise UsageError("Where to?", hint="tpudeploy bench report ID -o report.html")
+    first, *others = given.words[1:]
+    of = None if given.profile is None else context.load([given.profile], given)[0]
+    workspace = context.workspace([] if given.profile is None else [given.profile])
+    for path in written(workspace, first, others, profile=of, out=context.folder / given.out):
+        context.terminal.talk(f"Wrote {path}")
     return exits.SUCCESS
 
 

@@ -6,14 +6,10 @@ A run is named by its id or the beginning of it (`tpudeploy bench list`), a publ
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
-
-if TYPE_CHECKING:
-    from tpudeploy.domain.benchmark import Run
 
 _MEASURES = ("requests", "output", "input", "ttft", "tpot", "tokens-per-usd")
 _FEWEST = 2
@@ -29,14 +25,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli import documents
+    from tpudeploy.cli.reporting import named
     from tpudeploy.core.bench.compare import compare
     from tpudeploy.core.bench.published import published
     from tpudeploy.domain.comparison import Measure
     from tpudeploy.views import compare as view
 
-    terminal, known = context.terminal, published()
+    terminal = context.terminal
     if given.published:
-        runs = tuple(known.values())
+        runs = tuple(published().values())
         terminal.data(documents.text(documents.runs(runs)) if given.json else view.published(runs, terminal.paint))
         return exits.SUCCESS
     if len(given.runs) < _FEWEST:
@@ -44,13 +41,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
             "`compare` holds runs against each other: name two or more.",
             hint="`tpudeploy bench list` shows yours, `tpudeploy compare --published` those of others.",
         )
-    found = compare([_run(name, known.get(name), context) for name in given.runs])
+    workspace = context.workspace()
+    found = compare([named(workspace, name) for name in given.runs])
     measure = Measure(given.by)
     terminal.data(
         documents.text(documents.comparison(found)) if given.json else view.comparison(found, measure, terminal.paint)
     )
     return exits.SUCCESS
-
-
-def _run(name: str, published: Run | None, context: Context) -> Run:
-    return published if published is not None else context.workspace().runs.find(name)

@@ -101,7 +101,7 @@ def _drafted(
     given: argparse.Namespace,
     context: Context,
 ) -> Draft | NoDraft:
-    from tpudeploy.cli import drafting
+    from tpudeploy import drafting
 
     asked = given.colleague or given.profile
     by = context.load([asked], AS_WRITTEN)[0] if given.colleague else profile

@@ -44,12 +44,11 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _operating(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.cli.reporting import named
     from tpudeploy.core.bench.operating import operating_points
-    from tpudeploy.core.bench.published import published
     from tpudeploy.views import recommend as view
 
-    known = published().get(given.run)
-    found = known if known is not None else context.workspace().runs.find(given.run)
+    found = named(context.workspace(), given.run)
     points, terminal = operating_points(found), context.terminal
     terminal.data(
         documents.text(documents.operating(found, points))
@@ -76,7 +75,7 @@ def _workload(given: argparse.Namespace, context: Context) -> int:
     deployment, terminal = sized(profile), context.terminal
     found = recommend(deployment, asked, context.workspace([given.profile]).runs.all())
     best = found.choices[0] if found.choices else None
-    text = None if best is None else _profile(given, context, best)
+    text = None if best is None else laid_over(given, context, best)
     if given.json:
         terminal.data(documents.text(documents.recommendation(found, text)))
     else:
@@ -86,7 +85,7 @@ def _workload(given: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS if best is not None else exits.REFUSED
 
 
-def _profile(given: argparse.Namespace, context: Context, of: Choice) -> str:
+def laid_over(given: argparse.Namespace, context: Context, of: Choice) -> str:
     """The profile with what is recommended laid over it: whole, each value with where it came from."""
     import json
 

@@ -28,6 +28,11 @@ class Sized(Answer):
     diagnostics: list[Tree]
 
 
+class Alerts(Answer):
+    text: str = Field(description="what the file holds: YAML, or JSON for a dashboard")
+    remarks: list[str]
+
+
 class Explained(Answer):
     code: str
     text: str
@@ -138,6 +143,17 @@ class Run(Answer):
     id: str
     subject: Tree
     cells: list[Tree] = Field(description="by streams, context and output; `status` says what each is worth")
+
+
+class Comparison(Answer):
+    format: Literal["tpudeploy.comparison/1"]
+    runs: list[Tree]
+
+
+class Recommendation(Answer):
+    format: Literal["tpudeploy.recommendation/1"]
+    choices: list[Tree] = Field(description="the best first; none where nothing would serve the workload")
+    profile: str | None = Field(description="the profile for the best, as YAML")
 
 
 class Verified(Answer):

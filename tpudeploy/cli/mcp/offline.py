@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -43,6 +43,23 @@ def size(
         deployment = sized(at.profile)
         found = (*at.profile.warnings, *check([deployment]))
         return documents.size(deployment, found, swept_around(deployment) if sweep else None)
+
+
+def alerts(
+    ctx: Asked,
+    profiles: Profiles,
+    form: Annotated[
+        Literal["rules", "prometheusrule", "gmp", "ops-agent", "dashboard"],
+        Field(description="Prometheus rules, in three forms; how to collect metrics; a Grafana dashboard"),
+    ] = "rules",
+    ttft_seconds: Annotated[float | None, Field(gt=0, description="how late a first token may be")] = None,
+) -> documents.Document:
+    """Alert rules for what profiles serve, as the text of a file, and remarks on it. Writes nothing."""
+    from tpudeploy.cli.commands.alerts import made
+
+    with session(ctx).project.opened(*profiles) as at:
+        text, remarks = made(form, at.profiles, ttft_seconds=ttft_seconds)
+    return {"text": text, "remarks": remarks}
 
 
 def explain(

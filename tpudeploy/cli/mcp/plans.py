@@ -12,7 +12,8 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Plan
 
 _MOST = 50  # plans that are kept; then the oldest goes
-# What ends nothing and interrupts nobody. Whatever else there may come to be is asked about.
+# What interrupts nobody: an update may let go of what an earlier run left over, which serves nobody. Whatever else
+# there may come to be is asked about.
 _HARMLESS = {Action.NO_OP, Action.CREATE, Action.UPDATE}
 
 

@@ -45,7 +45,7 @@ def diagnose(
 ) -> documents.Document:
     """As logs, and beside our findings the draft of the served model, from redacted evidence. Nobody has checked it."""
     from tpudeploy.cli.commands.logs import read_all
-    from tpudeploy.cli.drafting import draft
+    from tpudeploy.drafting import draft
 
     project = session(ctx).project
     with project.opened(profile) as at, project.opened(colleague or profile) as asked:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import ToolAnnotations
 
-from tpudeploy.cli.mcp import answers, benching, looking, offline, planning, serving, writing
+from tpudeploy.cli.mcp import answers, benching, comparing, looking, offline, planning, serving, writing
 from tpudeploy.domain.frozen import frozen
 
 
@@ -37,6 +37,7 @@ class Tool:
 READING = (
     Tool(does=offline.validate, title="Validate profiles", answers=answers.Validated, kind=Kind.OFFLINE),
     Tool(does=offline.size, title="Predict memory", answers=answers.Sized, kind=Kind.OFFLINE),
+    Tool(does=offline.alerts, title="Generate alerts", answers=answers.Alerts, kind=Kind.OFFLINE),
     Tool(does=offline.explain, title="Explain an error", answers=answers.Explained, kind=Kind.OFFLINE),
     Tool(does=looking.zones, title="Find zones", answers=answers.Zones, kind=Kind.LOOK),
     Tool(does=looking.doctor, title="Check preconditions", answers=answers.Doctor, kind=Kind.LOOK),
@@ -52,6 +53,8 @@ READING = (
     Tool(does=serving.verify, title="Verify settings", answers=answers.Verified, kind=Kind.LOOK),
     Tool(does=benching.runs, title="List benchmarks", answers=answers.Runs, kind=Kind.OFFLINE),
     Tool(does=benching.run, title="Show a benchmark", answers=answers.Run, kind=Kind.OFFLINE),
+    Tool(does=comparing.compare, title="Compare benchmarks", answers=answers.Comparison, kind=Kind.OFFLINE),
+    Tool(does=comparing.recommend, title="Recommend a profile", answers=answers.Recommendation, kind=Kind.OFFLINE),
     Tool(does=planning.plan, title="Plan", answers=answers.Planned, kind=Kind.LOOK),
 )
 

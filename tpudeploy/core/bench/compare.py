@@ -61,13 +61,13 @@ def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[Row]:
 
 
 def _scalings(runs: Sequence[Run], bests: Sequence[Cell | None]) -> Iterator[Scaling]:
-    """Of each pair of runs of one model on more and fewer chips of one generation."""
+    """Of each pair of runs of one model on more and fewer chips of one generation, whose bests are of one load."""
     known = [(run, cell) for run, cell in zip(runs, bests, strict=True) if cell is not None and run.subject.chips]
     for (one, its), (other, others) in combinations(known, 2):
         (fewer, low), (more, high) = sorted(((one, its), (other, others)), key=lambda pair: pair[0].subject.chips or 0)
         chips = (more.subject.chips or 0) / (fewer.subject.chips or 1)
         rate, rates = _rate(low, fewer), _rate(high, more)
-        if chips > 1 and _is_alike(fewer, more) and rate and rates:
+        if chips > 1 and _is_alike(fewer, more) and _load(low) == _load(high) and rate and rates:
             ratio = rates / rate
             yield Scaling(
                 fewer=fewer.id,
@@ -77,6 +77,10 @@ def _scalings(runs: Sequence[Run], bests: Sequence[Cell | None]) -> Iterator[Sca
                 per_doubling=ratio ** (1 / log2(chips)),
                 is_doubted=not (is_believed(low) and is_believed(high)),
             )
+
+
+def _load(cell: Cell) -> tuple[int, int]:
+    return cell.point.context_tokens, cell.point.output_tokens
 
 
 def _is_alike(one: Run, other: Run) -> bool:

@@ -22,10 +22,20 @@ FORMAT = "tpudeploy.run/1"
 def dumps(of: Run, lines: Sequence[str] | None = None) -> str:
     """What `bench --json` prints and what is kept. `lines` are `line` of each cell, where they are known already."""
     known = list(map(line, of.cells)) if lines is None else lines
-    head = tree(replace(of, cells=()))
-    del head["cells"]
+    head = _head(of)
     begin = json.dumps({"format": FORMAT, "hash": _hash(head, known), **head}, ensure_ascii=False)
     return f'{begin[:-1]}, "cells": [\n' + ",\n".join(known) + "\n]}\n"
+
+
+def digest(of: Run) -> str:
+    """The hash of its content, which its file begins with."""
+    return _hash(_head(of), map(line, of.cells))
+
+
+def _head(of: Run) -> Any:
+    head = tree(replace(of, cells=()))
+    del head["cells"]
+    return head
 
 
 def line(cell: Cell) -> str:

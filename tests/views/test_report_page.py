@@ -1,0 +1,143 @@
+"""The report, seen in a real browser: light and dark, wide and narrow; nothing overflows, overlaps or is unreadable."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tpudeploy.cli.main import main
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+SCHEMES, WIDTHS = ("light", "dark"), (390, 1100)
+AIPERF: dict[str, Any] = {
+    "schema_version": "1.4",
+    "aiperf_version": "0.13.0",
+    "request_count": {"unit": "requests", "avg": 2000.0},
+    "benchmark_duration": {"unit": "sec", "avg": 60.0},
+    "output_sequence_length": {"unit": "tokens", "avg": 256.0},
+}
+# Texts that lie on each other, or outside of their picture.
+COLLISIONS = """
+() => [...document.querySelectorAll('svg')].flatMap(svg => {
+  const frame = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')];
+  const boxes = texts.map(t => [t.textContent, t.getBoundingClientRect()]);
+  const outside = boxes.filter(([, b]) => b.left < frame.left - 1 || b.right > frame.right + 1 ||
+    b.top < frame.top - 1 || b.bottom > frame.bottom + 1).map(([t]) => 'outside: ' + t);
+  const on = boxes.flatMap(([t, a], n) => boxes.slice(n + 1).filter(([, b]) => a.left < b.right - 1 &&
+    b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1).map(([o]) => t + ' on ' + o));
+  return [...outside, ...on];
+})
+"""
+# Whatever has a text of its own: its size in pixels as drawn, and its contrast against what is behind it.
+TEXTS = """
+() => {
+  const parse = c => (c.match(/[\\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, n) => sum + v * [.2126, .7152, .0722][n], 0);
+  const behind = el => {
+    const layers = [];
+    for (let e = el; e; e = e.parentElement) layers.push(parse(getComputedStyle(e).backgroundColor));
+    return layers.reverse().reduce((under, [r, g, b, a = 1]) =>
+      r === undefined ? under : [r, g, b].map((v, n) => v * a + under[n] * (1 - a)), [255, 255, 255]);
+  };
+  return [...document.querySelectorAll('body *')].filter(e => [...e.childNodes].some(n => n.nodeType === 3 &&
+    n.textContent.trim()) && !['STYLE', 'TITLE', 'title'].includes(e.tagName)).map(e => {
+    const style = getComputedStyle(e), svg = e.closest('svg');
+    const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+    const [one, two] = [light(parse(svg ? style.fill : style.color)), light(behind(e))];
+    return {text: e.textContent, size: parseFloat(style.fontSize) * scale,
+      contrast: (Math.max(one, two) + .05) / (Math.min(one, two) + .05)};
+  });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a sweep over loads that saturate, beside two published tables."""
+    folder = tmp_path_factory.mktemp("report")
+    names = []
+    for context, scale in ((128, 1.0), (1024, 0.6), (8192, 0.15)):
+        for streams in (1, 4, 16, 64, 256, 512):
+            names.append(f"{context}-{streams}.json")
+            (folder / names[-1]).write_text(json.dumps(_cell(context, streams, scale)))
+    code = main(["bench", "import", *names, "--type", "v6e-1", "--usd-per-hour", "1.4", "--chdir", str(folder)])
+    assert code == 0
+    (run,) = (folder / ".tpudeploy" / "runs").glob("*.json")
+    words = ["bench", "report", run.stem, "agent-e2b-v6e-1", "agent-e2b-v6e-4", "-o", "report.html"]
+    assert main([*words, "--chdir", str(folder)]) == 0
+    return folder / "report.html"
+
+
+def _cell(context: int, streams: int, scale: float) -> dict[str, Any]:
+    rate, first = scale * 28 * streams / (streams + 60), 60 / scale + streams**1.2 * 2 / scale
+    return {
+        **AIPERF,
+        "input_config": {
+            "endpoint": {"model_names": ["google/gemma-4-E2B-it"]},
+            "load": [{"phase": {"concurrency": streams}}],
+        },
+        "input_sequence_length": {"unit": "tokens", "avg": float(context)},
+        "effective_concurrency": {"unit": "requests", "avg": float(min(streams, 300))},
+        "request_throughput": {"unit": "requests/sec", "avg": rate},
+        "output_token_throughput": {"unit": "tokens/sec", "avg": 256 * rate},
+        "time_to_first_token": {"unit": "ms", "avg": first, "p50": first, "p95": first * 1.6, "count": 500},
+        "request_latency": {"unit": "ms", "avg": 1000 * streams / rate},
+    }
+
+
+@pytest.fixture(params=[(scheme, width) for scheme in SCHEMES for width in WIDTHS], ids=lambda p: f"{p[0]}-{p[1]}")
+def page(browser: Browser, report: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    scheme, width = request.param
+    opened = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, offline=True).new_page()
+    opened.goto(report.as_uri())
+    if folder := os.environ.get("SCREENSHOTS"):
+        opened.screenshot(path=Path(folder) / f"report-{scheme}-{width}.png", full_page=True)
+    yield opened
+    opened.close()
+
+
+def test_nothing_is_wider_than_the_page(page: Page) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+def test_no_text_of_a_picture_lies_on_another_or_outside(page: Page) -> None:
+    assert page.evaluate(COLLISIONS) == []
+
+
+def test_every_text_can_be_read(page: Page) -> None:
+    texts = page.evaluate(TEXTS)
+    assert len(texts) > 100
+    assert [t for t in texts if t["size"] < 10] == []
+    assert [t for t in texts if t["contrast"] < 4.5] == []
+
+
+def test_the_page_needs_no_script_and_no_network(report: Path) -> None:
+    html = report.read_text()
+    assert "<script" not in html
+    assert "http" not in html.replace("http://www.w3.org", "")
+
+
+def test_the_same_figures_lie_beside_it(report: Path) -> None:
+    rows = report.with_suffix(".csv").read_text().splitlines()
+    assert len(rows) == 1 + 18
+    assert rows[0].startswith("streams,context,output,status,requests/s")
+    chart = json.loads(report.with_suffix(".vl.json").read_text())
+    assert len(chart["data"]["values"]) == 18
+    for row in rows[1:]:
+        assert f">{row.split(',')[4]}<" in report.read_text()
