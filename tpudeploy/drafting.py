@@ -11,10 +11,11 @@ from tpudeploy.domain.errors import CloudError, QueryFailed
 from tpudeploy.loading import Profile, sized
 from tpudeploy.workspace import Workspace
 
-_ANSWER = 600  # tokens
+_ANSWER = 600  # tokens, and of a model that reads little a third of it
 _MARGIN = 200  # tokens that a chat template may add
 _PER_TOKEN = 2  # characters, at least: a log is denser than prose
 _MOST = 40_000  # characters: what says more hides the cause
+_LEAST = 800  # characters: below, there is no room beside the question
 _UNKNOWN = 4096  # tokens that a model reads of whose length nothing is known
 
 
@@ -31,17 +32,24 @@ def draft(
     if name is None:
         return NoDraft(because="Nothing failed: there is nothing to draft on.")
     known = {} if of is None else sized(of).attributes
-    text = evidence(readings[name], logs[name], known, characters=_characters(by))
+    length = _length(by)
+    tokens = min(_ANSWER, length // 3)
+    characters = min(_MOST, (length - tokens - _MARGIN) * _PER_TOKEN)
+    if characters < _LEAST:
+        return NoDraft(
+            because=f"{by.spec.name} reads {length} tokens: too few for the evidence.",
+            hint="Ask one that reads more: --with PROFILE.",
+        )
+    text = evidence(readings[name], logs[name], known, characters=characters)
     try:
-        answer = workspace.ask(by, text, max_tokens=_ANSWER)
+        answer = workspace.ask(by, text, max_tokens=tokens)
     except (QueryFailed, CloudError) as error:
         is_own = of is not None and of.spec.name == by.spec.name
         return NoDraft(because=error.message, hint="Ask one that serves: --with PROFILE." if is_own else error.hint)
     return Draft(log=name, by=by.spec.name, model=str(by.spec.model.id), text=answer.text.strip())
 
 
-def _characters(by: Profile) -> int:
-    """How much it can read, as its profile declares it."""
+def _length(by: Profile) -> int:
+    """Tokens that it reads and writes together, as its profile declares it."""
     budget = sized(by).budget
-    tokens = budget.engine.max_model_len if isinstance(budget, HbmBudget) else _UNKNOWN
-    return min(_MOST, max(tokens - _ANSWER - _MARGIN, _ANSWER) * _PER_TOKEN)
+    return budget.engine.max_model_len if isinstance(budget, HbmBudget) else _UNKNOWN

@@ -18,6 +18,7 @@ RUNNABLE = {
     "03-own-zones": "run.sh",
     "04-failure-drill": "run.sh",
     "05-pull-requests": "run.sh",
+    "06-agent": "session.py",
 }
 
 

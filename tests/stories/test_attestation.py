@@ -169,3 +169,20 @@ def test_a_real_machine_attests_by_api_metrics_and_log(desk: Open) -> None:
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
     assert "17,996 blocks, 1,151,744 tokens: as planned" in said.err
+
+
+def test_a_pipeline_fails_with_it_and_says_so(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    at.write()
+    _, _, fingerprint = at.run("ci", "apply", "gemma.yaml").err.partition("-accept ")
+    said = at.run("ci", "apply", "gemma.yaml", "-accept", fingerprint.split(".")[0])
+    assert said.code == 13, said.all
+    assert "gemma[0] does not do what its profile says" in said.err
+    assert list(at.slices.values()) == ["ACTIVE"]
+
+
+def test_what_comes_back_while_it_is_watched_is_asked_again(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "preempt", "after": 900, "times": 1}])
+    at.killed(4000, "apply", "-auto-approve", "-watch", at.write())
+    said = at.capture.readouterr().err
+    assert said.count("gemma[0]: Attested: 4 declared settings in effect") == 2, said

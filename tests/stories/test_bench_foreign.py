@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 import pytest
 from answering import answering, http
 from desk import Said
+from pseudo_terminal import INTERRUPT, person
+from screen import Screen
 
 from tpudeploy.cli.main import main
 
@@ -124,6 +128,18 @@ def test_a_grid_of_somebodys_is_kept_with_where_it_came_from(bench: Bench, tmp_p
     assert cells[2048, 4]["status"] == "client_bound"
     assert cells[1, 16_384]["errors"] == {"the file says `failed`": 1}
     assert "outputs not told" in bench("show", run["id"]).out
+
+
+def test_a_grid_that_is_wider_than_the_terminal_is_told_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "grid.csv").write_bytes(GRID.read_bytes())
+    with person("bench", "import", "grid.csv", folder=tmp_path, environment={"COLUMNS": "80"}) as somebody:
+        assert somebody.stays_to_the_end() == 0
+    lines = Screen(80).shows(somebody.read)
+    heads = [line.split() for line in lines if re.fullmatch(r"[ \d,]+", line) and line.startswith(" " * 12)]
+    assert [len(head) for head in heads] == [7, 6]
+    assert heads[0][0] == "4"
+    assert heads[1][-1] == "16,384"
+    assert sum(line.startswith("   1,024  ") for line in lines) == 2
 
 
 def test_a_result_of_vllm_bench_is_a_cell(bench: Bench, tmp_path: Path) -> None:
@@ -309,6 +325,25 @@ def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(
     assert said.code == 1
     assert "guidellm is not on PATH." in said.err
     assert "Run: pip install 'guidellm>=0.8'" in said.err
+
+
+def test_ctrl_c_ends_the_client_too_and_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "pathlib.Path('PID').write_text(str(os.getpid())); import time; time.sleep(600)".replace(
+        "PID", str(tmp_path / "pid")
+    )
+    install(tmp_path, monkeypatch, "vllm", body)
+    with (
+        answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url,
+        person("bench", "--url", url, *SWEEP, "--driver", "vllm", folder=tmp_path, environment={}) as somebody,
+    ):
+        somebody.waits_for("measuring")
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text(encoding="utf-8"):
+            os.sched_yield()
+        assert somebody.types(INTERRUPT).stays_to_the_end() == 130
+    assert "Interrupted. 0 of 1 cells are kept." in somebody.read
+    assert "Go on with the same command and --resume " in somebody.read
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), 0)
 
 
 def test_a_client_that_hangs_is_ended_with_the_time_that_was_given(

@@ -111,9 +111,10 @@ def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what
     at.write(GREEN)
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 13
-    assert "gemma[0] does not serve: error: unrecognized arguments: --no-such-flag" in applied.words
-    assert f"gemma[0] goes on serving with what it had: {old} was not touched" in applied.words
-    assert "Both slices are billed, at about $2.81/h together, until another apply" in applied.words
+    assert "does not serve on its new slice: error: unrecognized arguments: --no-such-flag" in applied.words
+    assert f"gemma[0] goes on serving as it was: {old} was not touched" in applied.words
+    assert "is kept. Both are billed, at about $2.81/h together." in applied.words
+    assert "tpudeploy destroy" not in applied.err, "that would end the one that serves too"
     assert len(at.slices) == 2
     assert _published(at) == before
     assert not [r for r in at.emulator.requests if r.method == "PATCH" or r.path.endswith(":reset")]

@@ -69,12 +69,22 @@ def test_a_log_from_elsewhere_is_drafted_on_too_and_a_good_one_needs_none(desk: 
     assert good.err == "No draft: Nothing failed: there is nothing to draft on.\n"
 
 
+@pytest.mark.parametrize(("length", "said"), [(512, "gemma reads 512 tokens"), (1024, "gemma has no endpoint yet")])
+def test_who_reads_too_little_is_not_asked(desk: Open, length: int, said: str) -> None:
+    at = desk()
+    at.write(PROFILE.replace("16384", str(length)))
+    asked = at.run("logs", "--file", FAILED, "--explain", "--ask", "--with", "gemma.yaml")
+    assert asked.code == 0
+    assert asked.err.startswith(f"No draft: {said}")
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("--ask", "gemma.yaml"),
         ("--explain", "--with", "gemma.yaml", "gemma.yaml"),
         ("--explain", "--ask", "--file", FAILED),
+        ("--explain", "--ask", "--follow", "gemma.yaml"),
     ],
 )
 def test_asking_without_a_finding_or_without_anybody_is_refused(desk: Open, words: tuple[str, ...]) -> None:

@@ -407,6 +407,16 @@ def test_doctor_looks_for_what_is_pinned(desk: Open) -> None:
     assert "`tpudeploy plan --pin` looks up what it is now." in gone.words
 
 
+def test_no_proxy_stands_between_us_and_the_emulator(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    at.write(NIGHTLY)
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert "not pinned" not in planned(at)[1]
+
+
 def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> None:
     first, second = (PinFile(tmp_path, tmp_path / ".tpudeploy", emulated=False) for _ in range(2))
     name, other = Name(kind=Kind.IMAGE, text="a:b"), Name(kind=Kind.MODEL, text="a/b")

@@ -53,6 +53,21 @@ def test_a_restart_in_place_reads_well(desk: Open) -> None:
     _holds(at, "apply-restart", "apply", "-auto-approve", profile)
 
 
+def test_hand_overs_read_well(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "boot", "attempt": "2", "crash": OUT_OF_MEMORY}])
+    lasting = PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 6h")
+    profile = at.write(lasting + "lifecycle: {update: blue-green, on_run_end: renew}\n")
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.write((at.folder / profile).read_text("utf-8").replace("16384", "8192"))
+    _holds(at, "plan-blue-green", "plan", profile)
+    _holds(at, "apply-blue-green-crash", "apply", "-auto-approve", profile)
+    at.write((at.folder / profile).read_text("utf-8").replace("8192", "16384"))
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(4.9 * 3600.0)
+    _holds(at, "plan-renew", "plan", profile)
+    _holds(at, "apply-renew", "apply", "-auto-approve", profile)
+
+
 def test_pins_read_well(desk: Open) -> None:
     at = desk(project={"pushes": {"vllm/vllm-tpu:nightly": 86400}})
     profile = at.write(PROFILE.replace("v0.32.0", "nightly"))

@@ -133,3 +133,33 @@ def test_a_log_that_still_grows_counts_no_graphs() -> None:
     whole = LOG.read_text(encoding="utf-8")
     assert effective(whole)["graphs"] == "199"
     assert "graphs" not in effective(whole.partition("Precompile input_embeddings_merger")[0])
+
+
+def _of_four_ranks(tmp_path: Path, text: str) -> Attestation:
+    """As four independent engines of a dense model write it: each is told that it is alone."""
+    profile = PROFILE.replace("type: v6e-1", "type: v6e-4").replace(
+        "max_model_len", "data_parallel_size: 4\n  max_model_len"
+    )
+    (tmp_path / "gemma.yaml").write_text(profile, encoding="utf-8")
+    return attest(sized(Profile.load(tmp_path / "gemma.yaml")), Told(log=effective(text)), address="gemma[0]")
+
+
+def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path: Path) -> None:
+    config = "Initializing a V1 LLM engine (v0.32.0) with config: model='google/gemma-4-E2B-it', tensor_parallel_size=1, data_parallel_size=1,"
+    lines = [
+        f"(EngineCore_DP{rank} pid={rank}) INFO 08-10 17:54:54 [core.py:121] {said}"
+        for rank in range(4)
+        for said in (
+            config,
+            "Precompile worker0 sample --> {'num_reqs': 8}",
+            "TPU KV cache size: 1,000 tokens, Maximum",
+        )
+    ]
+    found = _of_four_ranks(tmp_path, "\n".join([*lines, "INFO:     Application startup complete."]))
+    said = {s.name: s for s in found.settings}
+    assert found.broken == ()
+    assert (said["data_parallel_size"].value, said["data_parallel_size"].verdict) == ("4", Verdict.HOLDS)
+    assert said["graphs"].value == "1", "each rank compiles its own"
+    assert said["kv_cache_tokens"].value == "", "one rank's is not the deployment's"
+    cut = _of_four_ranks(tmp_path, "\n".join(lines[:3]))
+    assert cut.broken == (), "a log that still grows shows some of them"

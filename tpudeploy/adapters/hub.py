@@ -13,6 +13,7 @@ from http import HTTPStatus
 from http.client import HTTPException
 from urllib.parse import quote
 
+from tpudeploy.adapters.registry import opener
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.version import VERSION
 
@@ -38,7 +39,7 @@ class Hub:
         url = f"{self._base}/api/models/{quote(model)}/revision/{quote(revision or _DEFAULT, safe='')}"
         request = urllib.request.Request(url, headers={"User-Agent": f"tpudeploy/{VERSION}"})  # noqa: S310  the scheme is ours
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout) as answer:  # noqa: S310  as above
+            with opener(url).open(request, timeout=self._timeout) as answer:
                 tree = json.loads(answer.read(_MOST_BYTES))
         except urllib.error.HTTPError as refused:
             with refused:

@@ -71,7 +71,7 @@ class Registry:
         realm = asked.pop("realm", "")
         if urlsplit(realm).scheme not in ("http", "https"):
             return None
-        with _opener().open(f"{realm}?{urlencode(asked)}", timeout=self._timeout) as answer:
+        with _opener(realm).open(f"{realm}?{urlencode(asked)}", timeout=self._timeout) as answer:
             tree: Mapping[str, Any] = json.loads(answer.read(1 << 20))
         if not isinstance(tree, dict):
             raise ValueError("the answer of its token service is none")  # noqa: TRY004  what a server sent is a value
@@ -81,7 +81,7 @@ class Registry:
         headers = {"Accept": _ACCEPT, **({"Authorization": f"Bearer {token}"} if token else {})}
         request = urllib.request.Request(url, method="HEAD", headers=headers)  # noqa: S310  the scheme is ours
         try:
-            with _opener().open(request, timeout=self._timeout) as answer:
+            with _opener(url).open(request, timeout=self._timeout) as answer:
                 return answer.status, {k.lower(): v for k, v in answer.headers.items()}
         except urllib.error.HTTPError as refused:
             with refused:
@@ -110,8 +110,14 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(_Stay)
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    return opener(url, _Stay())
+
+
+def opener(url: str, *handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+    """What opens it. Only the emulator is spoken to in plain HTTP, and no proxy stands between it and us."""
+    direct = [urllib.request.ProxyHandler({})] if url.startswith("http://") else []
+    return urllib.request.build_opener(*handlers, *direct)
 
 
 def _reason(cause: BaseException) -> str:

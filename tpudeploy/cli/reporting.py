@@ -40,11 +40,16 @@ def written(
     )
     files = {out: page(report), out.with_suffix(".csv"): to_csv(run), out.with_suffix(".vl.json"): to_vega_lite(run)}
     for path, content in files.items():
-        try:
-            path.write_text(content, encoding="utf-8")
-        except OSError as cause:
-            raise UsageError(f"{path} cannot be written: {cause.strerror or cause}.") from cause
+        write(path, content)
     return tuple(files)
+
+
+def write(path: Path, content: str) -> None:
+    """Raise `errors.UsageError` where that cannot be."""
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as cause:
+        raise UsageError(f"{path} cannot be written: {cause.strerror or cause}.") from cause
 
 
 def named(workspace: Workspace, name: str) -> Run:

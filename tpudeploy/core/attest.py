@@ -17,6 +17,7 @@ from tpudeploy.domain.frozen import frozen
 # The largest deviation between predicted and measured blocks in any published boot is 0.03 %.
 _CLOSE = 0.005
 _ABOUT = 0.01
+# That a release's engine says the version of its tag is UNVERIFIED for images of vllm-tpu.
 _TAG = re.compile(r":v(\d+\.\d+\.\d+)$")
 # Cache types by the names of flags, labels and logs; on TPU every fp8 is one of these.
 _FP8 = {"fp8", "fp8_e4m3", "fp8_e5m2", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"}
@@ -115,7 +116,8 @@ def _witnesses(of: Deployment, told: Told) -> Mapping[str, Mapping[str, str]]:
         log["kv_bytes_per_token"] = str(round(each))
         found = type_of(each, of.budget)
         by_bytes = {} if found is None else {"kv_cache_dtype": found}
-    if told.log.get("data_parallel_size", "1") != "1":
+    is_ranked = isinstance(of.budget, HbmBudget) and of.budget.engine.data_parallel > 1
+    if is_ranked or told.log.get("data_parallel_size", "1") != "1":
         log.pop("kv_cache_tokens", None)  # one rank's, and no line says of which
     return {"api": told.api, "metrics": told.cache, "log": log, "bytes": by_bytes}
 
@@ -160,8 +162,8 @@ def _is_listed(declared: str, said: str) -> bool:
 
 
 def _is_release(declared: str, said: str) -> bool:
-    """0.32.0 is kept by 0.32.0+tpu, not by 0.32.0rc1."""
-    return said.partition("+")[0] == declared
+    """0.32.0 is kept by 0.32.0+tpu and by 0.32.0.post1, not by 0.32.0rc1."""
+    return said.partition("+")[0].partition(".post")[0] == declared
 
 
 def _is_near(declared: str, said: str) -> bool:

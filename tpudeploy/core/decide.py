@@ -114,8 +114,9 @@ def _keep(  # noqa: PLR0917 - one replica's slices, told apart
 ) -> Iterator[Step]:
     """Bring up the slice that is kept; once it serves, let go of those that it takes over from."""
     replica = record.index
-    step = serve(Standing(deployment=deployment, replica=replica, attempt=keep.attempt, moment=moment))
-    yield _told(deployment, record, keep, outdated, step, moment)
+    standing = Standing(deployment=deployment, replica=replica, attempt=keep.attempt, moment=moment)
+    step = _told(standing, outdated)
+    yield step
     if isinstance(step, Done):
         if keep.attempt.draining_at is not None:
             yield Drain(replica=replica, name=keep.attempt.name, begins=False)
@@ -134,14 +135,12 @@ def _keep(  # noqa: PLR0917 - one replica's slices, told apart
         yield _hold(record, left[0], moment)
 
 
-def _told(  # noqa: PLR0917 - as above
-    deployment: Deployment, record: Record, keep: Judged, outdated: list[Judged], step: Step, moment: Moment
-) -> Step:
-    """`step`; where it gives up, and another slice serves on, its error says so."""
-    old = next((j.attempt for j in outdated if serves(j, moment)), None)
+def _told(standing: Standing, outdated: list[Judged]) -> Step:
+    """Its next step; where it gives up, and another slice serves on, its error says so."""
+    step = serve(standing)
+    old = next((j.attempt for j in outdated if serves(j, standing.moment)), None)
     if isinstance(step, GiveUp) and type(step.error) is ServingError and old is not None:
-        error = given_up(deployment, record.index, step.error, keep.attempt, old)
-        return GiveUp(replica=step.replica, error=error, name=step.name)
+        return GiveUp(replica=step.replica, error=given_up(standing, old), name=step.name)
     return step
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import server_print
+from tpudeploy.core.serve import Standing, remedy
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
@@ -88,15 +89,26 @@ def _lead(deployment: Deployment, moment: Moment) -> float:
     return waits + start + moment.patience.drained
 
 
-def given_up(deployment: Deployment, replica: int, error: ServingError, attempt: Attempt, old: Attempt) -> ServingError:
-    """What to say of a slice that does not come up, while the one that it was to take over from goes on serving."""
+def given_up(standing: Standing, old: Attempt) -> ServingError:
+    """What to say of a slice that does not come up, while the one that it was to take over from goes on serving.
+
+    Both are kept: the chips of the new one are as scarce as any, and the next apply goes on with them.
+    """
+    deployment, attempt = standing.deployment, standing.attempt
     usd = [prices.of_attempt(attempt), prices.of_attempt(old)]
     cost = "at an unknown price" if None in usd else f"at about ${sum(u for u in usd if u is not None):.2f}/h together"
+    where, cause = address(deployment.name, standing.replica), standing.failure
+    what_to_do = "Run `tpudeploy apply` again: it starts the new one once more, as the profile then says."
+    if is_blue(deployment, old):
+        what_to_do = (
+            "Mend the cause and run `tpudeploy apply` again: it goes on with the new one. Undo the change instead, and "
+            "it gives that one back."
+        )
     return GivenUpUpdate(
-        f"{error.message}\n{address(deployment.name, replica)} goes on serving with what it had: {old.name}"
-        " was not touched, and clients are still sent there.",
-        hint=f"{error.hint}\nBoth slices are billed, {cost}, until another apply: with the cause mended it goes on "
-        "with the new one, with the change undone it gives that one back.",
+        f"{where} does not serve on its new slice: {cause}\n{where} goes on serving as it was: {old.name} was not"
+        " touched, and clients are still sent there.",
+        hint=f"{remedy(deployment, cause)}The new slice {attempt.name} in {attempt.zone} is kept. Both are billed, "
+        f"{cost}.\n{what_to_do}",
     )
 
 

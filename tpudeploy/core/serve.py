@@ -200,7 +200,7 @@ def _failed(standing: Standing, cause: str) -> ServingError:
     cost = "an unknown price" if price is None else f"about ${price:.2f}/h"
     return ServingError(
         f"{address(deployment.name, standing.replica)} does not serve: {cause}",
-        hint=f"{_remedy(deployment, cause)}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
+        hint=f"{remedy(deployment, cause)}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
         "Mend the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
         "Or give it back with `tpudeploy destroy`.",
     )
@@ -211,7 +211,7 @@ def _rolled_back(standing: Standing) -> TpudeployError:
     where = address(standing.deployment.name, standing.replica)
     return RolledBack(
         f"{where} was changed, and changed back: {standing.undone}",
-        hint=f"{_remedy(standing.deployment, standing.undone)}The server before serves again, on the same chips; its"
+        hint=f"{remedy(standing.deployment, standing.undone)}The server before serves again, on the same chips; its"
         " endpoint stands.\nMend the cause and run `tpudeploy apply` again. `tpudeploy plan` shows what is to change.",
     )
 
@@ -230,7 +230,7 @@ def _unheard(standing: Standing) -> TpudeployError:
     )
 
 
-def _remedy(deployment: Deployment, said: str) -> str:
+def remedy(deployment: Deployment, said: str) -> str:
     """What to do about it, a line, where the words are known."""
     from tpudeploy.core.bootlog import cause_of  # thirty patterns, needed only where something died
 

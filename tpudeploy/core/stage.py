@@ -38,11 +38,12 @@ def stage(report: BootReport, budget: HbmBudget | Unsized, *, now: float) -> Sta
     done, of = _count(report, name, budget)
     if isinstance(budget, Unsized) or report.phase in {BootPhase.SERVING, BootPhase.FAILED}:
         return Stage(name=name, done=done, of=of)
+    ranks = budget.engine.data_parallel
     return Stage(
         name=name,
         done=done,
         of=of,
-        left_seconds=_left(report, name, done if name == COMPILING else None, budget.start, now),
+        left_seconds=_left(report, name, None if done is None else -(-done // ranks), budget.start, now),
         is_least=report.phase is not BootPhase.STARTING,
     )
 
@@ -67,7 +68,8 @@ def _name(report: BootReport) -> str:
 def _count(report: BootReport, name: str, budget: HbmBudget | Unsized) -> tuple[int | None, int | None]:
     graph = _GRAPH.search(report.detail)
     if graph is not None:
-        planned = None if isinstance(budget, Unsized) else budget.compilation.total
+        # Each data-parallel rank is a process that compiles its own.
+        planned = None if isinstance(budget, Unsized) else budget.compilation.total * budget.engine.data_parallel
         done = int(graph[1])
         return done, planned if planned is not None and planned >= done else None
     if name == BootPhase.IMAGE and report.pulled is not None:

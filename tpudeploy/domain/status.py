@@ -6,6 +6,8 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.tree import tree
 
+_ON_THEIR_WAY = {"hidden", "refused", "waiting", "leaving", "draining", "up, not serving"}
+
 
 @frozen
 class ReplicaStatus:
@@ -35,6 +37,12 @@ class ReplicaStatus:
     lapses_in: float | None = None
     usd_per_hour_granted: float | None = None
     usd_most: float | None = None
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether it will change by itself."""
+        boots = self.state == "up" and self.boot not in {"", "serving"}
+        return (boots or self.state in _ON_THEIR_WAY) and self.boot != "failed"
 
 
 @frozen

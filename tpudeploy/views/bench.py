@@ -35,6 +35,7 @@ _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
 _EMULATED = "On the emulator: no model ran, and no figure here says anything of a TPU."
 _NOTHING = "."
+_MARGIN = 10  # columns: how many streams, before the figures
 _ENDS: Mapping[Ended, str] = {
     Ended.NOT_YET: "Under way, or killed",
     Ended.COMPLETE: "Complete",
@@ -80,10 +81,10 @@ def under_way(run: Run, point: Point) -> str:
     )
 
 
-def result(run: Run, paint: Paint, *, kept: str) -> str:
-    """All of a run. `kept` is the file it stands in."""
+def result(run: Run, paint: Paint, *, kept: str, width: int | None) -> str:
+    """All of a run. `kept` is the file it stands in; `width` as in `views.zones`: what is wider is told in parts."""
     note = paint.yellow(_EMULATED) if run.subject.is_emulated else ""
-    blocks = [_title(run, paint), note, *_tables(run, paint), _summary(run, paint)]
+    blocks = [_title(run, paint), note, *_tables(run, paint, width), _summary(run, paint)]
     return "\n\n".join(block for block in (*blocks, f"Run {run.id}, kept in {kept}") if block)
 
 
@@ -118,7 +119,7 @@ def _title(run: Run, paint: Paint) -> str:
     return f"{paint.bold(words.plain(of.deployment or of.url or run.source))}  {told}"
 
 
-def _tables(run: Run, paint: Paint) -> Iterator[str]:
+def _tables(run: Run, paint: Paint, width: int | None) -> Iterator[str]:
     outputs = dict.fromkeys(point.output_tokens for point in run.sweep.points)
     for output in outputs:
         cells = {
@@ -126,10 +127,12 @@ def _tables(run: Run, paint: Paint) -> Iterator[str]:
             for cell in run.cells
             if cell.point.output_tokens == output
         }
-        yield "\n".join(_table(run, output, cells, paint))
+        yield "\n".join(_table(run, output, cells, paint, width))
 
 
-def _table(run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: Paint) -> Iterator[str]:
+def _table(
+    run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: Paint, columns: int | None
+) -> Iterator[str]:
     """Streams down, context across."""
     points = [point for point in run.sweep.points if point.output_tokens == output]
     streams, contexts = (sorted({getattr(p, name) for p in points}) for name in ("concurrency", "context_tokens"))
@@ -142,13 +145,27 @@ def _table(run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: 
     tokens = f"{output:,} token{'s' if output > 1 else ''} out" if output else "outputs not told"
     what = "requests/s" if slo == Slo() else f"requests/s within {_objective(slo)}"
     yield paint.bold(f"{what}, {tokens}") + paint.dim("  (streams down, context across)")
-    yield " " * 8 + "  " + " ".join(f"{context:,}".rjust(width + 1) for context in contexts)
-    for count in streams:
-        line = (
-            _heat(cells.get(at), texts.get(at, _NOTHING).rjust(width), _shade(rates.get(at), ends), paint)
-            for at in ((count, context) for context in contexts)
+    whole = {
+        (count, context): _heat(
+            cells.get((count, context)),
+            texts.get((count, context), _NOTHING).rjust(width),
+            _shade(rates.get((count, context)), ends),
+            paint,
         )
-        yield f"{count:>8,}  " + " ".join(line)
+        for count in streams
+        for context in contexts
+    }
+    most = len(contexts) if columns is None else max((columns - _MARGIN) // (width + 2), 1)
+    for begin in range(0, len(contexts), most):
+        yield from _part(whole, streams, contexts[begin : begin + most], width)
+
+
+def _part(
+    whole: Mapping[tuple[int, int], str], streams: Sequence[int], contexts: Sequence[int], width: int
+) -> Iterator[str]:
+    yield " " * _MARGIN + " ".join(f"{context:,}".rjust(width + 1) for context in contexts)
+    for count in streams:
+        yield f"{count:>{_MARGIN - 2},}  " + " ".join(whole[count, context] for context in contexts)
 
 
 def _heat(cell: Cell | None, text: str, shade: str, paint: Paint) -> str:

@@ -29,14 +29,15 @@ def status(of: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool) -> s
 def _deployment(of: DeploymentStatus, paint: Paint) -> Iterator[str]:
     for replica in of.replicas:
         yield f"{paint.bold(replica.address)}  {_state(replica, paint)}"
-        facts = list(_facts(replica))
-        width = max((len(name) for name, _ in facts), default=0)
-        yield from (f"  {name.ljust(width)}  {text}" for name, text in facts)
+        known = list(facts(replica))
+        width = max((len(name) for name, _ in known), default=0)
+        yield from (f"  {name.ljust(width)}  {text}" for name, text in known)
     if of.underway:
         yield paint.yellow(f"An earlier run ({of.underway}) did not reach its end; `tpudeploy apply` goes on.")
 
 
-def _facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
+def facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
+    """What is known of it, name by name."""
     if not of.slice_name:
         return
     yield "slice", f"{of.slice_name} ({of.accelerator_type}, {of.zone}, {of.provisioning})"
@@ -70,5 +71,9 @@ def _price(of: ReplicaStatus) -> Iterator[tuple[str, str]]:
 
 
 def _state(of: ReplicaStatus, paint: Paint) -> str:
-    word = _STATES.get(of.state, of.state)
-    return paint.green(word) if of.serving else paint.yellow(word)
+    return paint.green(state(of)) if of.serving else paint.yellow(state(of))
+
+
+def state(of: ReplicaStatus) -> str:
+    """Its state in words."""
+    return _STATES.get(of.state, of.state)

@@ -221,7 +221,10 @@ def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Work
     from tpudeploy.views.bench import result
 
     terminal, kept = context.terminal, workspace.runs.path(run)
-    terminal.data(dumps(run).rstrip("\n") if given.json else "\n" + result(run, terminal.paint, kept=str(kept)))
+    if given.json:
+        terminal.data(dumps(run).rstrip("\n"))
+    else:
+        terminal.data("\n" + result(run, terminal.paint, kept=str(kept), width=terminal.width))
 
 
 def _address(url: str) -> str:

@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.option(parser, "artifacts", "write plan.json and plan.md there", metavar="DIR", type=Path)
     options.option(parser, "accept", "with `apply`: a fingerprint that you approve", metavar="FINGERPRINT", default="")
-    options.flag(parser, "resume", "with `apply`: only go on with what an earlier run began")
+    options.flag(parser, "resume", "with `apply`: only go on with what an earlier run began, and renew runs that end")
     options.option(
         parser, "timeout", "with `apply`: stop after this long (exit 12)", type=options.duration, default="45m"
     )

@@ -44,6 +44,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
         )
     if (given.ask or given.colleague) and not (given.ask and (given.explain or given.json)):
         raise UsageError("--ask drafts on what --explain finds, and --with says who.", hint="Write --explain --ask.")
+    if given.ask and given.follow:
+        raise UsageError("--follow shows a boot as it goes on; --ask is for one that ended.", hint="Leave one out.")
     if given.ask and given.profile is None and given.colleague is None:
         raise UsageError("Nobody is there to ask.", hint="Name a deployment that serves: --with PROFILE.")
     profile = None if given.profile is None else context.load([given.profile], given)[0]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.views.status import status
 
+if TYPE_CHECKING:
+    from tpudeploy.domain.status import DeploymentStatus
+    from tpudeploy.loading import Profile
+    from tpudeploy.workspace import Workspace
+
+_EVERY = 10.0  # seconds
 _NO_START = "\nNo machine has told of a start."
 
 
@@ -18,6 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
     options.flag(parser, "details", "what each engine runs with, and what its chips hold: planned beside measured")
     options.flag(parser, "timeline", "how each machine's last start went, part by part, and what made it take so long")
+    options.option(parser, "html", "write it as a page", metavar="FILE")
+    options.flag(parser, "watch", "look again and again, until nothing is on its way any more")
     options.json(parser)
 
 
@@ -26,10 +36,18 @@ def run(given: argparse.Namespace, context: Context) -> int:
         raise UsageError("What was planned stands in a profile.", hint="Name the profiles: status -details PROFILE...")
     workspace = context.workspace(given.profiles)
     profiles = context.load(given.profiles, given)
-    found = workspace.status(profiles) if profiles else workspace.status_of_all()
+    found = _watched(workspace, profiles, context) if given.watch else _look(workspace, profiles)
     more = [each for profile in profiles for each in workspace.details(profile)] if given.details else []
     starts = [t for each in found for t in workspace.timelines(each.name)] if given.timeline else []
     terminal = context.terminal
+    if given.html is not None:
+        from tpudeploy.cli.reporting import write
+        from tpudeploy.views.report.fleet import fleet
+
+        path = context.folder / given.html
+        write(path, fleet(found, at=context.clock.now(), emulated=workspace.is_emulated))
+        terminal.talk(f"Wrote {path}")
+        return exits.SUCCESS
     if given.json:
         known = documents.status(found, emulated=workspace.is_emulated)
         known |= documents.details(more) if given.details else {}
@@ -46,3 +64,21 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
         terminal.data("\n" + "\n\n".join(timeline(t, terminal.paint) for t in starts) if starts else _NO_START)
     return exits.SUCCESS
+
+
+def _look(workspace: Workspace, profiles: Sequence[Profile]) -> tuple[DeploymentStatus, ...]:
+    return workspace.status(profiles) if profiles else workspace.status_of_all()
+
+
+def _watched(workspace: Workspace, profiles: Sequence[Profile], context: Context) -> tuple[DeploymentStatus, ...]:
+    """The last look; those before it are told where they show something new."""
+    shown = ""
+    while True:
+        found = _look(workspace, profiles)
+        if not any(replica.is_on_its_way for each in found for replica in each.replicas):
+            return found
+        told = status(found, context.terminal.paint, emulated=False)
+        if told != shown:
+            context.terminal.talk(f"{told}\n")
+            shown = told
+        context.clock.sleep(_EVERY)

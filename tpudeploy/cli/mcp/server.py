@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from inspect import cleandoc
 
 from mcp.server.mcpserver import MCPServer
 
@@ -42,6 +43,7 @@ def server(session: Session, *, allow_writes: bool) -> MCPServer[Session]:
             answering(tool.does, tool.answers),
             name=tool.name,
             title=tool.title,
+            description=cleandoc(tool.does.__doc__ or ""),
             annotations=tool.kind.value,
         )
     resources.register(made, session)

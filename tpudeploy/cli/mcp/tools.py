@@ -1,4 +1,4 @@
-"""TOOLS: what a server offers, one row each. The name is the function's, its docstring is what an agent reads."""
+"""What a server offers, one row each, in two tables. A name is its function's, its docstring what an agent reads."""
 
 from __future__ import annotations
 

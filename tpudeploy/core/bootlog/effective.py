@@ -33,6 +33,7 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
 # Of all chips of a rank together (tpu_inference 0.32.0 worker/tpu_worker.py:512-570).
 _MEMORY = re.compile(r"total_hbm_(limit|limit_cap|used|avail)_gb=([\d.]+)GiB")
 _GIB = 2**30
+_RANK = re.compile(r"EngineCore_DP\d+")
 # By jax._src.compiler; at its default level it does not say so, then `cache_hits` is not told (UNVERIFIED on a TPU).
 _HIT = re.compile(r"Persistent compilation cache hit for", re.IGNORECASE)
 _MISS = re.compile(r"Persistent compilation cache miss for", re.IGNORECASE)
@@ -48,8 +49,12 @@ def effective(text: str) -> Mapping[str, str]:
             if found is not None:
                 told[name] = next(group for group in found.groups() if group is not None).replace(",", "")
         told |= _memory(dict(_MEMORY.findall(line.text)))
-    graphs = timeline.graphs(start)
+    ranks = {line.process for line in start if _RANK.fullmatch(line.process)}
+    graphs = timeline.graphs([line for line in start if not ranks or line.process == min(ranks)])
     is_whole = any(timeline.READY.search(line.text) for line in start)  # a log that still grows has not all of them
+    if ranks:  # each of a dense model's is told that it is alone (vLLM v1/engine/core.py)
+        told.pop("data_parallel_size", None)
+        told |= {"data_parallel_size": str(len(ranks))} if is_whole else {}
     return {**told, **_hits(start)} | ({"graphs": str(graphs)} if graphs and is_whole else {})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from tpudeploy.views import words
+from tpudeploy.views.report.style import STYLE
 
 
 def text(of: object) -> str:
@@ -17,6 +18,18 @@ def tag(name: str, *inside: str, **attributes: object) -> str:
     """`inside` is HTML already. `class_` is the attribute `class`; underscores are dashes."""
     written = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(v))}"' for key, v in attributes.items())
     return f"<{name}{written}>{''.join(inside)}</{name}>"
+
+
+def document(title: str, *inside: str) -> str:
+    """The whole file around a page's parts."""
+    head = tag(
+        "head",
+        '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        tag("title", text(title)),
+        f"<style>{STYLE}</style>",
+    )
+    return f'<!DOCTYPE html>\n<html lang="en">{head}{tag("body", tag("main", *inside))}</html>\n'
 
 
 def section(title: str, *inside: str) -> str:

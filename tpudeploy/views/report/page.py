@@ -16,8 +16,7 @@ from tpudeploy.views.report import bars
 from tpudeploy.views.report.curve import curve
 from tpudeploy.views.report.exports import HEAD, rows
 from tpudeploy.views.report.heat import heat_maps
-from tpudeploy.views.report.html import note, section, table, tag, text
-from tpudeploy.views.report.style import STYLE
+from tpudeploy.views.report.html import document, note, section, table, tag, text
 
 Load = tuple[int, int]
 
@@ -49,14 +48,7 @@ def page(of: Report) -> str:
         section("Every cell", table(HEAD, [tuple(map(text, row)) for row in rows(run)])),
     ]
     title = run.subject.deployment or run.subject.model_id or run.subject.model
-    head = tag(
-        "head",
-        '<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        tag("title", text(f"{title}: run {run.id}")),
-        f"<style>{STYLE}</style>",
-    )
-    return f'<!DOCTYPE html>\n<html lang="en">{head}{tag("body", tag("main", *parts))}</html>\n'
+    return document(f"{title}: run {run.id}", *parts)
 
 
 def _head(of: Report) -> str:

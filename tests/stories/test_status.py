@@ -1,0 +1,40 @@
+"""How things stand: looked at until nothing is on its way, and as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from desk import Open
+
+
+def test_status_is_watched_until_it_serves(desk: Open) -> None:
+    at = desk(timings={"waiting": 600}, boot={"boot_seconds": 300})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", "-wait", "accepted", profile).code == 0
+    apart = at.clock.now()
+    told = at.run("status", "--watch", profile)
+    assert told.code == 0, told.all
+    assert "WAITING_FOR_RESOURCES" in told.err
+    assert told.out.startswith("gemma[0]  serving")
+    assert told.err.count("gemma[0]  waiting for chips") > 1, "each look has another age"
+    assert 900 <= at.clock.now() - apart < 1800
+
+
+def test_a_status_that_will_not_change_is_shown_at_once(desk: Open) -> None:
+    at = desk()
+    before = at.clock.now()
+    assert "not deployed" in at.run("status", "--watch", at.write()).out
+    assert at.clock.now() == before
+
+
+def test_the_fleet_as_a_page(desk: Open, tmp_path: Path) -> None:
+    at = desk()
+    profile = at.write()
+    at.run("apply", "-auto-approve", profile)
+    told = at.run("status", profile, "--html", str(tmp_path / "fleet.html"))
+    assert told.code == 0, told.all
+    page = (tmp_path / "fleet.html").read_text()
+    assert "<h3>gemma[0]: serving</h3>" in page
+    assert "1 of 1 replicas serve; $1.40/h at list price" in page
+    assert "us-east5-a" in page
+    assert "<script" not in page
