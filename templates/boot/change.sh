@@ -24,12 +24,12 @@ stopped() { # stopped STATUS: the end of the work, foreseen or not
   end_parts
   (($1 != 0)) || exit 0
   local cause=${verdict:-"The startup script broke at its line ${broken_line:-?}; its log is $log"}
+  unharmed timeline keep_timeline
   go_back "$cause"
   if [[ $called == back ]]; then
     cause="$(undone_cause) (the server before did not come back either: $cause)"
   fi
   report failed "$cause"
-  unharmed timeline keep_timeline
   exit "$1"
 }
 

@@ -101,3 +101,16 @@ def _running(folder: Path) -> list[str]:
         if str(folder) in words:
             found.append(" ".join(words))
     return found
+
+
+def test_each_start_leaves_its_timeline_beside_the_log_and_the_last_in_a_guest_attribute(bench: Bench) -> None:
+    assert bench.run(script(container())).returncode == 0
+    bench.rules.append(("docker", "run", [(125, "no such device")]))
+    assert bench.run(script(container(), spec="other")).returncode != 0
+    first, failed, _ = bench.attributes()["timeline"]
+    noted = [line.split()[0] for line in first.splitlines()]
+    assert noted == ["booted", "docker", "image", "image", "starting", "serving"]
+    assert failed.splitlines()[-1].startswith("starting ")
+    kept = (bench.root / "var/log/tpudeploy/starts.log").read_text().splitlines()
+    # The change failed, and then the server before it, which was tried again.
+    assert [line.split()[1] for line in kept] == ["abc123", "other", "abc123"]
