@@ -161,7 +161,6 @@ REPLACED: list[tuple[str, str, str, str]] = [
     ("name: demo", "nmae: demo", "TPU1201 2:1+4", 'did you mean "name"?'),
     ("google/gemma-4-E2B-it", "a/b/c", "TPU1206 3:13+5", "gs://"),
     ("google/gemma-4-E2B-it}", "a/b, revision: 1.10}", "TPU1203 3:28+4", 'quote it: "1.10"'),
-    ("google/gemma-4-E2B-it}", "a/b, mirror: gs://bucket/x}", "TPU1207 3:26+13", "leave it out"),
     ("v6e-4", "v6e-5", "TPU1301 4:13+5", 'did you mean "v6e-'),
     ("v6e-4", "v6e-16", "TPU1207 4:13+6", "v6e-8"),
     ("v6e-4}", "v6e-4, runtime_version: 2.0}", "TPU1203 4:37+3", 'quote it: "2.0"'),

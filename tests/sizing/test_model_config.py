@@ -51,6 +51,7 @@ GEMMA_26B: Mapping[str, Any] = {
         "num_hidden_layers": 30,
         "num_key_value_heads": 8,
         "num_kv_shared_layers": 0,
+        "top_k_experts": 8,
         "per_layer_config": {n: {"head_dim": 512, "num_key_value_heads": 2} for n in ("05", "11", "17", "23", "29")},
         "sliding_window": 1024,
         "use_bidirectional_attention": "vision",

@@ -46,7 +46,8 @@ def test_what_one_folder_applied_another_one_sees_and_ends(desk: Open, tmp_path:
     at.write()
     assert at.run(*APPLY, *BACKEND).code == 0
     assert _without_zone_log(at) == ["team/endpoints/gemma.json", "team/state/gemma.json"]
-    assert sorted(path.name for path in at.folder.iterdir()) == ["gemma.yaml"]
+    assert sorted(path.name for path in at.folder.iterdir()) == [".tpudeploy", "gemma.yaml", "tpudeploy.lock.json"]
+    assert not (at.folder / ".tpudeploy" / "state").exists()
     other = neighbour(at, tmp_path)
     assert "No changes" in other.run("plan", "-detailed-exitcode", "gemma.yaml", *BACKEND).out
     assert other.run("plan", "-detailed-exitcode", "gemma.yaml").code == 13  # a slice that no state here remembers
@@ -77,7 +78,7 @@ def test_a_bucket_can_be_named_by_every_way_in(desk: Open, monkeypatch: pytest.M
     else:
         assert at.run(*APPLY).code == 0
     assert "team/state/gemma.json" in objects(at)
-    assert not (at.folder / ".tpudeploy").exists()
+    assert not (at.folder / ".tpudeploy" / "state").exists()
 
 
 def test_storage_of_its_own_is_where_googles_variable_says(
