@@ -1,6 +1,6 @@
 # make demo        the whole way on an emulator: apply, ask, look, destroy
 # make test        the test suite; long searches are sampled
-# make exhaustive  the long searches, whole
+# make exhaustive  the long searches, whole, and the long stories
 # make lint        format, lint, types, floors, shell
 # make bench       how long commands take to start
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do
@@ -20,10 +20,10 @@ demo: .venv/installed
 	@examples/demo.sh
 
 test: .venv/installed-dev .venv/promtool-tried
-	pytest -n 4 --dist worksteal -m 'not live' --hypothesis-seed=0
+	pytest -n 4 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
 
 exhaustive: .venv/installed-dev
-	pytest -n 2 -m exhaustive
+	pytest -n 2 -m 'exhaustive or long'
 
 lint: .venv/installed-dev
 	ruff format --check .

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from bench.cold_start import measure
 
 
+@pytest.mark.long
 def test_a_cached_start_takes_three_fifths_of_one_in_turn_and_after_the_image_less_than_a_third_of_it(
     tmp_path: Path,
 ) -> None:

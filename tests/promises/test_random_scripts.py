@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from promises.mortal import Fuse
 from promises.trial import THREE, TWELVE, Trial, trial
 
-SCRIPTS, SAMPLED = 500, 6
+SCRIPTS, SAMPLED = 500, 3
 RENEWING = 6000.0  # seconds, after which a run of three hours is near enough to its end
 CALLS = ("create", "delete", "get", "reset")
 

@@ -161,7 +161,7 @@ def test_tokens_faster_than_weights_can_be_read_are_called_impossible(bench: Ben
         measured(bench, "--url", url, "--concurrency", "1", "--context", "4", "--output", "32", "--type", "v6e-1")
     )
     assert cell["status"] == "roofline_suspect"
-    assert "as fast as the chips can read the weights for each" in cell["reasons"][-1]
+    assert any("as fast as the chips can read the weights for each" in reason for reason in cell["reasons"])
 
 
 def test_a_client_that_is_late_itself_says_so(bench: Bench, url: str) -> None:

@@ -61,6 +61,7 @@ def test_a_bad_change_is_undone_and_the_run_says_so(desk: Open) -> None:
     assert _containers(at) == 3
 
 
+@pytest.mark.long
 def test_a_reboot_after_a_change_brings_up_the_changed_server(desk: Open) -> None:
     at = desk(nodes="real", timings={"reset": 60})
     profile = _served(at)
@@ -73,6 +74,7 @@ def test_a_reboot_after_a_change_brings_up_the_changed_server(desk: Open) -> Non
     assert _watchers_hear(at, profile)
 
 
+@pytest.mark.long
 def test_a_reboot_after_an_undone_change_brings_up_the_server_before(desk: Open) -> None:
     at = desk(nodes="real", boot={"setup_fails": True}, timings={"reset": 60})
     profile = _served(at)
@@ -153,6 +155,7 @@ def test_a_lost_reply_restarts_the_container_once(desk: Open, lost: str) -> None
     assert (_containers(at), _resets(at)) == (2, 0)
 
 
+@pytest.mark.long
 def test_two_changes_in_a_row_are_each_taken_over(desk: Open) -> None:
     at = desk(nodes="real")
     profile = _served(at)
@@ -164,6 +167,7 @@ def test_two_changes_in_a_row_are_each_taken_over(desk: Open) -> None:
     assert (_containers(at), _resets(at)) == (3, 0)
 
 
+@pytest.mark.long
 def test_a_change_during_the_compile_of_the_one_before_wins(desk: Open) -> None:
     at = desk(nodes="real", boot={"boot_seconds": 900})
     profile = _served(at)
@@ -178,6 +182,7 @@ def test_a_change_during_the_compile_of_the_one_before_wins(desk: Open) -> None:
     assert (_containers(at), _resets(at)) == (3, 0)
 
 
+@pytest.mark.long
 def test_a_killed_run_is_gone_on_with_and_the_container_not_restarted(desk: Open) -> None:
     at = desk(nodes="real", boot={"boot_seconds": 900})
     profile = _served(at)
@@ -196,6 +201,7 @@ def test_a_watcher_that_is_killed_while_it_waits_is_back_for_the_next_change(des
     assert _watchers_hear(at, profile)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["tpudeploy-watcher", "tpudeploy-work"])
 def test_what_is_killed_in_the_middle_of_a_change_ends_it_all_the_same(desk: Open, unit: str) -> None:
     at = desk(nodes="real", boot={"boot_seconds": 600})

@@ -29,6 +29,7 @@ def test_a_fresh_machine_finds_what_an_earlier_one_compiled(desk: Open) -> None:
     assert list(objects(at)) == [name]
 
 
+@pytest.mark.long
 def test_another_length_is_another_cache(desk: Open) -> None:
     at = desk(nodes="real")
     _start(at, KEPT)
@@ -47,6 +48,7 @@ def test_what_is_around_the_programs_keeps_their_cache(desk: Open) -> None:
     assert "cache: hit" in log(at)
 
 
+@pytest.mark.long
 def test_an_image_named_by_its_digest_needs_no_pull_to_know_its_cache(desk: Open) -> None:
     at = desk(nodes="real", boot=BOOT)
     pinned = KEPT.replace("v0.32.0", f"v0.32.0@sha256:{'5' * 64}")
@@ -57,6 +59,7 @@ def test_an_image_named_by_its_digest_needs_no_pull_to_know_its_cache(desk: Open
     assert said.index("cache: done in") < said.index("image: done in")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("trouble", "says"),
     [
@@ -93,6 +96,7 @@ def test_a_torn_object_is_thrown_away_and_replaced(desk: Open) -> None:
     assert _programs(objects(at)[name]) == _programs(whole)
 
 
+@pytest.mark.long
 def test_a_program_that_is_torn_is_compiled_anew_and_the_rest_is_not(desk: Open) -> None:
     at = desk(nodes="real", boot=BOOT)
     cold = _start(at, KEPT)
@@ -105,6 +109,7 @@ def test_a_program_that_is_torn_is_compiled_anew_and_the_rest_is_not(desk: Open)
     assert _programs(objects(at)[name]) == _programs(whole)
 
 
+@pytest.mark.long
 def test_two_machines_that_save_at_once_leave_one_whole_object(desk: Open) -> None:
     at = desk(nodes="real", boot={"bucket": 30})
     profile = at.write(KEPT.replace("requests: 1", "requests: 2") + "replicas: 2\n")

@@ -104,6 +104,7 @@ def test_a_machine_that_serves_has_the_seconds_of_its_boot(desk: Open) -> None:
     assert "weights" in said.out
 
 
+@pytest.mark.long
 def test_following_ends_when_the_server_does_or_serves(desk: Open) -> None:
     at = desk(nodes="real", boot={"boot_seconds": 600})
     profile = at.write()

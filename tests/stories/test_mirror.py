@@ -38,6 +38,7 @@ def test_image_and_weights_are_fetched_at_the_same_time_and_files_eight_at_once(
     assert 60 <= fetching < 120  # three times eight, within a look of each
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("trouble", "says"),
     [
@@ -60,6 +61,7 @@ def test_a_mirror_that_is_broken_ends_the_boot_with_the_reason(desk: Open, troub
     assert "image: done" not in log(at)  # nobody waited for the image
 
 
+@pytest.mark.long
 def test_a_mirror_that_stumbles_is_asked_again(desk: Open) -> None:
     at = _desk(desk)
     at.emulator.script({"fault": "garbled", "times": 1})
@@ -77,6 +79,7 @@ def test_a_mirror_without_a_model_says_so(desk: Open, lacks: str) -> None:
     assert "The mirror gs://bucket/gemma/ holds no config.json" in stopped.err
 
 
+@pytest.mark.long
 def test_after_a_reboot_only_what_changed_is_fetched(desk: Open) -> None:
     at = _desk(desk, boot={"bucket": 20})
     assert at.run("apply", "-auto-approve", at.write(MIRRORED)).code == 0

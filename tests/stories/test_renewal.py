@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from clients import Client, load, lost_nothing
 from desk import PROFILE, Desk, Open
 
@@ -60,6 +61,7 @@ def test_a_watched_succession_loses_no_request_of_two_thousand(desk: Open) -> No
     assert at.run("plan", "gemma.yaml", DETAILED).code == 0
 
 
+@pytest.mark.long
 def test_a_schedule_of_applies_loses_no_request_either(desk: Open) -> None:
     at = desk()
     _deployed(at)

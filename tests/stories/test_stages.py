@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from desk import PROFILE, Desk, Open
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
@@ -49,6 +50,7 @@ def test_without_a_profile_it_is_counted_without_an_end(desk: Open) -> None:
     assert re.search(r"boot +starting: compiling \d+\n", said.out), said.out
 
 
+@pytest.mark.long
 def test_the_stream_has_it_for_programs(desk: Open) -> None:
     at = desk(**SLOW)
     said = at.run("apply", "-auto-approve", "-json", at.write(MEASURED))

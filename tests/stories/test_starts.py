@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from desk import PROFILE, Desk, Open
 from stories.buckets import upload
 
@@ -30,6 +31,7 @@ def test_a_start_is_drawn_with_what_ran_side_by_side_and_the_longest_way(desk: O
     assert "compile cache miss: 0 programs were here, 37 were compiled anew" in told.words
 
 
+@pytest.mark.long
 def test_programs_read_the_same_and_the_critical_path(desk: Open) -> None:
     at = _serving(desk)
     (start,) = json.loads(at.run("status", "-timeline", "-json", "gemma.yaml").out)["timelines"]
@@ -42,6 +44,7 @@ def test_programs_read_the_same_and_the_critical_path(desk: Open) -> None:
     assert "mirror" not in start["critical"]
 
 
+@pytest.mark.long
 def test_without_its_log_the_machines_own_account_is_drawn(desk: Open) -> None:
     at = _serving(desk)
     at.emulator.script({"fault": "iam-denied", "method": "logging.entries.list"})

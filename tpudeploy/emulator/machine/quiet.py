@@ -26,44 +26,46 @@ def standing_still(wardens: Collection[int], napping: Collection[int]) -> Look |
     `napping` are the shims that wait for time. One look can miss what passes from process to process: two that are
     alike do not. Known on Linux alone; elsewhere whoever naps is taken for the whole script.
     """
-    parents = dict(_processes())
-    below = {pid: state for pid, (state, _) in parents.items() if _is_below(pid, wardens, parents)}
+    below = dict(_below(wardens))
     if any(state not in _STILL for state in below.values()):
         return None
     moving = (pid for pid in below if pid not in napping and _is_shim(pid))
     return None if any(moving) else frozenset((pid, _switches(pid)) for pid in below)
 
 
-def _processes() -> Iterator[tuple[int, tuple[str, int]]]:
-    """Process → its state and its parent."""
-    for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208 - a glob stumbles over what ends meanwhile
-        if not name.isdecimal():
-            continue
-        try:
-            fields = (_PROC / name / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        except OSError:  # it ended while we looked
-            continue
-        yield int(name), (fields[0], int(fields[1]))
+def _below(wardens: Collection[int]) -> Iterator[tuple[int, str]]:
+    """Every process that these began, and those began, with its state. What else runs on the machine is not asked."""
+    ahead = list(wardens)
+    while ahead:
+        for child in _children(ahead.pop()):
+            state = _read(f"{child}/stat").rpartition(")")[2].split()[:1]
+            if state:  # else it ended while we looked
+                yield child, state[0]
+                ahead.append(child)
 
 
-def _is_below(pid: int, wardens: Collection[int], parents: dict[int, tuple[str, int]]) -> bool:
-    while pid in parents:
-        pid = parents[pid][1]
-        if pid in wardens:
-            return True
-    return False
+def _children(pid: int) -> Iterator[int]:
+    """proc(5), /proc/PID/task/TID/children: since Linux 3.5, in every distribution's kernel."""
+    try:
+        threads = os.listdir(_PROC / f"{pid}/task")  # noqa: PTH208 - a glob stumbles over what ends meanwhile
+    except OSError:
+        return
+    for thread in threads:
+        yield from map(int, _read(f"{pid}/task/{thread}/children").split())
 
 
 def _is_shim(pid: int) -> bool:
-    try:
-        return _SHIM in (_PROC / str(pid) / "cmdline").read_text("utf-8", "replace").split("\0")
-    except OSError:
-        return False
+    return _SHIM in _read(f"{pid}/cmdline").split("\0")
 
 
 def _switches(pid: int) -> int:
     """How often it was put to sleep or aside: one that did anything in between has another number."""
+    return sum(map(int, _SWITCHES.findall(_read(f"{pid}/status"))))
+
+
+def _read(name: str) -> str:
+    """Nothing of a process that is no more."""
     try:
-        return sum(map(int, _SWITCHES.findall((_PROC / str(pid) / "status").read_text("utf-8", "replace"))))
+        return (_PROC / name).read_text("utf-8", "replace")
     except OSError:
-        return -1
+        return ""
