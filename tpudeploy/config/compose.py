@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
@@ -75,20 +75,11 @@ class _Builder:
         self._nodes = 0
         self._documents = 0
         self.root: Node | None = None
-        self._takers: dict[type[yaml.Event], Callable[[Any], None]] = {
-            yaml.DocumentStartEvent: self._document_start,
-            yaml.MappingStartEvent: lambda event: self._start(event, is_map=True),
-            yaml.SequenceStartEvent: lambda event: self._start(event, is_map=False),
-            yaml.MappingEndEvent: self._end,
-            yaml.SequenceEndEvent: self._end,
-            yaml.ScalarEvent: self._scalar,
-            yaml.AliasEvent: self._alias,
-        }
 
     def take(self, event: yaml.Event) -> None:
-        taker = self._takers.get(type(event))
+        taker = self.takers.get(type(event))
         if taker is not None:
-            taker(event)
+            taker(self, event)
 
     def _note(self, code: str, message: str, at: Location, hint: str, also: Location | None = None) -> None:
         self.problems.append(problem(code, message, at, hint=hint, also=also))
@@ -131,6 +122,12 @@ class _Builder:
             self._stop(codes.TOO_DEEP, f"Nested deeper than {MAX_DEPTH} levels", at, "no key of the format is")
         self._count(1, at)
         self._open.append(_Open(at, event, is_map=is_map, nodes_before=self._nodes))
+
+    def _start_map(self, event: Any) -> None:
+        self._start(event, is_map=True)
+
+    def _start_list(self, event: Any) -> None:
+        self._start(event, is_map=False)
 
     def _end(self, event: Any) -> None:
         frame = self._open.pop()
@@ -222,3 +219,14 @@ class _Builder:
             )
         elif key.text:
             frame.entries[key.text] = Entry(key=key.at, value=value)
+
+    # Of the class: in each builder it would hold that builder, which stayed until somebody collects it.
+    takers: ClassVar[dict[type[yaml.Event], Callable[[_Builder, Any], None]]] = {
+        yaml.DocumentStartEvent: _document_start,
+        yaml.MappingStartEvent: _start_map,
+        yaml.SequenceStartEvent: _start_list,
+        yaml.MappingEndEvent: _end,
+        yaml.SequenceEndEvent: _end,
+        yaml.ScalarEvent: _scalar,
+        yaml.AliasEvent: _alias,
+    }
