@@ -52,6 +52,14 @@ class Said:
         return " ".join(self.all.split())
 
 
+def command(folder: Path, capture: pytest.CaptureFixture[str], *words: str) -> Said:
+    """One command in a folder, in process, without a cloud of its own."""
+    capture.readouterr()
+    code = main([*words, "--chdir", str(folder)])
+    told = capture.readouterr()
+    return Said(code=code, out=told.out, err=told.err)
+
+
 class Killed(BaseException):
     """kill -9, as it looks from inside: nothing catches it."""
 

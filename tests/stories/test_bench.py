@@ -9,18 +9,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answering import answering, http
-from desk import Said
+from desk import Said, command
 from emulator.machine_world import MODEL, SERVE, World, ask
 from jsonschema import Draft7Validator
 from pseudo_terminal import person
 from screen import Screen
 
-from tpudeploy.cli.main import main
 from tpudeploy.emulator.machine.machine import Machine
 from tpudeploy.views.schemas import SCHEMAS
 
@@ -52,13 +52,7 @@ def bench(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
     """`bench WORDS` in an empty folder."""
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
 
-    def run(*words: str) -> Said:
-        capfd.readouterr()
-        code = main(["bench", *words, "--chdir", str(tmp_path)])
-        told = capfd.readouterr()
-        return Said(code=code, out=told.out, err=told.err)
-
-    return run
+    return partial(command, tmp_path, capfd, "bench")
 
 
 def measured(bench: Bench, *words: str) -> Mapping[str, Any]:

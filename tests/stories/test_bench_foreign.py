@@ -7,16 +7,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answering import answering, http
-from desk import Said
+from desk import Said, command
 from pseudo_terminal import INTERRUPT, person
 from screen import Screen
-
-from tpudeploy.cli.main import main
 
 Bench = Callable[..., Said]
 GRID = Path(__file__).parents[1] / "bench" / "grid_e2b_v6e1.csv"
@@ -92,13 +91,7 @@ def bench(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
     """`bench WORDS` in a folder of its own."""
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
 
-    def run(*words: str) -> Said:
-        capfd.readouterr()
-        code = main(["bench", *words, "--chdir", str(tmp_path)])
-        told = capfd.readouterr()
-        return Said(code=code, out=told.out, err=told.err)
-
-    return run
+    return partial(command, tmp_path, capfd, "bench")
 
 
 def imported(bench: Bench, folder: Path, tree: object, *words: str) -> Mapping[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Said
-
-from tpudeploy.cli.main import main
+from desk import Said, command
 
 Run = Callable[..., Said]
 E2B = {
@@ -33,14 +32,7 @@ E2B = {
 @pytest.fixture
 def run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
     """A command in a folder of its own."""
-
-    def command(*words: str) -> Said:
-        capfd.readouterr()
-        code = main([*words, "--chdir", str(tmp_path)])
-        told = capfd.readouterr()
-        return Said(code=code, out=told.out, err=told.err)
-
-    return command
+    return partial(command, tmp_path, capfd)
 
 
 def test_a_published_table_is_reproduced_with_its_copied_figures_marked(run: Run) -> None:

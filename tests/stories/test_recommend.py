@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from desk import Said
-
-from tpudeploy.cli.main import main
+from desk import Said, command
 
 Run = Callable[..., Said]
 PROFILE = Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"
@@ -31,13 +30,7 @@ def run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
     """A command in a folder of its own, with a profile in it."""
     (tmp_path / "e2b.yaml").write_text(PROFILE.read_text())
 
-    def command(*words: str) -> Said:
-        capfd.readouterr()
-        code = main([*words, "--chdir", str(tmp_path)])
-        told = capfd.readouterr()
-        return Said(code=code, out=told.out, err=told.err)
-
-    return command
+    return partial(command, tmp_path, capfd)
 
 
 def _cell(streams: int, rate: float, first_ms: float) -> Mapping[str, Any]:
