@@ -89,6 +89,9 @@ def _words(deployment: Deployment, spec: str) -> dict[str, object]:
         "secret_resources": [shlex.quote(_resource(ref)) for ref in container.secrets],
         "host_paths": [shlex.quote(host) for host, _ in container.volumes],
         "docker_run": tuple(_docker_run(container)),
+        # What a deployment does not use stays out of its script.
+        "cached": deployment.compile_cache is not None,
+        "mirrored": mirror is not None,
         **_cache_words(deployment.compile_cache),
         "mirror_bucket": shlex.quote("" if mirror is None else mirror.bucket.name),
         "mirror_prefix": shlex.quote("" if mirror is None else mirror.bucket.prefix),
