@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
-SCRIPTS := .ci/run .ci/promtool $(wildcard examples/*.sh examples/*/*.sh)
+SCRIPTS := .ci/run .ci/promtool tpudeploy/emulator/machine/shim.sh $(wildcard examples/*.sh examples/*/*.sh)
 
 .PHONY: demo test exhaustive lint bench hunt clean
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _SWITCHES = re.compile(r"ctxt_switches:\s*(\d+)")
-_SHIM = str(Path(__file__).with_name("shim.py"))
+_SHIMS = ("/.emulator/bin/", str(Path(__file__).with_name("shim.py")))  # as bash, or as Python after it
 _STILL = "SZTt"  # proc(5): sleeping, a zombie, stopped
 
 
@@ -55,7 +55,8 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _is_shim(pid: int) -> bool:
-    return _SHIM in _read(f"{pid}/cmdline").split("\0")
+    line = _read(f"{pid}/cmdline")
+    return any(shim in line for shim in _SHIMS)
 
 
 def _switches(pid: int) -> int:

@@ -67,10 +67,12 @@ class Root:
         shutil.rmtree(self.path)
 
     def add_shims(self, names: Iterable[str], port: int, key: str) -> None:
-        client = Path(__file__).with_name("shim.py")
+        quick, whole = (Path(__file__).with_name(f"shim.{kind}") for kind in ("sh", "py"))
+        bash = shutil.which("bash")
         for name in names:
-            words = [sys.executable, "-I", "-S", str(client), str(port), key, name]
-            self._add(name, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            words = shlex.join([sys.executable, "-I", "-S", str(whole), str(port), key, name])
+            known = f"server=127.0.0.1/{port} key={key} name={name} whole=({words})"
+            self._add(name, f"#!{bash}\n{known}\n. {shlex.quote(str(quick))}\n")
         self._add("sudo", SUDO)
 
     def _link_tools(self) -> None:

@@ -23,6 +23,8 @@ from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
 from tpudeploy.emulator.machine.units import UNIT
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
 
+PLAIN = 4096  # bytes that bash reads and prints as fast as another program would
+
 _Wire: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketserver types it
 
 
@@ -90,6 +92,8 @@ class NodeServer:
             with self._lock:
                 self._callers.remove(int(pid))
         headers = {"X-Exit-Code": str(outcome.code), "X-Output-Bytes": str(len(outcome.output))}
+        if len(outcome.output) < PLAIN and b"\0" not in outcome.output:
+            headers["X-Plain"] = "yes"
         return Response(body=outcome.output + outcome.errors, headers=headers)
 
     def _container(self, request: Request) -> Response:

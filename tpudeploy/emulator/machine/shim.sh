@@ -1,0 +1,45 @@
+# shellcheck shell=bash disable=SC2154
+# What nearly every command of an emulated node runs: it hands its words to the node's server and plays back the answer.
+# Sourced with the command's words, and with `server` (host/port), `key`, `name`, and `whole`: the command line of
+# shim.py, which says the same to the same server. A boot is hundreds of calls, and bash is there in a fraction of the
+# time that Python takes; but it cannot hold every byte, and does not know its whole environment.
+
+LC_ALL=C # lengths are of bytes
+
+[[ $name != docker || $1 != run ]] || exec "${whole[@]}" "$@" # its `-e NAME` asks for the caller's environment
+given=()
+for word; do
+  case $word in
+    @-) while IFS= read -r -d '' piece; do given+=("$piece"); done ;; # one more for each NUL
+    - | -K- | *?@- | --password-stdin | */dev/stdin | */dev/fd/*) exec "${whole[@]}" "$@" ;;
+  esac
+done
+
+unit=(${TPUDEPLOY_EMULATED_UNIT+"TPUDEPLOY_EMULATED_UNIT=$TPUDEPLOY_EMULATED_UNIT"})
+fields=("$$" "$name" "$PWD" "$#" "$@" "${#unit[@]}" "${unit[@]}" "${given[@]}")
+printf -v sent '%s.' "${fields[@]}" # a dot for each NUL
+printf -v form '%*s' "${#fields[@]}" ''
+head=$'POST /emulator/run HTTP/1.0\r\nX-Emulator-Key: '$key$'\r\nContent-Length: '$((${#sent} + ${#piece}))$'\r\n\r\n'
+
+exec 3<>"/dev/tcp/$server"
+printf "%s${form// /%s\\0}%s" "$head" "${fields[@]}" "$piece" >&3
+while IFS=$': \r' read -r header value <&3 && [[ $header ]]; do
+  case $header in
+    X-Exit-Code) code=$value ;;
+    X-Output-Bytes) output=$value ;;
+    X-Plain) plain=$value ;;
+    Content-Length) all=$value ;;
+  esac
+done
+if [[ -z $output ]]; then
+  echo "$name: the emulator gave no answer" >&2
+  exit 125
+fi
+if [[ $plain ]]; then
+  IFS= read -r -N "$output" text <&3
+  printf '%s' "$text"
+else # bash would drop NULs
+  head -c "$output" <&3
+fi
+((all == output)) || cat <&3 >&2
+exit "$code"
