@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from rendering.answers import Answers, Call, Rule
 
 _TOOLS = "bash base64 cat cut date find grep md5sum mkdir mv od rm sed sort stat tar tee timeout touch tr wc"
 TOOLS = tuple(_TOOLS.split())
 SHIMS = ("curl", "docker", "sleep", "systemctl")
-SHIM = Path(__file__).with_name("shim.py")
 
 METADATA = "computeMetadata/v1/"
 TOKEN = '{"access_token":"ya29.bench","expires_in":3599,"token_type":"Bearer"}'
 CHAT = '{"id":"chatcmpl-1","choices":[{"message":{"role":"assistant","content":"Hello."}}]}'
-
-Rule = tuple[str, str, Sequence[tuple[int, str] | tuple[int, str, str]]]
 
 # A machine on which all goes well; a test puts its own rules before these.
 FAIR: tuple[Rule, ...] = (
@@ -35,22 +31,15 @@ FAIR: tuple[Rule, ...] = (
 
 
 @dataclass
-class Call:
-    argv: list[str]
-    stdin: str
-    env: dict[str, str]
-
-    @property
-    def line(self) -> str:
-        return " ".join(self.argv)
-
-
-@dataclass
 class Bench:
     folder: Path
     rules: list[Rule] = field(default_factory=list)
     without: tuple[str, ...] = ()
     instead: tuple[str, ...] = ()  # tools that answer by rules, too
+    _answers: Answers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._answers = Answers(self.folder / "bin")
 
     @property
     def root(self) -> Path:
@@ -63,27 +52,20 @@ class Bench:
         for tool in TOOLS:
             (binaries / tool).unlink(missing_ok=True)
             (binaries / tool).symlink_to(shutil.which(tool) or tool)
-        for shim in {*SHIMS, *self.instead, "apt-get"} - set(self.without):
-            (binaries / shim).unlink(missing_ok=True)
-            (binaries / shim).write_text(
-                f'#!/bin/sh\nexec "{sys.executable}" -I -S "{SHIM}" "{self.folder}" {shim} "$@"\n'
-            )
-            (binaries / shim).chmod(0o755)
-        (self.folder / "rules.json").write_text(json.dumps([*self.rules, *FAIR]))
         (self.folder / "startup.sh").write_text(script)
-        return subprocess.run(
-            [binaries / "bash", self.folder / "startup.sh"],
-            env={"PATH": str(binaries), "TPUDEPLOY_ROOT": str(self.root), "HOME": str(self.folder)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        commands = {*SHIMS, *self.instead, "apt-get"} - set(self.without)
+        with self._answers.to(commands, [*self.rules, *FAIR]):
+            return subprocess.run(
+                [binaries / "bash", self.folder / "startup.sh"],
+                env={"PATH": str(binaries), "TPUDEPLOY_ROOT": str(self.root), "HOME": str(self.folder)},
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
 
     def calls(self, start: str = "") -> list[Call]:
-        path = self.folder / "calls.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [call for call in (Call(**json.loads(line)) for line in lines) if call.line.startswith(start)]
+        return [call for call in self._answers.calls if call.line.startswith(start)]
 
     def attributes(self) -> dict[str, list[str]]:
         """Every value that was put, in order, by key."""

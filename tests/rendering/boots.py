@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 
-from rendering.bench import Bench, Rule
+from rendering.answers import Rule
+from rendering.bench import Bench
 from rendering.containers import HF_TOKEN, container, deployment
 from tpudeploy.adapters import assets
 from tpudeploy.core import render

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rendering.bench import CHAT, Bench, Rule
+from rendering.answers import Rule
+from rendering.bench import CHAT, Bench
 from rendering.boots import payload, script, with_secrets
 from rendering.containers import container
 from tpudeploy.core import serving

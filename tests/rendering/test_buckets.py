@@ -52,7 +52,7 @@ def test_a_cache_that_does_not_arrive_whole_leaves_nothing_behind(
 
 def test_of_a_tag_the_pull_tells_the_digest_that_names_the_cache(bench: Bench) -> None:
     tagged = replace(CACHED, compile_cache=replace(CACHED.compile_cache, digest=""))  # type: ignore[type-var]  # there is one
-    bench.rules.append(("docker", "image inspect -f", [(0, f"[vllm/vllm-tpu@sha256:{'ab' * 32}]", '"pull"')]))
+    bench.rules.append(("docker", "image inspect -f", [(0, f"[vllm/vllm-tpu@sha256:{'ab' * 32}]", "pull ")]))
     done = bench.run(script(tagged))
     assert done.returncode == 0, done.stdout
     assert f"cache: Looking for gs://bucket/x/tpudeploy-xla-{'k' * 20}-{'ab' * 10}.tar" in done.stdout

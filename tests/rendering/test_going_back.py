@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rendering.bench import Bench, Rule
+from rendering.answers import Rule
+from rendering.bench import Bench
 from rendering.boots import payload, script, with_secrets
 from rendering.containers import container
 

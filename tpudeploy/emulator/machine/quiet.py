@@ -11,9 +11,12 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from tpudeploy.emulator.machine import shims
+from tpudeploy.emulator.machine.root import SHIMS
+
 _PROC = Path("/proc")
 _SWITCHES = re.compile(r"ctxt_switches:\s*(\d+)")
-_SHIMS = ("/.emulator/bin/", str(Path(__file__).with_name("shim.py")))  # as bash, or as Python after it
+_SHIMS = (f"/{SHIMS}/", str(shims.WHOLE))  # as bash, or as Python after it
 _STILL = "SZTt"  # proc(5): sleeping, a zombie, stopped
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tpudeploy.emulator.machine import shims
+
+OWN, SHIMS = ".emulator", ".emulator/bin"
 TMPFS = ("dev/shm", "run")
 FOLDERS = ("root", "tmp", "var/log", "var/lib", "usr/bin", *TMPFS)
 # What Debian has, reaches no network and starts nothing but what it is given. No interpreter but the shell.
@@ -40,12 +41,12 @@ exec "$@"
 
 
 class Root:
-    """`path` is `$TPUDEPLOY_ROOT`; `.emulator` inside it is ours, not the node's."""
+    """`path` is `$TPUDEPLOY_ROOT`; `OWN` inside it is ours, not the node's."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.own = path / ".emulator"
-        self.shims = self.own / "bin"
+        self.own = path / OWN
+        self.shims = path / SHIMS
         self.script = self.own / "startup-script"
         self.exit_code = self.own / "startup-script.exit"
         self.console = self.own / "console.log"
@@ -67,12 +68,7 @@ class Root:
         shutil.rmtree(self.path)
 
     def add_shims(self, names: Iterable[str], port: int, key: str) -> None:
-        quick, whole = (Path(__file__).with_name(f"shim.{kind}") for kind in ("sh", "py"))
-        bash = shutil.which("bash")
-        for name in names:
-            words = shlex.join([sys.executable, "-I", "-S", str(whole), str(port), key, name])
-            known = f"server=127.0.0.1/{port} key={key} name={name} whole=({words})"
-            self._add(name, f"#!{bash}\n{known}\n. {shlex.quote(str(quick))}\n")
+        shims.install(self.shims, names, port, key)
         self._add("sudo", SUDO)
 
     def _link_tools(self) -> None:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from tpudeploy.emulator.machine import metadata
+from tpudeploy.emulator.machine import metadata, shims
 from tpudeploy.emulator.machine.commands import COMMANDS, Call, Outcome
 from tpudeploy.emulator.machine.node import Node
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
 from tpudeploy.emulator.machine.units import UNIT
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
-
-PLAIN = 4096  # bytes that bash reads and prints as fast as another program would
 
 _Wire: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketserver types it
 
@@ -37,7 +33,7 @@ class NodeServer:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._private: Mapping[str, Callable[[Request], Response]] = {
-            "/emulator/run": self._run,
+            shims.PATH: self._run,
             "/emulator/container": self._container,
         }
         self._callers: list[int] = []
@@ -83,18 +79,15 @@ class NodeServer:
         return text("This is the metadata server of an emulated TPU VM (tpudeploy).\n", 404)
 
     def _run(self, request: Request) -> Response:
-        pid, _, body = request.body.partition(b"\0")
+        asked = shims.asked(request.body)
         with self._lock:
-            self._callers.append(int(pid))
+            self._callers.append(asked.pid)
         try:
-            outcome = _run(self._node, replace(request, body=body))
+            outcome = _run(self._node, asked, request.is_gone)
         finally:
             with self._lock:
-                self._callers.remove(int(pid))
-        headers = {"X-Exit-Code": str(outcome.code), "X-Output-Bytes": str(len(outcome.output))}
-        if len(outcome.output) < PLAIN and b"\0" not in outcome.output:
-            headers["X-Plain"] = "yes"
-        return Response(body=outcome.output + outcome.errors, headers=headers)
+                self._callers.remove(asked.pid)
+        return Response(body=outcome.output + outcome.errors, headers=shims.headers(outcome.code, outcome.output))
 
     def _container(self, request: Request) -> Response:
         self._node.daemon.heard(json.loads(request.body))
@@ -104,26 +97,9 @@ class NodeServer:
         return type("NodeHandler", (_Handler,), {"answer": staticmethod(self.answer)})
 
 
-def _run(node: Node, request: Request) -> Outcome:
-    name, folder, rest = request.body.split(b"\0", 2)
-    words, rest = _counted(rest)
-    environment, given = _counted(rest)
-    call = Call(
-        node=node,
-        name=name.decode(),
-        words=words,
-        folder=os.fsdecode(folder),
-        environment=dict(pair.split("=", 1) for pair in environment),
-        given=given,
-    )
-    with node.sleepers.called_by(Caller(call.environment.get(UNIT, SCRIPT), request.is_gone)):
-        return COMMANDS[call.name](call)
-
-
-def _counted(fields: bytes) -> tuple[tuple[str, ...], bytes]:
-    count, rest = fields.split(b"\0", 1)
-    *words, rest = rest.split(b"\0", int(count))
-    return tuple(map(os.fsdecode, words)), rest
+def _run(node: Node, asked: shims.Asked, is_gone: Callable[[], bool]) -> Outcome:
+    with node.sleepers.called_by(Caller(asked.environment.get(UNIT, SCRIPT), is_gone)):
+        return COMMANDS[asked.name](Call(node=node, asked=asked))
 
 
 class _Http(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for our name

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2154
 # What nearly every command of an emulated node runs: it hands its words to the node's server and plays back the answer.
-# Sourced with the command's words, and with `server` (host/port), `key`, `name`, and `whole`: the command line of
-# shim.py, which says the same to the same server. A boot is hundreds of calls, and bash is there in a fraction of the
-# time that Python takes; but it cannot hold every byte, and does not know its whole environment.
+# Sourced with the command's words, and with `server` (host/port), `key`, `name`, `head` and `cat` (which a script may
+# lack), and `whole`: the command line of shim.py, which says the same to the same server. A boot is hundreds of calls,
+# and bash is there in a fraction of the time that Python takes; but it reads byte by byte, and without /proc it does
+# not know its whole environment.
 
 LC_ALL=C # lengths are of bytes
 
-[[ $name != docker || $1 != run ]] || exec "${whole[@]}" "$@" # its `-e NAME` asks for the caller's environment
 given=()
 for word; do
   case $word in
@@ -14,15 +14,16 @@ for word; do
     - | -K- | *?@- | --password-stdin | */dev/stdin | */dev/fd/*) exec "${whole[@]}" "$@" ;;
   esac
 done
+[[ -r /proc/$$/environ ]] || exec "${whole[@]}" "$@"
+mapfile -t -d '' environment </proc/$$/environ
 
-unit=(${TPUDEPLOY_EMULATED_UNIT+"TPUDEPLOY_EMULATED_UNIT=$TPUDEPLOY_EMULATED_UNIT"})
-fields=("$$" "$name" "$PWD" "$#" "$@" "${#unit[@]}" "${unit[@]}" "${given[@]}")
+fields=("$$" "$name" "$PWD" "$#" "$@" "${#environment[@]}" "${environment[@]}" "${given[@]}")
 printf -v sent '%s.' "${fields[@]}" # a dot for each NUL
 printf -v form '%*s' "${#fields[@]}" ''
-head=$'POST /emulator/run HTTP/1.0\r\nX-Emulator-Key: '$key$'\r\nContent-Length: '$((${#sent} + ${#piece}))$'\r\n\r\n'
+start=$'POST /emulator/run HTTP/1.0\r\nX-Emulator-Key: '$key$'\r\nContent-Length: '$((${#sent} + ${#piece}))$'\r\n\r\n'
 
 exec 3<>"/dev/tcp/$server"
-printf "%s${form// /%s\\0}%s" "$head" "${fields[@]}" "$piece" >&3
+printf "%s${form// /%s\\0}%s" "$start" "${fields[@]}" "$piece" >&3
 while IFS=$': \r' read -r header value <&3 && [[ $header ]]; do
   case $header in
     X-Exit-Code) code=$value ;;
@@ -39,7 +40,7 @@ if [[ $plain ]]; then
   IFS= read -r -N "$output" text <&3
   printf '%s' "$text"
 else # bash would drop NULs
-  head -c "$output" <&3
+  "$head" -c "$output" <&3
 fi
-((all == output)) || cat <&3 >&2
+((all == output)) || "$cat" <&3 >&2
 exit "$code"

@@ -101,6 +101,9 @@ class Units:
             if unit.is_over:
                 raise KeyError(name)
             os.kill(int(self._pid_file(unit).read_text("ascii")), signal.SIGKILL)
+            process = unit.process
+        assert process is not None
+        process.wait(GRACE)  # else who looks next might still find it waiting for time
 
     def living(self) -> tuple[Unit, ...]:
         with self._lock:

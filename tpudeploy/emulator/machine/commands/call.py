@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.shims import Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """`given` is standard input, where the words ask for it; `folder` is where the script stood."""
-
     node: Node
-    name: str
-    words: tuple[str, ...]
-    folder: str = "/"
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    given: bytes = field(default=b"", repr=False)
+    asked: Asked
 
     def file(self, name: str) -> Path | None:
         """The file that a word names, or None where it is not the node's: nothing outside its root is touched."""
-        path = Path(self.folder) / name
+        path = Path(self.asked.folder) / name
         return path if self.node.root.holds(path) else None
 
 

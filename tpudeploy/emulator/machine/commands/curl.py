@@ -18,7 +18,7 @@ DEFAULT_SECONDS = 300.0
 def curl(call: Call) -> Outcome:
     options = Options(read=lambda name: _read(call, name))
     try:
-        options.take(list(call.words))
+        options.take(list(call.asked.words))
         if len(options.urls) != 1:
             raise CurlError(2, "the emulator's curl takes one URL")  # noqa: TRY301 - one door for every refusal
         return _with_retries(call, options)
@@ -133,7 +133,7 @@ def _refused(error: CurlError, options: Options) -> Outcome:
 
 def _read(call: Call, name: str) -> bytes:
     if name in {"-", "/dev/stdin"} or name.startswith("/dev/fd/"):
-        return call.given
+        return call.asked.given
     path = call.file(name)
     if path is None or not path.is_file():
         raise CurlError(26, f"Failed to open {name}")

@@ -16,7 +16,7 @@ VERSION = "27.5.1"
 
 
 def docker(call: Call) -> Outcome:
-    words = call.words
+    words = call.asked.words
     if words[:1] in {("image",), ("container",), ("system",)} and len(words) > 1:
         words = (" ".join(words[:2]), *words[2:])
     name = words[0] if words else ""
@@ -41,7 +41,7 @@ def login(call: Call, words: tuple[str, ...]) -> Outcome:
     asked = read(words, p="password")
     registry = (asked.targets or ("index.docker.io",))[0].removeprefix("https://").rstrip("/")
     by_pipe = "password-stdin" in asked.options
-    given = call.given.decode().strip() if by_pipe else asked.options.get("password")
+    given = call.asked.given.decode().strip() if by_pipe else asked.options.get("password")
     if asked.options.get("username") != "oauth2accesstoken" or given != call.node.token:
         raise DaemonError(f"Get https://{registry}/v2/: denied: Unauthenticated request.")
     call.node.daemon.registries.add(registry)

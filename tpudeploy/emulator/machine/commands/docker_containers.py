@@ -23,7 +23,7 @@ def run(call: Call, words: tuple[str, ...]) -> Outcome:
         except DaemonError as error:
             return failed(125, f"{notice}docker: Error response from daemon: {error}\n")
     try:
-        container = daemon.create(options, ("docker", "run", *words), call.environment)
+        container = daemon.create(options, ("docker", "run", *words), call.asked.environment)
     except DaemonError as error:
         return failed(125, f"{notice}docker: Error response from daemon: {error}\n")
     daemon.catch_up()

@@ -13,9 +13,9 @@ DOCKER_PACKAGES = frozenset(("docker.io", "docker-ce", "moby-engine"))
 
 def sleep(call: Call) -> Outcome:
     try:
-        seconds = sum(_seconds(word) for word in call.words)
+        seconds = sum(_seconds(word) for word in call.asked.words)
     except ValueError:
-        return failed(1, f"sleep: invalid time interval '{' '.join(call.words)}'\n")
+        return failed(1, f"sleep: invalid time interval '{' '.join(call.asked.words)}'\n")
     call.node.pause(seconds)
     return done("")
 
@@ -30,13 +30,15 @@ def _seconds(word: str) -> float:
 def date(call: Call) -> Outcome:
     """In UTC, as TPU VMs are set."""
     now = time.gmtime(call.node.facts.clock.now())
-    formats = [word.removeprefix("+") for word in call.words if word.startswith("+")]
+    formats = [word.removeprefix("+") for word in call.asked.words if word.startswith("+")]
     unknown = [
-        word for word in call.words if not word.startswith("+") and word not in {"-u", "--utc", "-Is", "-Iseconds"}
+        word
+        for word in call.asked.words
+        if not word.startswith("+") and word not in {"-u", "--utc", "-Is", "-Iseconds"}
     ]
     if unknown:
         return failed(1, f"date: the emulator does not know '{unknown[0]}'\n")
-    iso = any(word.startswith("-I") for word in call.words)
+    iso = any(word.startswith("-I") for word in call.asked.words)
     wanted = formats[0] if formats else "%Y-%m-%dT%H:%M:%S+00:00" if iso else "%a %b %e %H:%M:%S UTC %Y"
     whole = wanted.replace("%s", str(int(call.node.facts.clock.now()))).replace("%N", "000000000")
     return done(time.strftime(whole, now) + "\n")
@@ -48,12 +50,12 @@ def hostname(call: Call) -> Outcome:
 
 def apt_get(call: Call) -> Outcome:
     """Installs docker and nothing else."""
-    words = [word for word in call.words if not word.startswith("-")]
+    words = [word for word in call.asked.words if not word.startswith("-")]
     packages = words[words.index("install") + 1 :] if "install" in words else []
     if DOCKER_PACKAGES & set(packages):
         call.node.has_docker = True
         call.node.root.add_shims(["docker"], *call.node.door)
-    return done(f"emulated: {' '.join(call.words)}\n")
+    return done(f"emulated: {' '.join(call.asked.words)}\n")
 
 
 def nothing(_call: Call) -> Outcome:

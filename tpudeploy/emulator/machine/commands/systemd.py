@@ -15,10 +15,10 @@ _ALONE = frozenset(("--collect", "--no-block", "--pipe", "--quiet", "--wait"))
 
 def systemd_run(call: Call) -> Outcome:
     """With --wait it returns the command's own exit code. A unit's output goes to the node's console, --pipe or not."""
-    switches, settings, command = _read(call.words)
+    switches, settings, command = _read(call.asked.words)
     unknown = switches - _ALONE
     if unknown or not command or "unit" not in settings:
-        return failed(1, f"systemd-run: the emulator does not know '{' '.join(call.words)}'\n")
+        return failed(1, f"systemd-run: the emulator does not know '{' '.join(call.asked.words)}'\n")
     if not Path(command[0]).is_relative_to(call.node.root.path):
         return failed(1, f"Failed to find executable {command[0]}: not in the node's root\n")
     unit = Unit(
@@ -41,7 +41,7 @@ def systemd_run(call: Call) -> Outcome:
 
 def systemctl(call: Call) -> Outcome:
     """`stop` and `is-active` of a transient service; of every other unit, and for every other verb, nothing happens."""
-    verb, *names = [word for word in call.words if not word.startswith("-")] or [""]
+    verb, *names = [word for word in call.asked.words if not word.startswith("-")] or [""]
     units = [name.removesuffix(SUFFIX) for name in names]
     match verb:
         case "stop":
