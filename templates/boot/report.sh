@@ -15,25 +15,26 @@ now() { # seconds since the epoch
   date +%s
 }
 
-say() { # say TEXT: in one write, so that what several parts say does not mix
-  printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$(redacted "$1")"
+say() { # say TEXT [TIME]: in one write, so that what several parts say does not mix
+  printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' "${2:-$(now)}" "$(redacted "$1")"
 }
 
 report() { # report PHASE DETAIL
-  note_phase "$1"
-  say "$1: $2"
+  local at
+  at=$(now)
+  note_phase "$1" "$at"
+  say "$1: $2" "$at"
   attribute detail "$2"
   attribute phase "$1"
 }
 
-note_phase() { # note_phase PHASE
+note_phase() { # note_phase PHASE TIME
   [[ $1 != booted ]] || rm -f "$timeline"
-  mkdir -p "${timeline%/*}"
-  printf '%s %s\n' "$1" "$(now)" >>"$timeline"
+  printf '%s %s\n' "$1" "$2" >>"$timeline"
 }
 
 keep_timeline() { # beside the log for each start; in the guest attributes for the last
-  printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$spec" "$(tr '\n' ';' <"$timeline")" >>"${log%/*}/starts.log"
+  printf '%(%Y-%m-%dT%H:%M:%SZ)T %s %s\n' "$(now)" "$spec" "$(tr '\n' ';' <"$timeline")" >>"${log%/*}/starts.log"
   attribute timeline "$(cat "$timeline")"
 }
 

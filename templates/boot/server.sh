@@ -53,7 +53,7 @@ container_log() {
 
 last_milestone() { # where the engine is; while it compiles, at its how manieth graph
   local line
-  line=$(short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/p' | sed -n '$p')")
+  line=$(short "$(container_log | sed -n -E '/downloading weights|Checkpoint size|Loading safetensors|Memory statistics|KV cache size|Init kv-cache|Precompile|Warm-up call|init engine|startup complete/h; $ { g; p; }')")
   case $line in
     Precompile*' --> '* | 'Warm-up call'*) printf 'Compiling graph %s' "$(graphs_begun)" ;;
     *) printf '%s' "$line" ;;
@@ -61,7 +61,7 @@ last_milestone() { # where the engine is; while it compiles, at its how manieth 
 }
 
 graphs_begun() {
-  { timeout 60 docker logs "$name" 2>&1 || true; } | sed -n '/Precompile .* -->/p' | wc -l | tr -d ' '
+  { timeout 60 docker logs "$name" 2>&1 || true; } | grep -c 'Precompile .* -->' || true
 }
 
 keep_log() { # the boot of the server, in the script's log: what it says of its settings, and how long each part took

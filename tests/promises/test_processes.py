@@ -71,7 +71,7 @@ def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
     emulator: Emulator, folder: Path, profiles: tuple[str, ...], where: tuple[str, ...]
 ) -> None:
     with command(emulator, folder, "apply", "-auto-approve", *where, *profiles) as run:
-        heard(run, "In the queue")
+        heard(run, "In the queue", times=len(profiles))
         run.send_signal(signal.SIGINT)
         told = run.communicate(timeout=SOON)[0]
     assert run.returncode == 130, told
