@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def whole(request: pytest.FixtureRequest) -> bool:
-    """Whether a search is run whole (`pytest -m exhaustive`) or sampled under its seed."""
-    return bool(request.config.getoption("-m") == "exhaustive")
+    """Whether a search is run whole (`make exhaustive`) or sampled under its seed."""
+    return "exhaustive" in request.config.getoption("-m")

@@ -12,7 +12,7 @@ from promises.mortal import METHODS, Fuse
 from promises.trial import TWELVE, Trial, trial
 
 HOUR = 3600.0
-SAMPLES = 2
+SAMPLES = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

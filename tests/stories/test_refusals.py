@@ -61,7 +61,13 @@ def _trouble(row: Verdict) -> Iterator[Mapping[str, Any]]:
         yield {"fault": "stockout", "message": text, "code": int(code)}
 
 
-CASES = [(row, trouble, layer) for row in (*VERDICTS, UNKNOWN) for trouble in _trouble(row) for layer in REQUEST]
+PLAYS = [(row, trouble) for row in (*VERDICTS, UNKNOWN) for trouble in _trouble(row)]
+# Each in one of its layers, and with the long stories in the others.
+CASES = [
+    pytest.param(row, trouble, layer, marks=() if (number + at) % len(REQUEST) == 0 else pytest.mark.long)
+    for number, (row, trouble) in enumerate(PLAYS)
+    for at, layer in enumerate(REQUEST)
+]
 
 
 def _id(value: object) -> str:

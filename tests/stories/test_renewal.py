@@ -48,6 +48,7 @@ def _sleep(clock: VirtualClock, seconds: float) -> None:
         clock.sleep(min(10 * MINUTE, ends - clock.now()))
 
 
+@pytest.mark.long
 def test_a_watched_succession_loses_no_request_of_two_thousand(desk: Open) -> None:
     at = desk(boot={"boot_seconds": 60})
     at.write(RENEWED.replace("6h", "3h"))

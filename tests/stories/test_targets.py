@@ -207,7 +207,7 @@ def test_many_are_planned_side_by_side_and_told_in_the_order_they_were_named(des
     assert [one.index(f"# {name}[0]") for name in names] == sorted(one.index(f"# {name}[0]") for name in names)
 
 
-@pytest.mark.parametrize("seconds", [0.5, 3, 20, 60, 150])
+@pytest.mark.parametrize("seconds", [0.5, 60, *(pytest.param(s, marks=pytest.mark.long) for s in (3, 20, 150))])
 def test_a_replacement_that_is_killed_at_any_time_ends_with_one_slice_and_not_the_old(
     desk: Open, seconds: float
 ) -> None:
