@@ -28,3 +28,21 @@ class Origins(Mapping[str, Location]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+class Joined(Mapping[str, Location]):
+    """Two as one, what is in the `upper` first; the lower one is not gathered for that."""
+
+    def __init__(self, upper: Mapping[str, Location], lower: Mapping[str, Location]) -> None:
+        self._upper = upper
+        self._lower = lower
+
+    def __getitem__(self, path: str) -> Location:
+        return self._upper[path] if path in self._upper else self._lower[path]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._lower
+        yield from (path for path in self._upper if path not in self._lower)
+
+    def __len__(self) -> int:
+        return len({*self._lower, *self._upper})

@@ -35,7 +35,7 @@ def removals(name: str, state: State, moment: Moment) -> tuple[Change, ...]:
 def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldChange]:
     """Every attribute in which the slice differs from what the profile wants of it."""
     before, after = attempt.spec, wanted(deployment, attempt)
-    differing = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
+    differing = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
     is_same_server = bool(differing) and server_print(before) == server_print(after)
     for path in differing:
         cost = effect(path)

@@ -73,6 +73,7 @@ def aim_print(deployment: Deployment | None, targets: tuple[int, ...] | None) ->
     return whole if targets is None else _hash({"whole": whole, "targets": list(targets)})
 
 
+@lru_cache(maxsize=2)  # a script is asked about by several in a row
 def text_print(text: str) -> str:
     """The same for two equal texts, and short."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.config.origins import Joined
 from tpudeploy.config.profile import Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
@@ -123,7 +124,7 @@ def without_script(profile: Profile, *, project: str | None, config_json: str | 
 
 def _origins(profile: Profile, held: Pins) -> Mapping[str, Location]:
     pinned = dict(pins.origins(profile.spec, held))
-    return {**profile.origins, **pinned} if pinned else profile.origins
+    return Joined(pinned, profile.origins) if pinned else profile.origins
 
 
 def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins, weights: Mirror | None) -> Container:

@@ -221,7 +221,8 @@ def _goals(world: World, parts: list[_Part], *, refresh: bool) -> Iterator[Goal]
 
 def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
     deployment, targets = part.aim, part.targets
-    aim, whole = aim_print(deployment, targets), aim_print(deployment, None)
+    whole = aim_print(deployment, None)
+    aim = whole if targets is None else aim_print(deployment, targets)
     known = marked(part.known, part.replaces, {aim, whole})
     if part.adopts:
         known = remember(known, observed)  # else a slice that serves would have yet to come up
