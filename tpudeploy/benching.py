@@ -20,7 +20,7 @@ from tpudeploy.core.bench.foreign.reading import Result
 from tpudeploy.core.bench.subject import Target
 from tpudeploy.core.bootlog import effective
 from tpudeploy.core.serving import served_model
-from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep
+from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
 from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, UsageError
 from tpudeploy.domain.load import Point
 from tpudeploy.engine.bench import Bench, bench, imported
@@ -88,19 +88,20 @@ class Benching:
         bounds: Bounds = _UNBOUND,
         driver: Driver = Driver.TPUDEPLOY,
         tokenizer: str = "",
+        turn: Turn | None = None,
         on_point: Callable[[Run, Point], None] | None = None,
         on_cell: Callable[[Run, Cell], None] | None = None,
     ) -> Run:
         """Measure every cell of `sweep`, or those that are left of the run `resume`; kept after each.
 
         `on_point` hears of each cell before it is asked for, `on_cell` once it has ended. `tokenizer` is for drivers
-        that make their prompts of words: a model id of the hub, or a folder.
+        that make their prompts of words: a model id of the hub, or a folder. `turn` is that of an A/B.
 
         Raise `errors.UsageError` where the run is of another subject or driver, or the load client is not installed;
         `errors.Interrupted` once `stop` was called, `errors.BenchFailed` where another's client fails: with what was
         measured kept.
         """
-        run = self._begun(target, sweep, driver) if resume is None else self._resumed(target, resume, driver)
+        run = self._begun(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
         client = VllmClient(target.subject.url, api_key=target.api_key)
         self._driver = _driver(target, driver, tokenizer)
         return bench(
@@ -166,7 +167,7 @@ class Benching:
         except (CloudError, StateError):
             return ""
 
-    def _begun(self, target: Target, sweep: Sweep | None, driver: Driver) -> Run:
+    def _begun(self, target: Target, sweep: Sweep | None, driver: Driver, turn: Turn | None = None) -> Run:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.clock.now()
@@ -178,6 +179,7 @@ class Benching:
             driver=driver,
             subject=subject,
             sweep=sweep,
+            turn=turn,
         )
 
     def _resumed(self, target: Target, id: str, driver: Driver) -> Run:  # noqa: A002 - the record's word

@@ -12,6 +12,7 @@ from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.core.ab.result import Result
     from tpudeploy.core.accuracy.sheet import Sheet
     from tpudeploy.core.accuracy.verdict import Verdict
     from tpudeploy.core.sizing.sweep import Sweep
@@ -63,6 +64,11 @@ def comparison(found: Comparison) -> Document:
     told = tree(found)
     told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
     return {"format": "tpudeploy.comparison/1", **told}
+
+
+def ab(found: Result) -> Document:
+    """What an A/B came to, with every effect; its runs by their ids."""
+    return {"format": "tpudeploy.ab/1", **found.to_dict()}
 
 
 def operating(run: Run, found: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:

@@ -40,6 +40,9 @@ class Arm:
 class Experiment:
     """What was asked for, and what was found that no run holds. `questions` names what both are asked, "" for nothing.
 
+    `file` is the profile, `line` the one of its lines that says what is compared, None where none does, and `written`
+    the arm that it says; None for neither.
+
     `seconds` is how long it has taken so far, restarts included; `ended` as in a run.
     """
 
@@ -48,6 +51,9 @@ class Experiment:
     version: str
     deployment: str
     path: str
+    file: str
+    line: int | None
+    written: Side | None
     a: Arm
     b: Arm
     sweep: Sweep

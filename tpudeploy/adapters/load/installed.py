@@ -21,7 +21,7 @@ from tpudeploy.domain.benchmark import Driver, Evidence, Measured, Slo
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Offer
 
-_POLL = 0.2  # seconds
+_POLL = 0.05  # seconds
 _WARM_UP = 10.0  # seconds of it, where a client counts time and not requests
 _LAST = 3  # lines of its log, where it fails
 

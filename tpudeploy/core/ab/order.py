@@ -2,9 +2,9 @@
 
 Refused: A B B A, where neighbours share one start. What is luck of that start would count twice, as if it were two
 repeats; where starts differ and nothing else does, an interval that is to miss one time in twenty then misses one in
-eight (three pairs) or one in six (five). Turns that begin and end alike lie symmetrically in time, so that a drift takes
-no side (D. R. Cox, Some systematic experimental designs, Biometrika 38, 1951); and the arm that usually serves is the
-one it ends with.
+eight (three pairs) or one in six (five). Turns that begin and end alike lie symmetrically in time, so that a drift
+takes no side (D. R. Cox, Some systematic experimental designs, Biometrika 38, 1951); and the arm that usually serves
+is the one it ends with.
 """
 
 from __future__ import annotations
