@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 from tpudeploy.adapters.experiments import PREFIX, LocalExperiments
 from tpudeploy.benching import Benching
@@ -15,6 +16,8 @@ from tpudeploy.core.ab import arms
 from tpudeploy.core.ab.order import order
 from tpudeploy.core.ab.proposal import Proposal, start_seconds
 from tpudeploy.core.ab.result import Result, repeats, result
+from tpudeploy.core.accuracy.sheet import Sheet
+from tpudeploy.core.accuracy.verdict import Judgement, Verdict, verdict
 from tpudeploy.core.bench.subject import runs_as_declared, serving_attempt
 from tpudeploy.core.fingerprint import fingerprint
 from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
@@ -28,10 +31,13 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.side import Side
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.examining import Examining
 from tpudeploy.plans import Plan
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
+# A profile's server asked, as the sheet says that the other arm was.
+Examine: TypeAlias = Callable[[Profile, Sheet | None], Sheet]
 _HOUR = 3600.0
 _UNBOUND = Bounds()
 
@@ -60,12 +66,33 @@ class Listener:
     on_cell: Callable[[Run, Cell], None] = lambda _run, _cell: None
 
 
+@frozen
+class _Terms:
+    """How one command goes about it: the arguments of `Experimenting.run`."""
+
+    bounds: Bounds
+    usd_per_hour: float | None
+    reset: bool
+    examine: Examine | None
+    hear: Listener
+
+    def left(self, spent: float) -> tuple[float | None, Ended]:
+        """Seconds until the nearer bound, and which that is."""
+        found: list[tuple[float, Ended]] = []
+        if self.bounds.seconds is not None:
+            found.append((self.bounds.seconds - spent, Ended.DURATION))
+        if self.bounds.usd is not None and self.usd_per_hour:
+            found.append((self.bounds.usd / self.usd_per_hour * _HOUR - spent, Ended.COST))
+        return min(found) if found else (None, Ended.NOT_YET)
+
+
 class Experimenting:
     """Experiments are kept in `experiments`, their runs in `workspace.runs`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._benching = Benching(workspace)
+        self.examining = Examining(workspace)
         self.experiments = LocalExperiments(workspace.runs.folder / "ab")
 
     def experiment(
@@ -77,6 +104,8 @@ class Experimenting:
         by: Measure = Measure.REQUESTS,
         driver: Driver = Driver.TPUDEPLOY,
         tokenizer: str = "",
+        questions: str = "",
+        count: int | None = None,
     ) -> Experiment:
         """A new one; nothing of it is kept or done yet."""
         now = self._workspace.clock.now()
@@ -99,6 +128,8 @@ class Experimenting:
             by=by,
             driver=driver,
             tokenizer=tokenizer,
+            questions=questions,
+            count=count,
         )
 
     def propose(self, experiment: Experiment, of: Arms) -> Proposal:
@@ -141,16 +172,22 @@ class Experimenting:
         bounds: Bounds = _UNBOUND,
         usd_per_hour: float | None = None,
         reset: bool = False,
+        examine: Examine | None = None,
         hear: Listener | None = None,
     ) -> Experiment:
         """Every turn that is left, kept after each, as far as `bounds` let it go: they count restarts too.
 
-        Ends before anything is measured that is no difference: where an engine does not do what its arm says. What is
-        deployed at its end stays so: `bring_back` is for whoever calls. Raise as `Workspace.apply` and `Benching.run`
-        do, the error of a deployment that failed, and `errors.UsageError` where the slice is no longer there.
+        `examine` puts the experiment's questions to each arm, once, after its first repeat.
+
+        Ends as soon as more repeats would change nothing: where an engine does not do what its arm says, or quality
+        fell. What is deployed at its end stays so: `bring_back` is for whoever calls. Raise as `Workspace.apply`,
+        `Benching.run` and `examine` do, the error of a deployment that failed, and `errors.UsageError` where the slice
+        is no longer there.
         """
+        heard = hear if hear is not None else Listener()
+        terms = _Terms(bounds=bounds, usd_per_hour=usd_per_hour, reset=reset, examine=examine, hear=heard)
         try:
-            return self._turns(experiment, of, bounds, usd_per_hour, hear or Listener(), reset=reset)
+            return self._turns(experiment, of, terms)
         except (Interrupted, KeyboardInterrupt) as cause:
             count = len(order(experiment.repeats))
             raise Interrupted(
@@ -158,31 +195,25 @@ class Experimenting:
                 hint=f"Go on with: tpudeploy compare {experiment.file} --resume {experiment.id}",
             ) from cause
 
-    def _turns(
-        self,
-        experiment: Experiment,
-        of: Arms,
-        bounds: Bounds,
-        usd_per_hour: float | None,
-        heard: Listener,
-        *,
-        reset: bool,
-    ) -> Experiment:
+    def _turns(self, experiment: Experiment, of: Arms, by: _Terms) -> Experiment:
         before = experiment.seconds
         kept = self.experiments.keep(replace(experiment, ended=Ended.NOT_YET))
         for place, side in self.left(kept):
-            left, ended = _left(bounds, kept.seconds - before, usd_per_hour)
+            left, ended = by.left(kept.seconds - before)
             if left is not None and left <= 0:
                 return self.experiments.keep(replace(kept, ended=ended))
-            heard.on_turn(kept, place, side)
-            kept = self._deployed(kept, of, side, heard, reset=reset)
+            by.hear.on_turn(kept, place, side)
+            kept = self._deployed(kept, of, side, by)
             if kept.arm(side).in_effect is InEffect.NO:
                 return kept
-            left, ended = _left(bounds, kept.seconds - before, usd_per_hour)
-            run = self._measured(kept, of, Turn(experiment=kept.id, place=place, side=side), left, heard)
+            left, ended = by.left(kept.seconds - before)
+            run = self._measured(kept, of, Turn(experiment=kept.id, place=place, side=side), left, by.hear)
             kept = self.experiments.keep(replace(kept, seconds=kept.seconds + run.seconds))
             if run.ended is not Ended.COMPLETE:
                 return self.experiments.keep(replace(kept, ended=ended))
+            kept = self._examined(kept, of, side, by.examine)
+            if self._has_fallen(kept):
+                return kept
         return self.experiments.keep(replace(kept, ended=Ended.COMPLETE))
 
     def bring_back(self, of: Arms, *, reset: bool = False, on_event: Callable[[Event], None] | None = None) -> bool:
@@ -197,7 +228,7 @@ class Experimenting:
 
     def result(self, of: Experiment) -> Result:
         """What its runs say, as far as there are any. Raise `errors.RunUnreadable`."""
-        return result(of, self._workspace.runs.all(), None)
+        return result(of, self._workspace.runs.all(), self._quality(of))
 
     def left(self, of: Experiment) -> tuple[tuple[int, Side], ...]:
         """The turns that have no whole run yet, each with its place."""
@@ -208,6 +239,26 @@ class Experimenting:
         """End what is under way, from whichever thread. What was measured is kept."""
         self._benching.stop()
 
+    def _examined(self, kept: Experiment, of: Arms, side: Side, examine: Examine | None) -> Experiment:
+        """With the answers of this arm, asked as the other one was."""
+        arm, other = kept.arm(side), kept.b if side is Side.A else kept.a
+        if not kept.questions or examine is None or arm.sheet:
+            return kept
+        began = self._workspace.clock.now()
+        sheet = examine(of.of(side), self.examining.sheets.read(other.sheet) if other.sheet else None)
+        seconds = kept.seconds + self._workspace.clock.now() - began
+        return self.experiments.keep(replace(_with_arm(kept, side, replace(arm, sheet=sheet.id)), seconds=seconds))
+
+    def _has_fallen(self, kept: Experiment) -> bool:
+        found = self._quality(kept)
+        return found is not None and found.judgement is Judgement.FELL
+
+    def _quality(self, of: Experiment) -> Verdict | None:
+        """None where not both have answered."""
+        if not of.a.sheet or not of.b.sheet:
+            return None
+        return verdict(self.examining.sheets.read(of.a.sheet), self.examining.sheets.read(of.b.sheet))
+
     def _has_begun(self, experiment: Experiment) -> bool:
         return self.experiments.path(experiment).exists()
 
@@ -217,12 +268,12 @@ class Experimenting:
     def _plan(self, profile: Profile, on_event: Callable[[Event], None] | None = None) -> Plan:
         return self._workspace.plan([profile], on_event=on_event)
 
-    def _deployed(self, kept: Experiment, of: Arms, side: Side, heard: Listener, *, reset: bool) -> Experiment:
+    def _deployed(self, kept: Experiment, of: Arms, side: Side, by: _Terms) -> Experiment:
         """With the arm serving, and its engine asked, the first time in this command, whether it does what it says."""
         began, profile = self._workspace.clock.now(), of.of(side)
         plan = self._plan(profile)
         arms.check_in_place(plan)
-        self._carried_out(plan, heard.on_event, reset=reset)
+        self._carried_out(plan, by.hear.on_event, reset=by.reset)
         arm = kept.arm(side)
         if arm.in_effect in {None, InEffect.NO}:
             found = self._workspace.verify(profile)
@@ -278,13 +329,3 @@ def _check_arm(plan: Plan, arm: str) -> None:
     if forbidden:
         raise CheckFailed(f"{arm} cannot be deployed: {forbidden[0].message}", hint=forbidden[0].hint)
     arms.check_in_place(plan)
-
-
-def _left(bounds: Bounds, spent: float, usd_per_hour: float | None) -> tuple[float | None, Ended]:
-    """Seconds until the nearer bound, and which that is."""
-    found: list[tuple[float, Ended]] = []
-    if bounds.seconds is not None:
-        found.append((bounds.seconds - spent, Ended.DURATION))
-    if bounds.usd is not None and usd_per_hour:
-        found.append((bounds.usd / usd_per_hour * _HOUR - spent, Ended.COST))
-    return min(found) if found else (None, Ended.NOT_YET)

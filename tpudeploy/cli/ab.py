@@ -12,8 +12,10 @@ from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tpudeploy.config.profile import Profile
     from tpudeploy.core.ab.arms import Written
     from tpudeploy.core.ab.proposal import Proposal
+    from tpudeploy.core.accuracy.sheet import Sheet
     from tpudeploy.domain.events import Event
     from tpudeploy.domain.experiment import Experiment
     from tpudeploy.domain.side import Side
@@ -24,9 +26,9 @@ GRID = sweeping.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
 _REPEATS = 3
 _OF_THE_AB = (
     *("ab", "repeats", "concurrency", "context", "output", "window", "driver", "tokenizer"),
-    *("duration", "max_cost", "auto_approve", "resume"),
+    *("accuracy", "questions", "no_accuracy", "duration", "max_cost", "auto_approve", "resume"),
 )
-_OF_THE_BEGINNING = _OF_THE_AB[:8]
+_OF_THE_BEGINNING = _OF_THE_AB[:11]
 STOPPED = "Interrupted: what was measured is kept."
 BACK = "Bringing {name} back to what its profile says. Ctrl-C leaves it as it is."
 LEFT = "{name} is not yet what its profile says: `tpudeploy plan` shows what is left, `tpudeploy apply` does it."
@@ -51,6 +53,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     sweeping.max_cost(parser, "begin nothing more when the slice has cost so much meanwhile")
     sweeping.client(parser)
+    options.option(
+        parser,
+        "accuracy",
+        "ask both arms questions too: JSONL, `arithmetic` or `lm_eval:TASK` (of a risky flag: arithmetic)",
+        metavar="QUESTIONS",
+    )
+    options.option(parser, "questions", "so many of them (default: all)", type=options.count, metavar="N")
+    options.flag(parser, "no-accuracy", "do not ask, however risky the flag")
     options.option(parser, "resume", "go on with an A/B: only the repeats that are left", metavar="ID")
     options.flag(parser, "auto-approve", "do not ask")
     options.overlays(parser)
@@ -123,6 +133,8 @@ def _asked(given: argparse.Namespace, context: Context, experimenting: Experimen
             by=Measure(given.by),
             driver=Driver(given.driver or Driver.TPUDEPLOY),
             tokenizer=given.tokenizer or "",
+            questions=_questions(given, context, arms.path),
+            count=given.questions,
         )
         return made, arms
     for name in _OF_THE_BEGINNING:
@@ -133,6 +145,22 @@ def _asked(given: argparse.Namespace, context: Context, experimenting: Experimen
             )
     begun = experimenting.experiments.find(given.resume)
     return begun, _arms(given, context, Written(path=begun.path, values=(begun.a.value, begun.b.value)))
+
+
+def _questions(given: argparse.Namespace, context: Context, path: str) -> str:
+    """What both arms are asked, "" for nothing; read now, so that nothing is wrong with it later."""
+    from tpudeploy.cli.accuracy import is_lm_eval, questions_of
+    from tpudeploy.core.ab.arms import is_risky
+    from tpudeploy.core.accuracy.arithmetic import NAME
+
+    if given.no_accuracy and given.accuracy:
+        raise UsageError("--accuracy and --no-accuracy do not go together.", hint="Leave one out.")
+    named: str = given.accuracy or (NAME if is_risky(path) and not given.no_accuracy else "")
+    if not named and given.questions is not None:
+        raise UsageError("--questions goes with --accuracy.", hint="Try --accuracy arithmetic.")
+    if named and not is_lm_eval(named):
+        questions_of(named, given.questions, context)
+    return named
 
 
 def _repeats(given: argparse.Namespace) -> int:
@@ -191,8 +219,22 @@ def _carried_out(
             bounds=Bounds(seconds=given.duration, usd=given.max_cost),
             usd_per_hour=found.usd_per_hour,
             reset=given.auto_approve,
+            examine=_examiner(of, context, experimenting),
             hear=_listener(context, rows),
         )
+
+
+def _examiner(
+    of: Experiment, context: Context, experimenting: Experimenting
+) -> Callable[[Profile, Sheet | None], Sheet]:
+    from tpudeploy.cli import accuracy
+
+    def examine(profile: Profile, before: Sheet | None) -> Sheet:
+        server = experimenting.examining.deployment(profile)
+        asked = accuracy.Asked(named=of.questions, count=of.count)
+        return accuracy.ask(asked, context, experimenting.examining, server, at_once=server.at_once, before=before)
+
+    return examine
 
 
 def _listener(context: Context, rows: sweeping.Rows) -> Listener:

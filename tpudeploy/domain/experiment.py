@@ -38,7 +38,9 @@ class Arm:
 
 @frozen
 class Experiment:
-    """What was asked for, and what was found that no run holds. `questions` names what both are asked, "" for nothing.
+    """What was asked for, and what was found that no run holds.
+
+    `questions` names what both are asked, "" for nothing; `count` is how many of them, None for all.
 
     `file` is the profile, `line` the one of its lines that says what is compared, None where none does, and `written`
     the arm that it says; None for neither.
@@ -62,6 +64,7 @@ class Experiment:
     driver: Driver = Driver.TPUDEPLOY
     tokenizer: str = ""
     questions: str = ""
+    count: int | None = None
     seconds: float = 0.0
     ended: Ended = Ended.NOT_YET
 

@@ -21,7 +21,8 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
     found = _RUN.search(script)
     if found is None:
         return None
-    otherwise = (behaviour.kv_blocks, behaviour.block_size, tuple(behaviour.instead.items()))
+    instead, knows = tuple(behaviour.instead.items()), tuple(behaviour.knows.items())
+    otherwise = (behaviour.kv_blocks, behaviour.block_size, (instead, knows))
     engine = _engine(found[1], accelerator_type, *otherwise)
     return None if engine is None else replace(engine, load=behaviour.load)
 
@@ -32,7 +33,7 @@ def _engine(
     accelerator_type: str,
     kv_blocks: int | None,
     block_size: int | None,
-    instead: tuple[tuple[str, str], ...],
+    by_flag: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, float], ...]],
 ) -> Engine | None:
     """A fleet has the same words many times."""
     try:
@@ -46,8 +47,9 @@ def _engine(
             "accelerator_type": accelerator_type,
             "kv_blocks": kv_blocks,
             "block_size": block_size,
-            "instead": dict(instead),
+            "instead": dict(by_flag[0]),
             "load": {},
+            "knows": dict(by_flag[1]),
         }
         return new_engine(arguments.parse(serve.words), task)
     except (ValueError, run_options.UsageError, arguments.UsageError):

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from tpudeploy.core.ab.arms import differing
+from tpudeploy.core.ab.arms import differing, is_risky
 from tpudeploy.core.ab.effect import MARGIN
 from tpudeploy.core.ab.order import order
 from tpudeploy.core.ab.proposal import Proposal
 from tpudeploy.core.ab.result import Reason, Result
+from tpudeploy.core.accuracy.verdict import Verdict as Quality
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Row
 from tpudeploy.domain.side import Side
 from tpudeploy.views import words
+from tpudeploy.views.accuracy import WORDS
 from tpudeploy.views.bench import EMULATED, number, seconds
 from tpudeploy.views.paint import Paint
 
@@ -27,6 +29,7 @@ _NAMES = {
     Measure.TOKENS_PER_USD: "tokens/USD",
 }
 _HEAD = "                       A         B       B/A       95 % interval"
+_MILLION = 1e6
 _HOLM = "Of {count} figures some differ by chance: better and worse are said where they hold for all together (Holm)."
 
 
@@ -53,6 +56,7 @@ def result(of: Result, paint: Paint, *, kept: str) -> str:
         paint.yellow(EMULATED) if of.is_emulated else "",
         "\n".join(_table(of, paint)),
         "\n".join(_remarks(of, paint)),
+        "" if of.quality is None else "\n".join(_quality(of, of.quality, paint)),
         "\n".join(_verdict(of, paint)),
         f"A/B {of.experiment.id}, kept in {kept}",
     ]
@@ -79,6 +83,11 @@ def _proposed(of: Proposal, paint: Paint) -> Iterator[str]:
     if of.seconds is not None:
         cost = "" if of.usd is None else f", ${of.usd:.2f} of the slice"
         yield f"  at most about {words.duration(of.seconds)} in all{cost}"
+    if experiment.questions:
+        many = "" if experiment.count is None else f" (the first {experiment.count})"
+        yield words.plain(f"  each arm answers the questions of {experiment.questions}{many} once, on top of that")
+    elif is_risky(experiment.path):
+        yield paint.yellow(f"  quality is not asked for, and {experiment.path} may change it")
     yield f"  at the end {experiment.deployment} is what {experiment.file} says"
 
 
@@ -109,7 +118,8 @@ def _table(of: Result, paint: Paint) -> Iterator[str]:
     yield ""
     yield paint.dim(_HOLM.format(count=len(of.rows)))
     if any(row.is_doubted for row in of.rows):
-        yield paint.dim("?  a figure of it is not believed: `tpudeploy bench show RUN` says why")
+        apart = "" if of.is_doubted else ", and its cell takes no part in the verdict"
+        yield paint.dim(f"?  a figure is not believed{apart}: `tpudeploy bench show RUN` says why")
 
 
 def _row(row: Row, paint: Paint) -> str:
@@ -121,11 +131,14 @@ def _row(row: Row, paint: Paint) -> str:
 
 
 def _shown(value: float, measure: Measure) -> str:
-    return seconds(value) if measure.is_better_low else number(value)
+    if measure.is_better_low:
+        return seconds(value)
+    return number(value) if value < _MILLION else f"{value / _MILLION:.4g}M"
 
 
 def _percent(of: float) -> str:
-    return f"{of * 100:+.1f}%"
+    """What rounds to nothing has no sign."""
+    return f"{of * 100:+.1f}%" if round(of * 100, 1) else "0.0%"
 
 
 def _interval(of: Effect) -> str:
@@ -147,6 +160,8 @@ def _remarks(of: Result, paint: Paint) -> Iterator[str]:
     experiment = of.experiment
     if of.slices > 1:
         yield "The repeats ran on several slices: what differs may be the machine."
+    if not experiment.questions and is_risky(experiment.path):
+        yield paint.yellow(f"Quality was not asked for, and {experiment.path} may change it: --accuracy QUESTIONS.")
     if of.is_doubted:
         yield "No cell is believed in all repeats; for want of others, all count."
     if InEffect.UNTOLD in {experiment.a.in_effect, experiment.b.in_effect} and of.reason is not Reason.NOT_IN_EFFECT:
@@ -158,10 +173,21 @@ def _remarks(of: Result, paint: Paint) -> Iterator[str]:
     yield from (paint.dim(f"{name}: {told[0][name]} -> {told[1][name]}") for name in differing(*told))
 
 
+def _quality(of: Result, found: Quality, paint: Paint) -> Iterator[str]:
+    counts, experiment = found.counts, of.experiment
+    yield paint.bold(words.plain(f"Quality, by {experiment.questions}"))
+    changed = f"{counts.lost} lost, {counts.gained} gained of {counts.questions}"
+    yield f"  A has {counts.before:.1%} right, B {counts.after:.1%}: {changed}"
+    yield f"  {WORDS[found.judgement]} A fall of up to {max(found.most, 0):.1%} cannot be excluded."
+    if found.because:
+        yield words.plain(f"  {found.because}.")
+    yield from (f"  {remark}" for remark in found.remarks)
+
+
 def _verdict(of: Result, paint: Paint) -> Iterator[str]:
     experiment = of.experiment
     yield from _found(of, paint)
-    if of.left:
+    if of.left and not of.is_refused:
         yield f"{of.left} repeats are missing: tpudeploy compare {experiment.file} --resume {experiment.id}"
     if of.keep is not None:
         yield paint.bold(words.plain(f"Keep {of.keep}{_line(experiment, of.keep)}"))
@@ -177,7 +203,7 @@ def _found(of: Result, paint: Paint) -> Iterator[str]:
         case Reason.TOO_FEW:
             yield "Too few repeats to tell a difference from noise."
         case Reason.FELL:
-            yield paint.red("Quality fell.") + (f" {figure}" if figure else "")
+            yield paint.red("Quality fell with B: no figure makes up for that.")
         case Reason.CANNOT_TELL:
             yield paint.yellow("Whether quality fell cannot be told") + f": {figure}"
         case Reason.BETTER:

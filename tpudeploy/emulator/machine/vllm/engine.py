@@ -17,7 +17,7 @@ DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """`name` is what the model is known by, wherever its weights lie."""
+    """`name` is what the model is known by, wherever its weights lie. `knows` is the share of sums it has right."""
 
     model: str
     name: str
@@ -33,6 +33,7 @@ class Engine:
     user_block_size: bool
     version: str
     load: Mapping[str, float]
+    knows: float | None = None
 
 
 def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
@@ -55,7 +56,13 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
         user_block_size=arguments.has("block-size"),
         version=release(task["image"]) or VLLM_VERSION,
         load=task["load"],
+        knows=_knows(arguments, task.get("knows", {})),
     )
+
+
+def _knows(arguments: Arguments, shares: Mapping[str, float]) -> float | None:
+    pairs = ((*name.partition("=")[::2], share) for name, share in shares.items())
+    return min((share for name, value, share in pairs if not name or arguments.text(name) == value), default=None)
 
 
 def size(word: str) -> int:
