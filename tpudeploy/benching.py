@@ -79,6 +79,13 @@ class Benching:
         subject = of.of_address(url, named, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
         return Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key)
 
+    def check(self, profile: Profile, driver: Driver, *, tokenizer: str = "") -> None:
+        """Raise `errors.UsageError` where the load client is not installed, or cannot measure this endpoint."""
+        deployment = self._workspace.deployment(profile, script=False)
+        published = self._workspace.endpoint(deployment.name) or {}
+        found = _driver(driver, str(published.get("url", "")), tokenizer, self._workspace.probe.key(deployment))
+        found.check()
+
     def run(
         self,
         target: Target,
@@ -103,7 +110,8 @@ class Benching:
         """
         run = self._begun(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
         client = VllmClient(target.subject.url, api_key=target.api_key)
-        self._driver = _driver(target, driver, tokenizer)
+        named = tokenizer or target.subject.model_id
+        self._driver = _driver(driver, target.subject.url, named, target.api_key)
         return bench(
             run,
             Bench(
@@ -200,15 +208,14 @@ class Benching:
         return run
 
 
-def _driver(target: Target, driver: Driver, tokenizer: str) -> LoadDriver:
-    url, key = target.subject.url, target.api_key
+def _driver(driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDriver:
     if driver is Driver.TPUDEPLOY:
         from tpudeploy.adapters.load.client import LoadClient
 
         return LoadClient(url, api_key=key)
     from tpudeploy.adapters.load.installed import Installed
 
-    return Installed(driver, url, tokenizer=tokenizer or target.subject.model_id, api_key=key)
+    return Installed(driver, url, tokenizer=tokenizer, api_key=key)
 
 
 def _foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:

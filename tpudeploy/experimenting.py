@@ -147,6 +147,7 @@ class Experimenting:
         standing = attempt if attempt is not None or not self._has_begun(experiment) else _standing(state)
         if standing is None:
             raise QueryFailed(f"{base.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
+        self._benching.check(of.base, experiment.driver, tokenizer=experiment.tokenizer)
         plans = [self._plan(profile) for profile in (of.base, of.a, of.b)]
         for side, plan in zip(Side, plans[1:], strict=True):
             _check_arm(plan, f"Arm {side} ({of.path}={experiment.arm(side).value})")

@@ -7,31 +7,25 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options, sweeping
 from tpudeploy.cli.context import Context
-from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
+from tpudeploy.domain.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator, Sequence
 
-    from tpudeploy.config.profile import Profile
     from tpudeploy.core.ab.arms import Written
     from tpudeploy.core.ab.proposal import Proposal
-    from tpudeploy.core.accuracy.sheet import Sheet
-    from tpudeploy.domain.events import Event
     from tpudeploy.domain.experiment import Experiment
-    from tpudeploy.domain.side import Side
-    from tpudeploy.experimenting import Arms, Experimenting, Listener
+    from tpudeploy.experimenting import Arms, Experimenting
 
 # Few cells: each costs its window in every repeat.
 GRID = sweeping.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
+BY = "requests"  # where nothing else is asked for
 _REPEATS = 3
 _OF_THE_AB = (
     *("ab", "repeats", "concurrency", "context", "output", "window", "driver", "tokenizer"),
     *("accuracy", "questions", "no_accuracy", "duration", "max_cost", "auto_approve", "resume"),
 )
 _OF_THE_BEGINNING = _OF_THE_AB[:11]
-STOPPED = "Interrupted: what was measured is kept."
-BACK = "Bringing {name} back to what its profile says. Ctrl-C leaves it as it is."
-LEFT = "{name} is not yet what its profile says: `tpudeploy plan` shows what is left, `tpudeploy apply` does it."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,13 +73,19 @@ def is_id(text: str) -> bool:
 
 def check(given: argparse.Namespace) -> None:
     """Raise `errors.UsageError` for what means nothing without an A/B."""
-    for name in _OF_THE_AB:
-        written = options.written(name.replace("_", "-"))
-        if getattr(given, name) and not written:
-            raise UsageError(f"--{name.replace('_', '-')} goes with --ab.", hint="Try --ab PATH=A,B and a profile.")
+    for option in _written(given, _OF_THE_AB):
+        raise UsageError(f"{option} goes with --ab.", hint="Try --ab PATH=A,B and a profile.")
+
+
+def _written(given: argparse.Namespace, names: Sequence[str]) -> Iterator[str]:
+    """Those of these options that stand on the command line; what the environment says is for whom it concerns."""
+    for name in names:
+        if getattr(given, name) and not options.written(name.replace("_", "-")):
+            yield f"--{name.replace('_', '-')}"
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.cli.experiments import UnderWay
     from tpudeploy.experimenting import Experimenting
     from tpudeploy.views import ab as view
 
@@ -97,14 +97,15 @@ def run(given: argparse.Namespace, context: Context) -> int:
     found = experimenting.propose(experiment, arms)
     sweeping.check_price(given, found.usd_per_hour)
     _approve(given, context, found)
+    under_way = UnderWay(given, context, experimenting, arms)
     try:
-        done = _carried_out(given, context, experimenting, found, arms)
-    except (KeyboardInterrupt, TpudeployError) as error:
-        _bring_back(given, context.unstopped(), arms)
+        done = under_way.carried_out(found)
+    except (Exception, KeyboardInterrupt) as error:
+        under_way.bring_back()
         if not isinstance(error, Interrupted):
             context.terminal.talk(view.goes_on(experiment, left=len(experimenting.left(experiment))))
         raise
-    failed = _bring_back(given, context.unstopped(), arms)
+    failed = under_way.bring_back()
     code = _tell(given, context, experimenting, done)
     return code if failed is None else failed.exit_code
 
@@ -114,7 +115,18 @@ def show(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.experimenting import Experimenting
 
     experimenting = Experimenting(context.workspace())
-    return _tell(given, context, experimenting, experimenting.experiments.find(given.runs[0]))
+    return _tell(given, context, experimenting, _begun(given, experimenting, given.runs[0]))
+
+
+def _begun(given: argparse.Namespace, experimenting: Experimenting, id_: str) -> Experiment:
+    """Raise `errors.UsageError` where it is to be decided by another measure than was named before."""
+    begun = experimenting.experiments.find(id_)
+    if given.by not in {BY, begun.by}:
+        raise UsageError(
+            f"{begun.id} is decided by {begun.by}, as was said before it began; its figures tell the rest.",
+            hint="Leave --by out.",
+        )
+    return begun
 
 
 def _asked(given: argparse.Namespace, context: Context, experimenting: Experimenting) -> tuple[Experiment, Arms]:
@@ -137,13 +149,12 @@ def _asked(given: argparse.Namespace, context: Context, experimenting: Experimen
             count=given.questions,
         )
         return made, arms
-    for name in _OF_THE_BEGINNING:
-        if getattr(given, name):
-            raise UsageError(
-                f"An A/B that goes on is what it began as; --{name.replace('_', '-')} would make it another.",
-                hint="Leave it out, or leave out --resume and begin anew.",
-            )
-    begun = experimenting.experiments.find(given.resume)
+    for option in _written(given, _OF_THE_BEGINNING):
+        raise UsageError(
+            f"An A/B that goes on is what it began as; {option} would make it another.",
+            hint="Leave it out, or leave out --resume and begin anew.",
+        )
+    begun = _begun(given, experimenting, given.resume)
     return begun, _arms(given, context, Written(path=begun.path, values=(begun.a.value, begun.b.value)))
 
 
@@ -202,92 +213,6 @@ def _approve(given: argparse.Namespace, context: Context, found: Proposal) -> No
         approve(
             context, "Do you want to perform these actions?", otherwise="Pass -auto-approve, once you have read it."
         )
-
-
-def _carried_out(
-    given: argparse.Namespace, context: Context, experimenting: Experimenting, found: Proposal, arms: Arms
-) -> Experiment:
-    from tpudeploy.cli.interrupts import ending_well
-    from tpudeploy.domain.benchmark import Bounds
-
-    rows, of = sweeping.Rows(context.terminal), found.experiment
-    rows.begin()
-    with ending_well(experimenting.stop, rows.talk, said=STOPPED, is_last=False):
-        return experimenting.run(
-            of,
-            arms,
-            bounds=Bounds(seconds=given.duration, usd=given.max_cost),
-            usd_per_hour=found.usd_per_hour,
-            reset=given.auto_approve,
-            examine=_examiner(of, context, experimenting),
-            hear=_listener(context, rows),
-        )
-
-
-def _examiner(
-    of: Experiment, context: Context, experimenting: Experimenting
-) -> Callable[[Profile, Sheet | None], Sheet]:
-    from tpudeploy.cli import accuracy
-
-    def examine(profile: Profile, before: Sheet | None) -> Sheet:
-        server = experimenting.examining.deployment(profile)
-        asked = accuracy.Asked(named=of.questions, count=of.count)
-        return accuracy.ask(asked, context, experimenting.examining, server, at_once=server.at_once, before=before)
-
-    return examine
-
-
-def _listener(context: Context, rows: sweeping.Rows) -> Listener:
-    from tpudeploy.experimenting import Listener
-    from tpudeploy.views import ab as view
-
-    def turn(of: Experiment, place: int, side: Side) -> None:
-        rows.talk("\n" + view.turn(of, place, side, context.terminal.paint))
-
-    return Listener(on_turn=turn, on_event=_heard(context, rows), on_point=rows.under_way, on_cell=rows.done)
-
-
-def _heard(context: Context, rows: sweeping.Rows) -> Callable[[Event], None]:
-    """Of each restart its end stays, and whatever is wrong; the rest passes by: there are many."""
-    from tpudeploy.domain import events
-    from tpudeploy.views.events import line
-
-    lasting = (events.ChangeDone, events.ChangeFailed, events.Warned, events.LockWaiting)
-
-    def hear(event: Event) -> None:
-        is_broken = isinstance(event, events.Verified) and bool(event.broken)
-        if isinstance(event, lasting) or is_broken:
-            rows.talk(line(event, context.terminal.paint))
-        elif not isinstance(event, events.Outlook):
-            rows.passing(line(event, context.terminal.paint))
-
-    return hear
-
-
-def _bring_back(given: argparse.Namespace, context: Context, arms: Arms) -> TpudeployError | None:
-    """With a workspace of its own: an interrupt has stopped the other. What was wrong is told, and not raised."""
-    from tpudeploy.cli.boundary import interrupted, report
-    from tpudeploy.cli.interrupts import ending_well
-    from tpudeploy.domain.events import ChangeStarted
-    from tpudeploy.experimenting import Experimenting
-
-    workspace, rows = context.workspace(given.runs, lock_timeout=given.lock_timeout), sweeping.Rows(context.terminal)
-    name, hear = arms.base.spec.name, _heard(context, rows)
-
-    def tell(event: Event) -> None:
-        if isinstance(event, ChangeStarted):
-            rows.talk("\n" + BACK.format(name=name))
-        hear(event)
-
-    try:
-        with ending_well(workspace.stop, rows.talk):
-            Experimenting(workspace).bring_back(arms, reset=given.auto_approve, on_event=tell)
-    except (KeyboardInterrupt, TpudeployError) as error:
-        failed = error if isinstance(error, TpudeployError) else interrupted()
-        report(context.terminal, failed)
-        rows.talk(LEFT.format(name=name))
-        return failed
-    return None
 
 
 def _tell(given: argparse.Namespace, context: Context, experimenting: Experimenting, done: Experiment) -> int:

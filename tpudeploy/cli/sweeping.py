@@ -94,9 +94,13 @@ class Rows:
         self.talk(row(run, cell, self._terminal.paint))
 
     def talk(self, text: str) -> None:
+        self.clear()
+        self._terminal.talk(text)
+
+    def clear(self) -> None:
+        """Nothing passes by any more."""
         if self._terminal.is_drawable:
             self._terminal.draw(_OVER)
-        self._terminal.talk(text)
 
 
 def usd(text: str) -> float:

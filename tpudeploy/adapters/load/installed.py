@@ -131,6 +131,9 @@ class Installed:
             )
         self._program = program
 
+    def check(self) -> None:
+        """All that can be known before is known since it was made."""
+
     def stop(self) -> None:
         self._stopped.set()
 

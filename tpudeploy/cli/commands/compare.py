@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "by",
         f"what to compare, and what an A/B is decided by: {', '.join(_MEASURES)}",
         choices=_MEASURES,
-        default="requests",
+        default=ab.BY,
     )
     parser.add_argument("--published", action="store_true", help="list the published tables")
     ab.arguments(parser)
