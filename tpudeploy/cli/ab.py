@@ -223,5 +223,5 @@ def _tell(given: argparse.Namespace, context: Context, experimenting: Experiment
         terminal.data(documents.text(documents.ab(found)))
     else:
         kept = str(experimenting.experiments.path(done))
-        terminal.data("\n" + view.result(found, terminal.paint, kept=kept))
+        terminal.data("\n" + view.result(found, terminal.paint, kept=kept, width=terminal.width))
     return exits.REFUSED if found.is_refused else exits.SUCCESS

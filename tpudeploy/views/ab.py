@@ -49,14 +49,15 @@ def goes_on(of: Experiment, *, left: int) -> str:
     return f"{count - left} of {count} repeats are kept: go on with tpudeploy compare {of.file} --resume {of.id}"
 
 
-def result(of: Result, paint: Paint, *, kept: str) -> str:
-    """All of it; `kept` is the file that the experiment stands in."""
+def result(of: Result, paint: Paint, *, kept: str, width: int | None) -> str:
+    """All of it; `kept` is the file that the experiment stands in. Sentences are wrapped at `width`, None for never."""
     blocks = [
         "\n".join(_title(of, paint)),
         paint.yellow(EMULATED) if of.is_emulated else "",
         "\n".join(_table(of, paint)),
-        "\n".join(_remarks(of, paint)),
-        "" if of.quality is None else "\n".join(_quality(of, of.quality, paint)),
+        "\n".join(paint.dim(line) for text in _notes(of) for line in words.wrapped(text, width, indent="   ")),
+        "\n".join(line for text in _remarks(of) for line in words.wrapped(words.plain(text), width, indent="  ")),
+        "" if of.quality is None else "\n".join(_quality(of, of.quality, paint, width)),
         "\n".join(_verdict(of, paint)),
         f"A/B {of.experiment.id}, kept in {kept}",
     ]
@@ -115,11 +116,15 @@ def _table(of: Result, paint: Paint) -> Iterator[str]:
             f"{point.output_tokens:,} out"
         )
         yield from (_row(row, paint) for row in rows)
-    yield ""
-    yield paint.dim(_HOLM.format(count=len(of.rows)))
+
+
+def _notes(of: Result) -> Iterator[str]:
+    """How to read the table."""
+    if of.rows:
+        yield _HOLM.format(count=len(of.rows))
     if any(row.is_doubted for row in of.rows):
         apart = "" if of.is_doubted else ", and its cell takes no part in the verdict"
-        yield paint.dim(f"?  a figure is not believed{apart}: `tpudeploy bench show RUN` says why")
+        yield f"?  a figure is not believed{apart}: `tpudeploy bench show RUN` says why"
 
 
 def _row(row: Row, paint: Paint) -> str:
@@ -155,33 +160,32 @@ def _coloured(of: Finding, paint: Paint) -> str:
             return paint.dim(of)
 
 
-def _remarks(of: Result, paint: Paint) -> Iterator[str]:
+def _remarks(of: Result) -> Iterator[str]:
     """What is to be known beside the figures."""
     experiment = of.experiment
     if of.slices > 1:
         yield "The repeats ran on several slices: what differs may be the machine."
     if not experiment.questions and is_risky(experiment.path):
-        yield paint.yellow(f"Quality was not asked for, and {experiment.path} may change it: --accuracy QUESTIONS.")
+        yield f"Quality was not asked for, and {experiment.path} may change it: --accuracy QUESTIONS."
     if of.is_doubted:
         yield "No cell is believed in all repeats; for want of others, all count."
     if InEffect.UNTOLD in {experiment.a.in_effect, experiment.b.in_effect} and of.reason is not Reason.NOT_IN_EFFECT:
-        yield words.plain(
+        yield (
             f"Nobody tells whether {experiment.path} is in effect: all that the engine says of itself is the same in "
             "both arms."
         )
-    told = experiment.a.told, experiment.b.told
-    yield from (paint.dim(f"{name}: {told[0][name]} -> {told[1][name]}") for name in differing(*told))
+    a, b = experiment.a.told, experiment.b.told
+    yield from (f"{name}: {a[name]} -> {b[name]}" for name in differing(a, b))
 
 
-def _quality(of: Result, found: Quality, paint: Paint) -> Iterator[str]:
+def _quality(of: Result, found: Quality, paint: Paint, width: int | None) -> Iterator[str]:
     counts, experiment = found.counts, of.experiment
     yield paint.bold(words.plain(f"Quality, by {experiment.questions}"))
     changed = f"{counts.lost} lost, {counts.gained} gained of {counts.questions}"
     yield f"  A has {counts.before:.1%} right, B {counts.after:.1%}: {changed}"
     yield f"  {WORDS[found.judgement]} A fall of up to {max(found.most, 0):.1%} cannot be excluded."
-    if found.because:
-        yield words.plain(f"  {found.because}.")
-    yield from (f"  {remark}" for remark in found.remarks)
+    said = (*([f"{found.because}."] if found.because else []), *found.remarks)
+    yield from (line for text in said for line in words.wrapped(words.plain(f"  {text}"), width, indent="    "))
 
 
 def _verdict(of: Result, paint: Paint) -> Iterator[str]:
