@@ -12,7 +12,6 @@ from tpudeploy.domain.errors import Interrupted, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tpudeploy.core.ab.arms import Written
     from tpudeploy.core.ab.proposal import Proposal
     from tpudeploy.domain.experiment import Experiment
     from tpudeploy.experimenting import Arms, Experimenting
@@ -131,12 +130,13 @@ def _begun(given: argparse.Namespace, experimenting: Experimenting, id_: str) ->
 
 def _asked(given: argparse.Namespace, context: Context, experimenting: Experimenting) -> tuple[Experiment, Arms]:
     """A new experiment, or the one that goes on; and its arms."""
+    from tpudeploy.cli.experiments import loaded
     from tpudeploy.core.ab.arms import Written, parsed
     from tpudeploy.domain.benchmark import Driver, Sweep
     from tpudeploy.domain.comparison import Measure
 
     if given.resume is None:
-        arms = _arms(given, context, parsed(given.ab))
+        arms = loaded(context, given.runs[0], given, parsed(given.ab))
         sweep = Sweep(points=sweeping.points(given, GRID), window_seconds=given.window or sweeping.WINDOW)
         made = experimenting.experiment(
             arms,
@@ -155,7 +155,7 @@ def _asked(given: argparse.Namespace, context: Context, experimenting: Experimen
             hint="Leave it out, or leave out --resume and begin anew.",
         )
     begun = _begun(given, experimenting, given.resume)
-    return begun, _arms(given, context, Written(path=begun.path, values=(begun.a.value, begun.b.value)))
+    return begun, loaded(context, given.runs[0], given, Written(path=begun.path, values=(begun.a.value, begun.b.value)))
 
 
 def _questions(given: argparse.Namespace, context: Context, path: str) -> str:
@@ -184,19 +184,6 @@ def _repeats(given: argparse.Namespace) -> int:
             hint=f"--repeats {FEWEST} is the fewest, more see more.",
         )
     return repeats
-
-
-def _arms(given: argparse.Namespace, context: Context, written: Written) -> Arms:
-    """All three loaded: whatever is wrong with one is told before anything is done."""
-    from tpudeploy.experimenting import Arms
-
-    (path,) = given.runs
-    (base,) = context.load([path], given)
-    a, b = (
-        context.read(path, argparse.Namespace(overlays=given.overlays, sets=[*given.sets, f"{written.path}={value}"]))
-        for value in written.values
-    )
-    return Arms(base=base, a=a, b=b, path=written.path, values=written.values)
 
 
 def _approve(given: argparse.Namespace, context: Context, found: Proposal) -> None:

@@ -9,6 +9,7 @@ from tpudeploy.cli.boundary import interrupted, report
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import ending_well
 from tpudeploy.config.profile import Profile
+from tpudeploy.core.ab.arms import Written
 from tpudeploy.core.ab.proposal import Proposal
 from tpudeploy.core.accuracy.sheet import Sheet
 from tpudeploy.domain import events
@@ -16,6 +17,7 @@ from tpudeploy.domain.benchmark import Bounds
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.experiment import Experiment
 from tpudeploy.domain.side import Side
+from tpudeploy.examining import Examining
 from tpudeploy.experimenting import Arms, Examine, Experimenting, Listener
 from tpudeploy.views import ab as view
 from tpudeploy.views.events import line
@@ -25,6 +27,16 @@ _BACK = "Bringing {name} back to what its profile says. Ctrl-C leaves it as it i
 _LEFT = "{name} is not yet what its profile says: `tpudeploy plan` shows what is left, `tpudeploy apply` does it."
 _LASTING = (events.ChangeDone, events.ChangeFailed, events.Warned, events.LockWaiting)
 _UNTOLD = (events.Outlook, events.LockHeld, events.ChangeLeft)  # as in views/repeats.py
+
+
+def loaded(context: Context, path: str, given: argparse.Namespace, written: Written) -> Arms:
+    """A profile with what is laid over it, and with each value: whatever is wrong with one is told now."""
+    (base,) = context.load([path], given)
+    a, b = (
+        context.read(path, argparse.Namespace(overlays=given.overlays, sets=[*given.sets, f"{written.path}={value}"]))
+        for value in written.values
+    )
+    return Arms(base=base, a=a, b=b, path=written.path, values=written.values)
 
 
 class UnderWay:
@@ -50,7 +62,7 @@ class UnderWay:
                     bounds=Bounds(seconds=given.duration, usd=given.max_cost),
                     usd_per_hour=found.usd_per_hour,
                     reset=given.auto_approve,
-                    examine=self._examiner(of),
+                    examine=examiner(of, self._context, self._experimenting.examining),
                     hear=Listener(on_turn=self._turn, on_event=self._hear, on_point=rows.under_way, on_cell=rows.done),
                 )
         finally:
@@ -78,16 +90,6 @@ class UnderWay:
             return failed
         return None
 
-    def _examiner(self, of: Experiment) -> Examine:
-        examining = self._experimenting.examining
-        asked = accuracy.Asked(named=of.questions, count=of.count)
-
-        def examine(profile: Profile, before: Sheet | None) -> Sheet:
-            server = examining.deployment(profile)
-            return accuracy.ask(asked, self._context, examining, server, at_once=server.at_once, before=before)
-
-        return examine
-
     def _turn(self, of: Experiment, place: int, side: Side) -> None:
         self._rows.talk("\n" + view.turn(of, place, side, self._context.terminal.paint))
 
@@ -99,3 +101,14 @@ class UnderWay:
             self._rows.talk(text)
         elif not isinstance(event, _UNTOLD):
             self._rows.passing(text)
+
+
+def examiner(of: Experiment, context: Context, examining: Examining) -> Examine:
+    """Whoever puts the questions of this experiment to an arm."""
+    asked = accuracy.Asked(named=of.questions, count=of.count)
+
+    def examine(profile: Profile, before: Sheet | None) -> Sheet:
+        server = examining.deployment(profile)
+        return accuracy.ask(asked, context, examining, server, at_once=server.at_once, before=before)
+
+    return examine
