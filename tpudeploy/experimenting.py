@@ -19,7 +19,6 @@ from tpudeploy.core.ab.result import Result, repeats, result
 from tpudeploy.core.accuracy.sheet import Sheet
 from tpudeploy.core.accuracy.verdict import Judgement, Verdict, verdict
 from tpudeploy.core.bench.subject import runs_as_declared, serving_attempt
-from tpudeploy.core.fingerprint import fingerprint
 from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.deployment import Deployment
@@ -111,7 +110,7 @@ class Experimenting:
         now = self._workspace.clock.now()
         base, a, b = (self._deployment(profile) for profile in (of.base, of.a, of.b))
         file, origin = of.base.origins["name"].file, of.base.origins.get(of.path)
-        written = [side for side, arm in zip(Side, (a, b), strict=True) if fingerprint(arm) == fingerprint(base)]
+        written = [side for side, arm in zip(Side, (a, b), strict=True) if arms.arm_print(arm) == arms.arm_print(base)]
         return Experiment(
             id=f"{PREFIX}{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
             began_at=now,
@@ -121,8 +120,8 @@ class Experimenting:
             file=file,
             line=origin.line if origin is not None and origin.file == file else None,
             written=written[0] if written else None,
-            a=Arm(value=of.values[0], fingerprint=fingerprint(a)),
-            b=Arm(value=of.values[1], fingerprint=fingerprint(b)),
+            a=Arm(value=of.values[0], fingerprint=arms.arm_print(a)),
+            b=Arm(value=of.values[1], fingerprint=arms.arm_print(b)),
             sweep=sweep,
             repeats=repeats,
             by=by,
@@ -208,8 +207,8 @@ class Experimenting:
             if kept.arm(side).in_effect is InEffect.NO:
                 return kept
             left, ended = by.left(kept.seconds - before)
-            run = self._measured(kept, of, Turn(experiment=kept.id, place=place, side=side), left, by.hear)
-            kept = self.experiments.keep(replace(kept, seconds=kept.seconds + run.seconds))
+            run, seconds = self._measured(kept, of, Turn(experiment=kept.id, place=place, side=side), left, by.hear)
+            kept = self.experiments.keep(replace(kept, seconds=kept.seconds + seconds))
             if run.ended is not Ended.COMPLETE:
                 return self.experiments.keep(replace(kept, ended=ended))
             kept = self._examined(kept, of, side, by.examine)
@@ -289,13 +288,15 @@ class Experimenting:
         for error in report.failures:
             raise error
 
-    def _measured(self, kept: Experiment, of: Arms, turn: Turn, left: float | None, heard: Listener) -> Run:
-        """One repeat; one that was begun goes on with the cells it lacks."""
-        begun = [run for run in self._workspace.runs.all() if run.turn == turn]
-        return self._benching.run(
+    def _measured(
+        self, kept: Experiment, of: Arms, turn: Turn, left: float | None, heard: Listener
+    ) -> tuple[Run, float]:
+        """One repeat, and how many seconds that took; one that was begun goes on with the cells it lacks."""
+        begun = next((run for run in self._workspace.runs.all() if run.turn == turn), None)
+        run = self._benching.run(
             self._benching.deployment(of.of(turn.side)),
-            None if begun else kept.sweep,
-            resume=begun[-1].id if begun else None,
+            None if begun is not None else kept.sweep,
+            resume=None if begun is None else begun.id,
             bounds=Bounds(seconds=left),
             driver=kept.driver,
             tokenizer=kept.tokenizer,
@@ -303,6 +304,7 @@ class Experimenting:
             on_point=heard.on_point,
             on_cell=heard.on_cell,
         )
+        return run, run.seconds - (0.0 if begun is None else begun.seconds)
 
 
 def _with_arm(of: Experiment, side: Side, arm: Arm) -> Experiment:
@@ -318,7 +320,7 @@ def _standing(state: State | None) -> Attempt | None:
 def _check_same(experiment: Experiment, a: Deployment, b: Deployment) -> None:
     """Raise `errors.UsageError` where the profile has moved on since it began."""
     for arm, deployment in ((experiment.a, a), (experiment.b, b)):
-        if arm.fingerprint != fingerprint(deployment):
+        if arm.fingerprint != arms.arm_print(deployment):
             raise UsageError(
                 f"{experiment.id} was begun with another profile: what was measured is not what would be.",
                 hint="Begin another: leave out --resume.",

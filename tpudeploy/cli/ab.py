@@ -94,6 +94,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     experimenting = Experimenting(workspace)
     experiment, arms = _asked(given, context, experimenting)
     found = experimenting.propose(experiment, arms)
+    if not found.turns:
+        return _tell(given, context, experimenting, experiment)
     sweeping.check_price(given, found.usd_per_hour)
     _approve(given, context, found)
     under_way = UnderWay(given, context, experimenting, arms)

@@ -25,8 +25,9 @@ class InEffect(StrEnum):
 class Arm:
     """One of the two. `value` is as it stands behind `--set PATH=`.
 
-    `fingerprint` is that of the whole deployment with it. `told` is what its engine said of itself once it served, by
-    setting, and `in_effect` what follows for the value; None before. `sheet` is the id of its answers, "" for none.
+    `fingerprint` is that of the whole deployment with it, whatever its tags are held to. `told` is what its engine said
+    of itself once it served, by setting, and `in_effect` what follows for the value; None before. `sheet` is the id of
+    its answers, "" for none.
     """
 
     value: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from tpudeploy.core.ab.arms import differing, is_risky
+from tpudeploy.core.ab.arms import differing, is_risky, setting
 from tpudeploy.core.ab.effect import MARGIN
 from tpudeploy.core.ab.order import order
 from tpudeploy.core.ab.proposal import Proposal
@@ -169,12 +169,15 @@ def _remarks(of: Result) -> Iterator[str]:
         yield f"Quality was not asked for, and {experiment.path} may change it: --accuracy QUESTIONS."
     if of.is_doubted:
         yield "No cell is believed in all repeats; for want of others, all count."
-    if InEffect.UNTOLD in {experiment.a.in_effect, experiment.b.in_effect} and of.reason is not Reason.NOT_IN_EFFECT:
+    a, b = experiment.a.told, experiment.b.told
+    if of.reason is not Reason.NOT_IN_EFFECT and experiment.b.in_effect is InEffect.UNTOLD and not differing(a, b):
         yield (
             f"Nobody tells whether {experiment.path} is in effect: all that the engine says of itself is the same in "
             "both arms."
         )
-    a, b = experiment.a.told, experiment.b.told
+    name = setting(experiment.path)
+    if name in a and a[name] == b.get(name):
+        yield f"To the engine both arms may be the same: it says {name} {a[name]} in both."
     yield from (f"{name}: {a[name]} -> {b[name]}" for name in differing(a, b))
 
 

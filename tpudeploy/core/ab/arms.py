@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tpudeploy.core.fingerprint import fingerprint, server_print, slice_print
-from tpudeploy.domain.attestation import Attested, Verdict, Verification
+from tpudeploy.core.pins import unpinned
+from tpudeploy.domain.attestation import Verdict, Verification
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.experiment import InEffect
@@ -55,6 +57,11 @@ def parsed(text: str) -> Written:
     return Written(path=path.strip(), values=(values[0], values[1]))
 
 
+def arm_print(of: Deployment) -> str:
+    """The same for two arms that a person wrote alike: what a tag is held to comes to be known on the way."""
+    return fingerprint(replace(of, attributes=unpinned(of.attributes)))
+
+
 def is_risky(path: str) -> bool:
     name = path.replace("-", "_")
     return any(name == risky or name.startswith(f"{risky}.") for risky in RISKY)
@@ -62,7 +69,7 @@ def is_risky(path: str) -> bool:
 
 def check(path: str, base: Deployment, a: Deployment, b: Deployment) -> None:
     """Raise `errors.UsageError` for arms that are the same, that no server knows of, or that want other chips."""
-    if fingerprint(a) == fingerprint(b):
+    if arm_print(a) == arm_print(b):
         raise UsageError(f"Both arms are the same deployment: {path} is the same.", hint="Name two different values.")
     if any(slice_print(arm.attributes) != slice_print(base.attributes) for arm in (a, b)):
         raise UsageError(
@@ -95,15 +102,15 @@ def told(found: Verification) -> Mapping[str, str]:
     """What the engines say of themselves: of several replicas, each apart where they differ."""
     values: dict[str, dict[str, None]] = {}
     for replica in found.replicas:
-        for setting in replica.settings:
-            if setting.value:
-                values.setdefault(setting.name, {})[setting.value] = None
+        for row in replica.settings:
+            if row.value:
+                values.setdefault(row.name, {})[row.value] = None
     return {name: " | ".join(several) for name, several in values.items()}
 
 
 def in_effect(path: str, found: Verification, other: Mapping[str, str]) -> InEffect:
     """By the setting's own witness; without one, by whether anything differs from what the `other` arm told."""
-    rows = [row for replica in found.replicas for row in replica.settings if row.name == _setting(path)]
+    rows = [row for replica in found.replicas for row in replica.settings if row.name == setting(path)]
     written = [row for row in rows if row.is_written or row.declared]
     if any(row.verdict is Verdict.DIFFERS for row in written):
         return InEffect.NO
@@ -117,13 +124,8 @@ def differing(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ..
     return tuple(name for name in one if name in other and one[name] != other[name])
 
 
-def contradiction(path: str, found: Verification) -> Attested | None:
-    """Who says that the value is not in effect."""
-    rows: Sequence[Attested] = [row for replica in found.replicas for row in replica.broken]
-    return next((row for row in rows if row.name == _setting(path)), None)
-
-
-def _setting(path: str) -> str:
+def setting(path: str) -> str:
+    """By what name engines tell of what stands at this path of a profile."""
     name = path.replace("-", "_")
     return _SETTINGS.get(name, name.rpartition(".")[2])
 
