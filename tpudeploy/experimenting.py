@@ -23,7 +23,7 @@ from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, 
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.errors import CheckFailed, Interrupted, QueryFailed, UsageError
+from tpudeploy.domain.errors import CheckFailed, Interrupted, QueryFailed, StalePlan, UsageError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.experiment import Arm, Experiment, InEffect
 from tpudeploy.domain.frozen import frozen
@@ -182,7 +182,7 @@ class Experimenting:
         Ends as soon as more repeats would change nothing: where an engine does not do what its arm says, or quality
         fell. What is deployed at its end stays so: `bring_back` is for whoever calls. Raise as `Workspace.apply`,
         `Benching.run` and `examine` do, the error of a deployment that failed, and `errors.UsageError` where the slice
-        is no longer there.
+        is no longer there, `errors.StalePlan` where somebody else changed the deployment under way.
         """
         heard = hear if hear is not None else Listener()
         terms = _Terms(bounds=bounds, usd_per_hour=usd_per_hour, reset=reset, examine=examine, hear=heard)
@@ -304,7 +304,20 @@ class Experimenting:
             on_point=heard.on_point,
             on_cell=heard.on_cell,
         )
+        self._must_still_be(of, turn, run)
         return run, run.seconds - (0.0 if begun is None else begun.seconds)
+
+    def _must_still_be(self, of: Arms, turn: Turn, run: Run) -> None:
+        """Raise `errors.StalePlan` where another server came while this arm was measured: then the run is no repeat."""
+        deployment = self._deployment(of.of(turn.side))
+        attempt = serving_attempt(self._workspace.states.read(deployment.name).state)
+        if attempt is not None and runs_as_declared(deployment, attempt):
+            return
+        self._workspace.runs.keep(replace(run, turn=None))
+        raise StalePlan(
+            f"{deployment.name} was changed while arm {turn.side} was measured: that repeat does not count.",
+            hint="See who else applies to it, and what `tpudeploy status` says; then go on.",
+        )
 
 
 def _with_arm(of: Experiment, side: Side, arm: Arm) -> Experiment:

@@ -12,6 +12,12 @@ from typing import Any
 import pytest
 from desk import PROFILE, Desk, Open
 
+from tpudeploy import Profile, Workspace, errors
+from tpudeploy.domain.benchmark import Cell, Driver, Run, Sweep
+from tpudeploy.domain.load import Point
+from tpudeploy.domain.side import Side
+from tpudeploy.experimenting import Arms, Experimenting, Listener
+
 # A load client as vLLM's own is called. The engine's own word tells it how fast it is: blocks of 32 tokens make it 20 %
 # faster. All servers drift by half a percent from cell to cell, and scatter by as much.
 CLIENT = """#!{python} -IS
@@ -258,6 +264,30 @@ def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bou
     assert f"gemma.yaml --resume {experiment(at)['id']}" in said.out
     assert "Keep" not in said.out
     assert is_as_written(at)
+
+
+def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, client: Path) -> None:
+    assert not client.exists()
+    base = Profile.load(at.folder / "gemma.yaml")
+    a, b = (Profile.load(at.folder / "gemma.yaml", set={"serving.block_size": size}) for size in (64, 32))
+    arms = Arms(base=base, a=a, b=b, path="serving.block_size", values=("64", "32"))
+    point = Point(concurrency=8, context_tokens=1024, output_tokens=128)
+
+    def colleague(run: Run, _cell: Cell) -> None:
+        if run.turn is not None and run.turn.place == 1:
+            assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        experimenting = Experimenting(workspace)
+        begun = experimenting.experiment(arms, Sweep(points=(point,)), repeats=2, driver=Driver.VLLM)
+        with pytest.raises(errors.StalePlan, match="gemma was changed while arm B was measured"):
+            experimenting.run(begun, arms, hear=Listener(on_cell=colleague))
+        assert [place for place, _ in experimenting.left(begun)] == [1, 2, 3, 4]
+        done = experimenting.run(experimenting.experiments.find(begun.id), arms)
+        assert experimenting.left(done) == ()
+        assert experimenting.bring_back(arms)
+        assert not experimenting.bring_back(arms), "it is what its profile says"
+        assert experimenting.result(done).keep is Side.B
 
 
 SHARES = {"": 0.95, "kv-cache-dtype=fp8": 0.8}
