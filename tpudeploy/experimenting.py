@@ -336,7 +336,7 @@ def _check_same(experiment: Experiment, a: Deployment, b: Deployment) -> None:
         if arm.fingerprint != arms.arm_print(deployment):
             raise UsageError(
                 f"{experiment.id} was begun with another profile: what was measured is not what would be.",
-                hint="Begin another: leave out --resume.",
+                hint="Name the same profile, -f and --set; or begin another: leave out --resume.",
             )
 
 
