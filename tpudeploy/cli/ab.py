@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 GRID = sweeping.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
 BY = "requests"  # where nothing else is asked for
 _REPEATS = 3
-_OF_THE_AB = (
+# What one that goes on has been told already; and what says nothing where there is none.
+_OF_THE_BEGINNING = (
     *("ab", "repeats", "concurrency", "context", "output", "window", "driver", "tokenizer"),
-    *("accuracy", "questions", "no_accuracy", "duration", "max_cost", "auto_approve", "resume"),
+    *("accuracy", "questions", "no_accuracy"),
 )
-_OF_THE_BEGINNING = _OF_THE_AB[:11]
+_OF_THE_AB = (*_OF_THE_BEGINNING, "duration", "max_cost", "auto_approve", "resume")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="QUESTIONS",
     )
     options.option(parser, "questions", "so many of them (default: all)", type=options.count, metavar="N")
-    options.flag(parser, "no-accuracy", "do not ask, however risky the flag")
+    options.flag(parser, "no-accuracy", "ask no questions, however risky the flag")
     options.option(parser, "resume", "go on with an A/B: only the repeats that are left", metavar="ID")
     options.flag(parser, "auto-approve", "do not ask")
     options.overlays(parser)
