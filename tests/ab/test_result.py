@@ -166,3 +166,9 @@ def test_that_repeats_ran_on_several_slices_or_meant_the_same_is_told() -> None:
     text = shown(result(of, moved, None))
     assert "The repeats ran on several slices: what differs may be the machine." in text
     assert "To the engine both arms may be the same: it says padding_gap 0 in both." in text
+
+
+def test_that_quality_was_not_asked_for_is_said_where_a_flag_may_change_it() -> None:
+    made, note = runs(nothing, Random(1)), "Quality was not asked for, and serving.kv_cache_dtype may change it"
+    assert note in shown(result(replace(OF, path="serving.kv_cache_dtype"), made, None))
+    assert "Quality" not in shown(result(OF, made, None))
