@@ -20,7 +20,7 @@ from tpudeploy.core.bench.foreign.reading import Result
 from tpudeploy.core.bench.subject import Target
 from tpudeploy.core.bootlog import effective
 from tpudeploy.core.serving import served_model
-from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep
+from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
 from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, UsageError
 from tpudeploy.domain.load import Point
 from tpudeploy.engine.bench import Bench, bench, imported
@@ -79,6 +79,13 @@ class Benching:
         subject = of.of_address(url, named, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
         return Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key)
 
+    def check(self, profile: Profile, driver: Driver, *, tokenizer: str = "") -> None:
+        """Raise `errors.UsageError` where the load client is not installed, or cannot measure this endpoint."""
+        deployment = self._workspace.deployment(profile, script=False)
+        published = self._workspace.endpoint(deployment.name) or {}
+        found = _driver(driver, str(published.get("url", "")), tokenizer, self._workspace.probe.key(deployment))
+        found.check()
+
     def run(
         self,
         target: Target,
@@ -88,21 +95,23 @@ class Benching:
         bounds: Bounds = _UNBOUND,
         driver: Driver = Driver.TPUDEPLOY,
         tokenizer: str = "",
+        turn: Turn | None = None,
         on_point: Callable[[Run, Point], None] | None = None,
         on_cell: Callable[[Run, Cell], None] | None = None,
     ) -> Run:
         """Measure every cell of `sweep`, or those that are left of the run `resume`; kept after each.
 
         `on_point` hears of each cell before it is asked for, `on_cell` once it has ended. `tokenizer` is for drivers
-        that make their prompts of words: a model id of the hub, or a folder.
+        that make their prompts of words: a model id of the hub, or a folder. `turn` is that of an A/B.
 
         Raise `errors.UsageError` where the run is of another subject or driver, or the load client is not installed;
         `errors.Interrupted` once `stop` was called, `errors.BenchFailed` where another's client fails: with what was
         measured kept.
         """
-        run = self._begun(target, sweep, driver) if resume is None else self._resumed(target, resume, driver)
+        run = self._begun(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
         client = VllmClient(target.subject.url, api_key=target.api_key)
-        self._driver = _driver(target, driver, tokenizer)
+        named = tokenizer or target.subject.model_id
+        self._driver = _driver(driver, target.subject.url, named, target.api_key)
         return bench(
             run,
             Bench(
@@ -166,7 +175,7 @@ class Benching:
         except (CloudError, StateError):
             return ""
 
-    def _begun(self, target: Target, sweep: Sweep | None, driver: Driver) -> Run:
+    def _begun(self, target: Target, sweep: Sweep | None, driver: Driver, turn: Turn | None = None) -> Run:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.clock.now()
@@ -178,6 +187,7 @@ class Benching:
             driver=driver,
             subject=subject,
             sweep=sweep,
+            turn=turn,
         )
 
     def _resumed(self, target: Target, id: str, driver: Driver) -> Run:  # noqa: A002 - the record's word
@@ -198,15 +208,14 @@ class Benching:
         return run
 
 
-def _driver(target: Target, driver: Driver, tokenizer: str) -> LoadDriver:
-    url, key = target.subject.url, target.api_key
+def _driver(driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDriver:
     if driver is Driver.TPUDEPLOY:
         from tpudeploy.adapters.load.client import LoadClient
 
         return LoadClient(url, api_key=key)
     from tpudeploy.adapters.load.installed import Installed
 
-    return Installed(driver, url, tokenizer=tokenizer or target.subject.model_id, api_key=key)
+    return Installed(driver, url, tokenizer=tokenizer, api_key=key)
 
 
 def _foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:

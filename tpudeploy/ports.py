@@ -252,6 +252,10 @@ class PinStore(Protocol):
 class LoadDriver(Protocol):
     """Whose client drives the load of a benchmark."""
 
+    def check(self) -> None:
+        """Raise `errors.UsageError` where the client cannot run here, before anything is asked of anybody."""
+        ...
+
     def measure(self, offer: Offer, slo: Slo) -> Measured:
         """One cell, warm-up first. Raise `errors.Interrupted` once `stop` was called, from whichever thread.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tpudeploy.adapters.ids import found
 from tpudeploy.adapters.state import disk
 from tpudeploy.core.bench import runfile
 from tpudeploy.domain import errors
@@ -27,14 +28,7 @@ class LocalRuns:
         disk.hide_from_git(self.folder)
 
     def find(self, id: str) -> Run:  # noqa: A002 - the record's word
-        found = [path for path in self._files() if path.stem.startswith(id)]
-        exact = [path for path in found if path.stem == id] or found
-        if len(exact) == 1:
-            return _read(exact[0])
-        if not exact:
-            raise errors.UsageError(f"There is no run `{id}`.", hint="`tpudeploy bench list` shows them.")
-        names = ", ".join(path.stem for path in exact)
-        raise errors.UsageError(f"`{id}` begins several runs: {names}.", hint="Write more of it.")
+        return _read(found(self._files(), id, "run", hint="`tpudeploy bench list` shows them."))
 
     def all(self) -> tuple[Run, ...]:
         return tuple(sorted(map(_read, self._files()), key=lambda run: (run.began_at, run.id)))

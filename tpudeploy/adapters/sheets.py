@@ -23,6 +23,11 @@ class LocalSheets:
         disk.hide_from_git(self.folder)
         return path
 
+    def read(self, id: str) -> Sheet:  # noqa: A002 - the record's word
+        """One that is kept here. Raise `errors.UsageError` or `errors.RunUnreadable`."""
+        path = self.folder / f"{id}.json"
+        return sheet.loads(text(path), source=str(path))
+
     def path(self, name: str, beside: Path) -> Path:
         """A file, or the id of a sheet that is kept here."""
         file, kept = beside / name, self.folder / f"{name}.json"

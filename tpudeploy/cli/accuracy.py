@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.core.accuracy.questions import QuestionSet
@@ -96,25 +97,47 @@ class _Test:
 
     def _asked(self, server: Server, at_once: int, before: Sheet | None) -> Sheet:
         """As the other one was, but for what is said otherwise."""
-        from tpudeploy.examining import MAX_TOKENS
-
         given = self._given
-        concurrency = given.concurrency or (before and before.concurrency) or at_once
-        max_tokens = given.max_tokens or (before and before.terms.max_tokens) or MAX_TOKENS
-        say = self._context.terminal.talk
-        if given.accuracy.startswith(_LM_EVAL):
-            task = given.accuracy.removeprefix(_LM_EVAL)
-            say(f"lm_eval asks {server.client.url}, {concurrency} questions at once...")
-            return self._examining.run_lm_eval(
-                server, task, count=given.questions, concurrency=concurrency, max_tokens=max_tokens
-            )
-        asked = _questions(given.accuracy, given.questions, self._context)
-        say(f"Asking {server.client.url} {len(asked.questions)} questions, {concurrency} at once...")
-        return self._examining.ask(server, asked, concurrency=concurrency, max_tokens=max_tokens)
+        said = Asked(
+            named=given.accuracy, count=given.questions, concurrency=given.concurrency, max_tokens=given.max_tokens
+        )
+        return ask(said, self._context, self._examining, server, at_once=at_once, before=before)
 
 
-def _questions(named: str, count: int | None, context: Context) -> QuestionSet:
-    """Raise `errors.UsageError`."""
+@frozen
+class Asked:
+    """What is asked and how; None is as the other server was asked, or as usual."""
+
+    named: str
+    count: int | None = None
+    concurrency: int | None = None
+    max_tokens: int | None = None
+
+
+def is_lm_eval(named: str) -> bool:
+    return named.startswith(_LM_EVAL)
+
+
+def ask(
+    of: Asked, context: Context, examining: Examining, server: Server, *, at_once: int, before: Sheet | None
+) -> Sheet:
+    """Put the questions to a server, in the way in which `before` was asked, but for what is said otherwise."""
+    from tpudeploy.examining import MAX_TOKENS
+
+    concurrency = of.concurrency or (before and before.concurrency) or at_once
+    max_tokens = of.max_tokens or (before and before.terms.max_tokens) or MAX_TOKENS
+    say = context.terminal.talk
+    if is_lm_eval(of.named):
+        task = of.named.removeprefix(_LM_EVAL)
+        say(f"lm_eval asks {server.client.url}, {concurrency} questions at once...")
+        return examining.run_lm_eval(server, task, count=of.count, concurrency=concurrency, max_tokens=max_tokens)
+    asked = questions_of(of.named, of.count, context)
+    say(f"Asking {server.client.url} {len(asked.questions)} questions, {concurrency} at once...")
+    return examining.ask(server, asked, concurrency=concurrency, max_tokens=max_tokens)
+
+
+def questions_of(named: str, count: int | None, context: Context) -> QuestionSet:
+    """The questions of a file, or of the built-in set; the first so many. Raise `errors.UsageError`."""
     from dataclasses import replace
 
     from tpudeploy.adapters import sheets

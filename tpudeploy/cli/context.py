@@ -33,6 +33,14 @@ class Context:
     parallelism: int
     at_exit: ExitStack
 
+    def unstopped(self) -> Context:
+        """The same with time that nobody has stopped: for what is to be done after an interrupt."""
+        from dataclasses import replace
+
+        from tpudeploy.adapters.system_clock import SystemClock
+
+        return replace(self, clock=SystemClock()) if isinstance(self.clock, SystemClock) else self
+
     def workspace(
         self, profiles: Sequence[str] = (), *, backend: str = "", lock_timeout: float | None = None
     ) -> Workspace:

@@ -12,6 +12,8 @@ from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.core.ab.proposal import Proposal
+    from tpudeploy.core.ab.result import Result
     from tpudeploy.core.accuracy.sheet import Sheet
     from tpudeploy.core.accuracy.verdict import Verdict
     from tpudeploy.core.sizing.sweep import Sweep
@@ -63,6 +65,32 @@ def comparison(found: Comparison) -> Document:
     told = tree(found)
     told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
     return {"format": "tpudeploy.comparison/1", **told}
+
+
+def ab(found: Result) -> Document:
+    """What an A/B came to, with every effect; its runs by their ids."""
+    return {"format": "tpudeploy.ab/1", **found.to_dict()}
+
+
+def ab_proposal(found: Proposal) -> Document:
+    """What an A/B is going to do; seconds and USD are null where they cannot be predicted."""
+    experiment = found.experiment
+    return {
+        "format": "tpudeploy.ab_proposal/1",
+        "id": experiment.id,
+        "deployment": experiment.deployment,
+        "path": experiment.path,
+        "a": experiment.a.value,
+        "b": experiment.b.value,
+        "turns": [side for _, side in found.turns],
+        "restarts": found.restarts,
+        "silent_seconds_least": found.least,
+        "silent_seconds_most": found.most,
+        "seconds": found.seconds,
+        "usd": found.usd,
+        "questions": experiment.questions,
+        "diagnostics": tree(found.diagnostics),
+    }
 
 
 def operating(run: Run, found: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:

@@ -28,10 +28,13 @@ _TOO_LONG = (
 
 
 @contextmanager
-def ending_well(stop: Callable[[], None], say: Callable[[str], None]) -> Iterator[None]:
+def ending_well(
+    stop: Callable[[], None], say: Callable[[str], None], *, said: str = SAID, is_last: bool = True
+) -> Iterator[None]:
     """`stop` ends the run's sleeps and begins nothing more; `say` tells the person. Both are called in a thread.
 
-    A step that is under way then has its time to end; after that KeyboardInterrupt is raised in it.
+    A step that is under way then has its time to end; after that KeyboardInterrupt is raised in it. Where it is not
+    the last, what follows takes its time: the process is not ended, and a second signal is a KeyboardInterrupt.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.default_int_handler:
         yield  # not the console script
@@ -40,17 +43,19 @@ def ending_well(stop: Callable[[], None], say: Callable[[str], None]) -> Iterato
     main = threading.main_thread().ident or 0
 
     def first(_number: int, _frame: FrameType | None) -> None:
-        _hear(_at_once, signal.SIGINT, signal.SIGTERM)
+        _hear(_at_once if is_last else signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
         # Not here: what this thread was doing may hold the locks that these take.
         threading.Thread(target=wind_down, name="interrupt", daemon=True).start()
 
     def wind_down() -> None:
         try:
-            say(SAID)  # first, or the run may have said its last word
+            say(said)  # first, or the run may have said its last word
         finally:
             stop()
         if not over.wait(_FOR_THE_STEP):
             signal.pthread_kill(main, signal.SIGALRM)
+        if not is_last:
+            return
         time.sleep(_FOR_THE_LOCK)
         _end(_TOO_LONG)
 

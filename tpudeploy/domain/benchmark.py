@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
+from tpudeploy.domain.side import Side
 
 _HOUR = 3600.0
 
@@ -198,11 +199,20 @@ class Sweep:
 
 
 @frozen
+class Turn:
+    """A run's place in an A/B: the experiment's id, counted from 0."""
+
+    experiment: str
+    place: int
+    side: Side
+
+
+@frozen
 class Run:
     """One sweep over one subject. Cells come in the order in which they ended; a point has one cell at most.
 
     `source` is the file that it was imported from, and `source_hash` that file's own (of several, of all
-    in a row); "" for what we measured.
+    in a row); "" for what we measured. `turn` is that of an A/B, None for a run by itself.
     """
 
     id: str
@@ -215,6 +225,7 @@ class Run:
     ended: Ended = Ended.NOT_YET
     source: str = ""
     source_hash: str = ""
+    turn: Turn | None = None
 
     @property
     def left(self) -> tuple[Point, ...]:

@@ -6,6 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from tpudeploy.emulator.machine.docker import run_options
 from tpudeploy.emulator.machine.docker.serve import find_serve
@@ -21,7 +22,8 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
     found = _RUN.search(script)
     if found is None:
         return None
-    otherwise = (behaviour.kv_blocks, behaviour.block_size, tuple(behaviour.instead.items()))
+    by_flag = tuple(tuple(of.items()) for of in (behaviour.instead, behaviour.knows, behaviour.paces))
+    otherwise = (behaviour.kv_blocks, behaviour.block_size, by_flag)
     engine = _engine(found[1], accelerator_type, *otherwise)
     return None if engine is None else replace(engine, load=behaviour.load)
 
@@ -32,7 +34,7 @@ def _engine(
     accelerator_type: str,
     kv_blocks: int | None,
     block_size: int | None,
-    instead: tuple[tuple[str, str], ...],
+    by_flag: tuple[tuple[tuple[str, Any], ...], ...],
 ) -> Engine | None:
     """A fleet has the same words many times."""
     try:
@@ -40,14 +42,17 @@ def _engine(
         serve = find_serve(options.command)
         if serve is None:
             return None
+        instead, knows, paces = map(dict, by_flag)
         task = {
             "image": options.image,
             "environment": {name: value for name, value in options.environment.items() if value is not None},
             "accelerator_type": accelerator_type,
             "kv_blocks": kv_blocks,
             "block_size": block_size,
-            "instead": dict(instead),
+            "instead": instead,
             "load": {},
+            "knows": knows,
+            "paces": paces,
         }
         return new_engine(arguments.parse(serve.words), task)
     except (ValueError, run_options.UsageError, arguments.UsageError):

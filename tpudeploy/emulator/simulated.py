@@ -92,7 +92,7 @@ class Simulated:
         self._hear()
         serves = self._booted_at is not None and self._phase()[0] == "serving"
         engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour) if serves else None
-        pace = self._behaviour.token_seconds
+        pace = self._behaviour.token_seconds * (1.0 if engine is None else engine.pace)
         return answer(method, target, body, serves=serves, streams=self._streams, token_seconds=pace, engine=engine)
 
     def _phase(self) -> tuple[str, str]:

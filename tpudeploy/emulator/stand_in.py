@@ -11,6 +11,7 @@ from tpudeploy.emulator.machine.vllm.engine import Engine
 from tpudeploy.emulator.machine.vllm.metrics import Metrics
 from tpudeploy.emulator.server import Reply
 from tpudeploy.emulator.streams import Streams
+from tpudeploy.emulator.sums import reckoned
 
 ANSWER = "This is the tpudeploy emulator; no model is loaded."
 _MODEL = "emulated"
@@ -45,7 +46,8 @@ def answer(
             told.running_now = streams.running
             return Reply(http=200, body=told.text())
         case "POST", "/v1/chat/completions":
-            return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": ANSWER}})
+            said = _said(sent, engine)
+            return _completion(sent, "chat.completion", {"message": {"role": "assistant", "content": said}})
         case "POST", "/v1/completions":
             goes_on = sent.get("stream") and sent.get("ignore_eos")
             return (
@@ -55,6 +57,14 @@ def answer(
             )
         case _:
             return Reply(http=404, body={"detail": "Not Found"})
+
+
+def _said(sent: dict[str, Any], engine: Engine | None) -> str:
+    """Of itself, or of a sum, where its scenario says that it reckons."""
+    if engine is None or engine.knows is None:
+        return ANSWER
+    prompt = " ".join(str(message.get("content", "")) for message in sent.get("messages", []))
+    return reckoned(prompt, engine.knows) or ANSWER
 
 
 def _models(engine: Engine | None) -> list[dict[str, Any]]:

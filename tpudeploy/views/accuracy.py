@@ -10,7 +10,7 @@ from tpudeploy.core.accuracy.verdict import Judgement, Verdict
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.words import plain
 
-_WORDS = {
+WORDS = {
     Judgement.HELD: "No fall of quality was found.",
     Judgement.FELL: "Quality fell.",
     Judgement.CANNOT_TELL: "These questions cannot tell.",
@@ -47,7 +47,7 @@ def _lines(of: Verdict, before: Sheet, after: Sheet, paint: Paint) -> Iterator[s
         )
     for remark in of.remarks:
         yield f"  {remark}"
-    said = _WORDS[of.judgement]
+    said = WORDS[of.judgement]
     yield paint.red(said) if of.judgement is not Judgement.HELD else paint.green(said)
     if of.because:
         yield plain(f"  {of.because}.")

@@ -33,7 +33,7 @@ LEGEND: Mapping[CellStatus, str] = {
 }
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
-_EMULATED = "On the emulator: no model ran, and no figure here says anything of a TPU."
+EMULATED = "On the emulator: no model ran, and no figure here says anything of a TPU."
 _NOTHING = "."
 _MARGIN = 10  # columns: how many streams, before the figures
 _ENDS: Mapping[Ended, str] = {
@@ -83,7 +83,7 @@ def under_way(run: Run, point: Point) -> str:
 
 def result(run: Run, paint: Paint, *, kept: str, width: int | None) -> str:
     """All of a run. `kept` is the file it stands in; `width` as in `views.zones`: what is wider is told in parts."""
-    note = paint.yellow(_EMULATED) if run.subject.is_emulated else ""
+    note = paint.yellow(EMULATED) if run.subject.is_emulated else ""
     blocks = [_title(run, paint), note, *_tables(run, paint, width), _summary(run, paint)]
     return "\n\n".join(block for block in (*blocks, f"Run {run.id}, kept in {kept}") if block)
 
@@ -104,6 +104,8 @@ def _entry(run: Run) -> tuple[str, ...]:
     believed = sum(cell.status in _BELIEVED and cell.figures is not None for cell in run.cells)
     cost = "" if run.usd is None else f"${run.usd:.2f}"
     ended = "" if run.ended is Ended.COMPLETE else _ENDS[run.ended].lower()
+    if run.turn is not None:
+        ended = ", ".join(filter(None, (f"{run.turn.side} of {run.turn.experiment}", ended)))
     who = words.plain(of.deployment or of.model)
     return run.id, who, of.accelerator_type or "?", str(run.driver), done, str(believed), cost, ended
 

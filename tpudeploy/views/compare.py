@@ -15,6 +15,7 @@ _UNITS = {
     Measure.OUTPUT: "output tokens/s",
     Measure.INPUT: "prompt tokens/s",
     Measure.TTFT: "time to the first token (median, or the mean where that is all there is)",
+    Measure.TTFT_P99: "time to the first token (99 of 100 requests)",
     Measure.TPOT: "time per output token (median, or the mean where that is all there is)",
     Measure.TOKENS_PER_USD: "output tokens per USD",
 }

@@ -33,6 +33,17 @@ class LoadClient:
     def stop(self) -> None:
         self._stopped.set()
 
+    def check(self) -> None:
+        try:
+            import uvloop  # noqa: F401 - only whether it is there
+
+            from tpudeploy.adapters.load import cell  # noqa: F401 - and what it needs
+        except ImportError as cause:
+            raise errors.UsageError(
+                f"The load client needs {cause.name}, which is not installed.",
+                hint="Run: pip install 'tpudeploy[bench]'\nOr measure with an installed client: --driver vllm.",
+            ) from cause
+
     def measure(self, offer: Offer, slo: Slo) -> Measured:
         seen = self.observe(offer)
         if self._stopped.is_set():
@@ -44,15 +55,11 @@ class LoadClient:
 
     def observe(self, offer: Offer) -> Observation:
         """The samples themselves. A cell that `stop` ends is cut off."""
-        try:
-            import uvloop
+        self.check()
+        import uvloop
 
-            from tpudeploy.adapters.load.cell import Cell, Place
-        except ImportError as cause:
-            raise errors.UsageError(
-                f"The load client needs {cause.name}, which is not installed.",
-                hint="Run: pip install 'tpudeploy[bench]'\nOr measure with an installed client: --driver vllm.",
-            ) from cause
+        from tpudeploy.adapters.load.cell import Cell, Place
+
         _make_room(offer.point.concurrency + _SPARE)
         where = urlsplit(self._url)
         place = Place(

@@ -21,7 +21,7 @@ from tpudeploy.domain.benchmark import Driver, Evidence, Measured, Slo
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Offer
 
-_POLL = 0.2  # seconds
+_POLL = 0.05  # seconds
 _WARM_UP = 10.0  # seconds of it, where a client counts time and not requests
 _LAST = 3  # lines of its log, where it fails
 
@@ -130,6 +130,9 @@ class Installed:
                 hint="Leave out --driver, or measure with --driver vllm.",
             )
         self._program = program
+
+    def check(self) -> None:
+        """All that can be known before is known since it was made."""
 
     def stop(self) -> None:
         self._stopped.set()

@@ -10,21 +10,18 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from tpudeploy.cli import documents, exits, options
+from tpudeploy.cli import documents, exits, options, sweeping
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
 if TYPE_CHECKING:
     from tpudeploy.benching import Benching
     from tpudeploy.core.bench.subject import Target
-    from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
-    from tpudeploy.domain.load import Point
+    from tpudeploy.domain.benchmark import Bounds, Run, Sweep
     from tpudeploy.workspace import Workspace
 
-_DRIVERS = ("vllm", "guidellm", "aiperf")
 _KEY = "VLLM_API_KEY"
-_OVER = "\r\033[K"  # the line of the cell under way makes room for its row
-_STREAMS, _CONTEXTS, _OUTPUTS, _WINDOW = (1, 4, 16, 64, 256), (128, 1024, 8192), (128,), 60.0
+GRID = sweeping.Grid(streams=(1, 4, 16, 64, 256), contexts=(128, 1024, 8192), outputs=(128,))
 # What a run that goes on has been told already.
 _OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_tpot", "seed")
 
@@ -39,22 +36,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser, "type", "with --url or import: its slice, e.g. v6e-4, to tell impossible figures", metavar="TYPE"
     )
-    options.option(parser, "usd-per-hour", "with --url: what its slice costs", metavar="USD", type=_usd)
-    several: dict[str, Any] = {"metavar": "N,N…", "type": _numbers}
+    options.option(parser, "usd-per-hour", "with --url: what its slice costs", metavar="USD", type=sweeping.usd)
+    sweeping.grid(parser, GRID)
     time: dict[str, Any] = {"metavar": "TIME", "type": options.seconds}
-    options.option(parser, "concurrency", f"streams at once, e.g. 1..2048 (default {_listed(_STREAMS)})", **several)
-    options.option(parser, "context", f"tokens of a prompt (default {_listed(_CONTEXTS)})", **several)
-    options.option(parser, "output", f"tokens of an answer (default {_listed(_OUTPUTS)})", **several)
-    options.option(parser, "window", "measure a cell for so long at most (default 60s)", **time)
     options.flag(parser, "skip-oversubscribed", "name cells with more streams than run at once, and do not ask them")
     options.option(parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", **time)
     options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", **time)
     options.option(parser, "duration", "end after so much measuring, e.g. 2h", **time)
-    options.option(parser, "max-cost", "end when the slice has cost so much meanwhile", metavar="USD", type=_usd)
+    sweeping.max_cost(parser, "end when the slice has cost so much meanwhile")
     options.option(parser, "seed", "the same prompts again: what an engine has cached, it shows", metavar="TEXT")
     options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
-    options.option(parser, "driver", "measure with an installed client: vllm, guidellm or aiperf", choices=_DRIVERS)
-    options.option(parser, "tokenizer", "for --driver: a model id, or a folder (default: the model's)", metavar="NAME")
+    sweeping.client(parser)
     parser.add_argument("-o", "--out", metavar="FILE", help="with report: the page; CSV and Vega-Lite go beside it")
     options.option(parser, "profile", "with report: what it deploys, for memory and the last start", metavar="PROFILE")
     options.backend(parser)
@@ -86,27 +78,13 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
     from tpudeploy.benching import Benching
     from tpudeploy.cli.interrupts import ending_well
     from tpudeploy.domain.benchmark import Driver
-    from tpudeploy.views import bench as view
 
     workspace = context.workspace([] if profile is None else [profile])
     benching = Benching(workspace)
     target, sweep = _target(given, context, benching, profile), _sweep(given)
-    bounds, terminal = _bounds(given, target), context.terminal
-    terminal.talk(view.head(terminal.paint))
-
-    def begins(run: Run, point: Point) -> None:
-        if terminal.is_drawable and terminal.is_in_foreground:
-            terminal.draw(view.under_way(run, point)[: terminal.size.columns - 1])
-
-    def talk(text: str) -> None:
-        if terminal.is_drawable:
-            terminal.draw(_OVER)
-        terminal.talk(text)
-
-    def tell(run: Run, cell: Cell) -> None:
-        talk(view.row(run, cell, terminal.paint))
-
-    with ending_well(benching.stop, talk):
+    bounds, rows = _bounds(given, target), sweeping.Rows(context.terminal)
+    rows.begin()
+    with ending_well(benching.stop, rows.talk):
         done = benching.run(
             target,
             sweep,
@@ -114,8 +92,8 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
             bounds=bounds,
             driver=Driver(given.driver or Driver.TPUDEPLOY),
             tokenizer=given.tokenizer or "",
-            on_point=begins,
-            on_cell=tell,
+            on_point=rows.under_way,
+            on_cell=rows.done,
         )
     _tell(done, given, context, workspace)
     asked = [cell for cell in done.cells if cell.figures is not None]
@@ -137,7 +115,6 @@ def _target(given: argparse.Namespace, context: Context, benching: Benching, pro
 
 def _sweep(given: argparse.Namespace) -> Sweep | None:
     """None where a run goes on: it has its own."""
-    from tpudeploy.core.bench.grid import grid
     from tpudeploy.domain.benchmark import Slo, Sweep
 
     if given.resume is not None:
@@ -148,12 +125,11 @@ def _sweep(given: argparse.Namespace) -> Sweep | None:
                 hint="Leave it out, or leave out --resume and begin anew.",
             )
         return None
-    points = grid(given.concurrency or _STREAMS, given.context or _CONTEXTS, given.output or _OUTPUTS)
     slo = Slo(ttft_seconds=given.slo_ttft, tpot_seconds=given.slo_tpot)
     return Sweep(
-        points=points,
+        points=sweeping.points(given, GRID),
         slo=slo,
-        window_seconds=given.window or _WINDOW,
+        window_seconds=given.window or sweeping.WINDOW,
         asks_oversubscribed=not given.skip_oversubscribed,
         seed=given.seed or "",
     )
@@ -162,10 +138,7 @@ def _sweep(given: argparse.Namespace) -> Sweep | None:
 def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
     from tpudeploy.domain.benchmark import Bounds
 
-    if given.max_cost is not None and target.subject.usd_per_hour is None:
-        raise UsageError(
-            "--max-cost needs a price, and none is known.", hint="Name it: --usd-per-hour. Or bound it: --duration."
-        )
+    sweeping.check_price(given, target.subject.usd_per_hour)
     return Bounds(seconds=given.duration, usd=given.max_cost)
 
 
@@ -241,26 +214,3 @@ def _address(url: str) -> str:
     if not is_address or where.username is not None:
         raise UsageError(f"`{url}` is no address to measure.", hint="Write it as http://HOST:8000.")
     return f"{where.scheme}://{where.netloc}"
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    from tpudeploy.core.bench.grid import numbers
-
-    try:
-        return numbers(text)
-    except ValueError as cause:
-        raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
-
-
-def _usd(text: str) -> float:
-    try:
-        found = float(text.removeprefix("$"))
-    except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is no amount of USD; write 2.50")
-    return found
-
-
-def _listed(of: tuple[int, ...]) -> str:
-    return ",".join(map(str, of))

@@ -96,7 +96,7 @@ class Operation(Answer):
 
     format: Literal["tpudeploy.operation/1"]
     operation_id: str
-    does: Literal["apply", "destroy", "bench"]
+    does: Literal["apply", "destroy", "bench", "ab"]
     state: Literal["running", "succeeded", "failed", "cancelled"]
     last_event: int
     events: list[Tree]
@@ -148,6 +148,25 @@ class Run(Answer):
 class Comparison(Answer):
     format: Literal["tpudeploy.comparison/1"]
     runs: list[Tree]
+
+
+class AbProposal(Answer):
+    """What an A/B is going to do, and under what id it is kept here."""
+
+    format: Literal["tpudeploy.ab_proposal/1"]
+    ab_id: str = Field(description="for ab; this server keeps it until it ends")
+    restarts: int = Field(description="how often nothing serves; a person is asked first")
+    text: str = Field(description="as a person reads it")
+
+
+class Ab(Answer):
+    format: Literal["tpudeploy.ab/1"]
+    keep: Literal["A", "B"] | None = Field(description="which value to keep; null where the repeats are too few")
+    reason: str
+    overall: Tree | None = Field(
+        description="B to A less 1, with a 95 % interval over repeats: the verdict rests on it"
+    )
+    rows: list[Tree] = Field(description="by cell and measure; `finding` holds for all of them together")
 
 
 class Recommendation(Answer):

@@ -9,6 +9,8 @@ from tpudeploy.cli.mcp.plans import Kept
 from tpudeploy.cli.mcp.session import Asked, session
 from tpudeploy.domain.errors import NotApproved
 from tpudeploy.domain.plan import Action, Change
+from tpudeploy.views.ab import proposal
+from tpudeploy.views.paint import Paint
 
 _DOES = {Action.DESTROY: "destroys", Action.REPLACE: "replaces", Action.RESTART: "restarts"}
 
@@ -27,13 +29,28 @@ def consent(plan_id: str, ctx: Asked) -> Consent | Elicit[Consent]:
     return Elicit(_question(kept), Consent)
 
 
+def consent_to_trial(ab_id: str, ctx: Asked) -> Consent | Elicit[Consent]:
+    """The same of an A/B, which always restarts what serves."""
+    trial = session(ctx).trials.get(ab_id)
+    if trial is None or not _can_ask(ctx):
+        return Consent(approve=False)
+    text = proposal(trial.proposal, Paint())
+    return Elicit(f"tpudeploy: carry out {trial.id}?\n{text}", Consent)
+
+
 def require(kept: Kept, given: ElicitationResult[Consent], ctx: Asked) -> None:
     """Raise `errors.NotApproved` where a plan needs a yes, and there is none."""
-    if not kept.ends or (isinstance(given, AcceptedElicitation) and given.data.approve):
+    if kept.ends:
+        require_yes(kept.id, given, ctx)
+
+
+def require_yes(id_: str, given: ElicitationResult[Consent], ctx: Asked) -> None:
+    """Raise `errors.NotApproved` where there is none."""
+    if isinstance(given, AcceptedElicitation) and given.data.approve:
         return
     if not _can_ask(ctx):
         raise NotApproved(
-            f"{kept.id} ends or restarts what runs, and this client cannot ask a person. Nothing was done.",
+            f"{id_} ends or restarts what runs, and this client cannot ask a person. Nothing was done.",
             hint="Use a client with elicitation, or run the command `tpudeploy` of the same name at a terminal.",
         )
     raise NotApproved("The person who was asked did not say yes. Nothing was done.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tpudeploy.cli.mcp.shown import Shown
 from tpudeploy.core.approval import plan_print
 from tpudeploy.domain.errors import Unapproved
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Plan
 
-_MOST = 50  # plans that are kept; then the oldest goes
 # What interrupts nobody: an update may let go of what an earlier run left over, which serves nobody. Whatever else
 # there may come to be is asked about.
 _HARMLESS = {Action.NO_OP, Action.CREATE, Action.UPDATE}
@@ -39,23 +38,17 @@ class Plans:
     """Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[str, Kept] = {}
-        self._count = 0
+        self._shown = Shown[Kept]()
 
     def keep(self, plan: Plan, paths: Sequence[str]) -> Kept:
-        with self._lock:
-            self._count += 1
-            id_ = f"plan-{self._count}-{plan_print(plan)[:8]}"
-            kept = Kept(id=id_, plan=replace(plan, source=id_), paths=tuple(paths))
-            self._kept[id_] = kept
-            if len(self._kept) > _MOST:
-                del self._kept[next(iter(self._kept))]
-            return kept
+        def made(number: int) -> Kept:
+            id_ = f"plan-{number}-{plan_print(plan)[:8]}"
+            return Kept(id=id_, plan=replace(plan, source=id_), paths=tuple(paths))
+
+        return self._shown.keep(made)
 
     def get(self, plan_id: str) -> Kept | None:
-        with self._lock:
-            return self._kept.get(plan_id)
+        return self._shown.get(plan_id)
 
     def find(self, plan_id: str) -> Kept:
         """Raise `errors.Unapproved` for an id that no plan of this server has."""

@@ -1,4 +1,4 @@
-"""What one server knows while it runs: its project, the plans it showed, and what it does in the background."""
+"""What one server knows while it runs: its project, the plans and A/Bs it showed, what it does in the background."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from mcp.server.mcpserver import Context
 from tpudeploy.cli.mcp.operations import Operations
 from tpudeploy.cli.mcp.plans import Plans
 from tpudeploy.cli.mcp.project import Project
+from tpudeploy.cli.mcp.shown import Shown
+from tpudeploy.cli.mcp.trials import Trial
 
 
 class Session:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.plans = Plans()
+        self.trials = Shown[Trial]()
         self.operations = Operations()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.types import ToolAnnotations
 
-from tpudeploy.cli.mcp import answers, benching, comparing, looking, offline, planning, serving, writing
+from tpudeploy.cli.mcp import answers, benching, comparing, experimenting, looking, offline, planning, serving, writing
 from tpudeploy.domain.frozen import frozen
 
 
@@ -54,15 +54,18 @@ READING = (
     Tool(does=benching.runs, title="List benchmarks", answers=answers.Runs, kind=Kind.OFFLINE),
     Tool(does=benching.run, title="Show a benchmark", answers=answers.Run, kind=Kind.OFFLINE),
     Tool(does=comparing.compare, title="Compare benchmarks", answers=answers.Comparison, kind=Kind.OFFLINE),
+    Tool(does=experimenting.ab_propose, title="Propose an A/B", answers=answers.AbProposal, kind=Kind.LOOK),
+    Tool(does=experimenting.ab_result, title="Show an A/B", answers=answers.Ab, kind=Kind.OFFLINE),
     Tool(does=comparing.recommend, title="Recommend a profile", answers=answers.Recommendation, kind=Kind.OFFLINE),
     Tool(does=planning.plan, title="Plan", answers=answers.Planned, kind=Kind.LOOK),
 )
 
-# Only with --allow-writes. An apply may replace and restart, and so counts among what ends something.
+# Only with --allow-writes. An apply may replace and restart, an A/B restarts: they count among what ends something.
 WRITING = (
     Tool(does=writing.apply, title="Apply a plan", answers=answers.Operation, kind=Kind.END),
     Tool(does=writing.destroy, title="Destroy", answers=answers.Operation, kind=Kind.END),
     Tool(does=benching.bench, title="Benchmark", answers=answers.Operation, kind=Kind.LOAD),
+    Tool(does=experimenting.ab, title="Carry out an A/B", answers=answers.Operation, kind=Kind.END),
     Tool(does=writing.operation, title="Poll an operation", answers=answers.Operation, kind=Kind.LOOK),
     Tool(does=writing.cancel, title="Cancel an operation", answers=answers.Operation, kind=Kind.CHANGE),
 )

@@ -15,7 +15,7 @@ from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Mode
 
 PlanId = Annotated[str, Field(description="the plan_id that the tool plan answered")]
-OperationId = Annotated[str | None, Field(description="of apply, destroy or bench; none for the last")]
+OperationId = Annotated[str | None, Field(description="of apply, destroy, bench or ab; none for the last")]
 Yes = Annotated[ElicitationResult[Consent], Resolve(consent)]
 _LONGEST = 50.0  # seconds: clients give up on a call after a minute
 

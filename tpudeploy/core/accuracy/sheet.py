@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import Any
-
-from tpudeploy.core.typed import read
+from tpudeploy.core import sealed
 from tpudeploy.domain.errors import RunUnreadable
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.tree import tree
 
 FORMAT = "tpudeploy.answers/1"
 
@@ -77,8 +72,7 @@ class Sheet:
 
 
 def dumps(of: Sheet) -> str:
-    content = tree(of)
-    return json.dumps({"format": FORMAT, "hash": _hash(content), **content}, indent=1, ensure_ascii=False) + "\n"
+    return sealed.dumps(of, FORMAT)
 
 
 def is_sheet(text: str) -> bool:
@@ -89,26 +83,12 @@ def is_sheet(text: str) -> bool:
 def loads(text: str, *, source: str) -> Sheet:
     """Raise `errors.RunUnreadable`; `source` names the file."""
     try:
-        content = json.loads(text)
-        written, stamp = content.pop("format"), content.pop("hash")
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
-        raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
-    if written != FORMAT:
-        raise _unreadable(source, f"its format is `{written}`, and this tpudeploy reads `{FORMAT}`")
-    if stamp != _hash(content):
-        raise _unreadable(source, "it was changed after it was written")
-    try:
-        sheet = read(Sheet, content)
-    except (ValueError, KeyError, TypeError) as cause:
-        raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
+        sheet = sealed.loads(Sheet, text, FORMAT)
+    except ValueError as cause:
+        raise _unreadable(source, str(cause)) from cause
     if not sheet.answers:
         raise _unreadable(source, "it has no answers")
     return sheet
-
-
-def _hash(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _unreadable(source: str, why: str) -> RunUnreadable:

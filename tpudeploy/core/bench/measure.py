@@ -83,7 +83,7 @@ def _goodput(measured: Sequence[Answer], slo: Slo, rate: float) -> float | None:
     """None where no SLO was given, or nothing was measured."""
     if slo == Slo() or not measured:
         return None
-    return rate * sum(_keeps(answer, slo) for answer in measured) / len(measured)
+    return rate * (sum(_keeps(answer, slo) for answer in measured) / len(measured))  # of all, the rate to the last bit
 
 
 def _keeps(answer: Answer, slo: Slo) -> bool:

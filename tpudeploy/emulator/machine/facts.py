@@ -46,6 +46,10 @@ class Behaviour:
       {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
     * `token_seconds`: between two tokens of a simulated node, where it is told to go on (`ignore_eos`) and to stream.
+    * `knows`: the share of sums that a simulated node has right, by a flag or variable and its value, as in
+      {"": 0.95, kv-cache-dtype=fp8: 0.8}. Of several that fit, the least; where none does, it speaks of itself alone.
+    * `paces`: how many times `token_seconds` a token takes, by the same, as in {VLLM_TPU_BUCKET_PADDING_GAP=512: 2}.
+      Of several that fit, all.
     * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
     * `metadata_away`: [after, for]: so long after each boot its metadata server does not answer, for so long.
     * `chip_busy`: so long the chip is still held after a container on it was killed.
@@ -66,6 +70,8 @@ class Behaviour:
     load: Mapping[str, float] = field(default_factory=dict)
     guest_attributes: bool = True
     token_seconds: float = 0.0
+    knows: Mapping[str, float] = field(default_factory=dict)
+    paces: Mapping[str, float] = field(default_factory=dict)
     hears_changes: bool = True
     metadata_away: Sequence[float] = ()
     chip_busy: float = 0.0

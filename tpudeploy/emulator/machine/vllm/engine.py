@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tpudeploy.catalog.flags import VLLM_VERSION
@@ -17,7 +18,10 @@ DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """`name` is what the model is known by, wherever its weights lie."""
+    """`name` is what the model is known by, wherever its weights lie.
+
+    `knows` is the share of sums it has right, `pace` how many times as long as usual a token takes.
+    """
 
     model: str
     name: str
@@ -33,6 +37,8 @@ class Engine:
     user_block_size: bool
     version: str
     load: Mapping[str, float]
+    knows: float | None = None
+    pace: float = 1.0
 
 
 def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
@@ -55,7 +61,21 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
         user_block_size=arguments.has("block-size"),
         version=release(task["image"]) or VLLM_VERSION,
         load=task["load"],
+        knows=min(_fitting(arguments, task, "knows"), default=None),
+        pace=prod(_fitting(arguments, task, "paces")),
     )
+
+
+def _fitting(arguments: Arguments, task: Mapping[str, Any], told: str) -> list[float]:
+    """What the scenario tells of flags and variables with the values that these have; "" fits all."""
+    written: Mapping[str, float] = task.get(told, {})
+    pairs = ((*of.partition("=")[::2], figure) for of, figure in written.items())
+    environment = task["environment"]
+    return [
+        figure
+        for name, value, figure in pairs
+        if not name or (environment.get(name) if name.isupper() else arguments.text(name)) == value
+    ]
 
 
 def size(word: str) -> int:

@@ -1,0 +1,174 @@
+"""The verdict of an A/B: one question over all cells that are believed, and what is said of each beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import exp
+from random import Random
+
+import pytest
+
+from tpudeploy.core.ab.order import order
+from tpudeploy.core.ab.result import Reason, Result, result
+from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Figures, Run, Spread, Subject, Sweep, Turn
+from tpudeploy.domain.comparison import Measure
+from tpudeploy.domain.experiment import Arm, Experiment, Finding, InEffect
+from tpudeploy.domain.load import Point
+from tpudeploy.domain.side import Side
+from tpudeploy.views import ab as view
+from tpudeploy.views.paint import Paint
+
+POINTS = tuple(Point(concurrency=count, context_tokens=128, output_tokens=16) for count in (1, 8, 64))
+OF = Experiment(
+    id="ab-1",
+    began_at=0,
+    version="1",
+    deployment="gemma",
+    path="serving.padding_gap",
+    file="gemma.yaml",
+    line=7,
+    written=Side.A,
+    a=Arm(value="0", fingerprint="a", in_effect=InEffect.YES),
+    b=Arm(value="512", fingerprint="b", in_effect=InEffect.YES),
+    sweep=Sweep(points=POINTS),
+    repeats=3,
+)
+SUBJECT = Subject(model="m", usd_per_hour=1.35)
+
+# (place, side, cell) → how many times as fast as usual, and as late; with luck from 0 to 1 of each by itself.
+World = Callable[[Side, Point], tuple[float, float]]
+
+
+def runs(world: World, random: Random, *, doubted: Mapping[int, CellStatus] | None = None) -> list[Run]:
+    """Every repeat, each scattering by 1 %. `doubted` are the statuses of cells by their streams, in the third one."""
+    made = []
+    for place, side in enumerate(order(OF.repeats)):
+        cells = []
+        for point in POINTS:
+            speed, delay = world(side, point)
+            late = 0.2 * delay * exp(random.gauss(0, 0.01))
+            rate = 10 * speed * exp(random.gauss(0, 0.01))
+            ttft = Spread(count=9, mean=late, deviation=0.01, p50=late, p90=late, p95=late, p99=late, most=late)
+            figures = Figures(
+                requests=9,
+                requests_failed=0,
+                requests_per_second=rate,
+                output_tokens_per_second=16 * rate,
+                ttft_seconds=ttft,
+                tpot_seconds=None,
+            )
+            status = (doubted or {}).get(point.concurrency, CellStatus.OK) if place == 2 else CellStatus.OK
+            cells.append(Cell(point=point, status=status, figures=figures))
+        made.append(
+            Run(
+                id=f"run-{place}",
+                began_at=place,
+                version="1",
+                driver=Driver.TPUDEPLOY,
+                subject=SUBJECT,
+                sweep=OF.sweep,
+                cells=tuple(cells),
+                ended=Ended.COMPLETE,
+                turn=Turn(experiment=OF.id, place=place, side=side),
+            )
+        )
+    return made
+
+
+def nothing(_side: Side, _point: Point) -> tuple[float, float]:
+    return 1.0, 1.0
+
+
+def shown(of: Result) -> str:
+    return view.result(of, Paint(), kept="ab-1.json", width=None)
+
+
+def test_of_many_figures_none_is_said_to_differ_more_than_one_time_in_twenty() -> None:
+    random, alarms, trials = Random(20261122), 0, 300
+    for _ in range(trials):
+        found = {row.finding for row in result(OF, runs(nothing, random), None).rows}
+        alarms += bool(found & {Finding.BETTER, Finding.WORSE})
+    assert alarms / trials <= 0.05 + 0.025
+
+
+def test_a_cell_that_is_not_believed_takes_no_part_in_the_verdict() -> None:
+    def odd(side: Side, point: Point) -> tuple[float, float]:
+        return (2.0 if side is Side.B and point.concurrency == 64 else 1.0), 1.0
+
+    whole = result(OF, runs(odd, Random(1)), None)
+    assert whole.reason is Reason.BETTER
+    without = result(OF, runs(odd, Random(1), doubted={64: CellStatus.CLIENT_BOUND}), None)
+    assert without.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
+    assert {row.is_doubted for row in without.rows if row.point.concurrency == 64} == {True}
+    assert "?  a figure is not believed, and its cell takes no part in the verdict" in shown(without)
+
+
+def test_where_no_cell_is_believed_all_count_and_that_is_said() -> None:
+    statuses = {point.concurrency: CellStatus.FAILED for point in POINTS}
+    found = result(OF, runs(nothing, Random(1), doubted=statuses), None)
+    assert found.is_doubted
+    assert found.overall is not None
+    assert "No cell is believed in all repeats; for want of others, all count." in shown(found)
+
+
+def test_what_is_better_and_has_its_price_is_told_with_it() -> None:
+    def dear(side: Side, point: Point) -> tuple[float, float]:
+        return (1.2, 1.5 if point.concurrency == 64 else 1.0) if side is Side.B else (1.0, 1.0)
+
+    found = result(OF, runs(dear, Random(1)), None)
+    assert (found.keep, found.reason) == (Side.B, Reason.BETTER)
+    assert {(row.measure, row.point.concurrency) for row in found.worse} == {(Measure.TTFT, 64), (Measure.TTFT_P99, 64)}
+    text = shown(found)
+    assert "B is better: requests/s over all cells +" in text
+    assert "but worse: TTFT p50 at 64 streams, TTFT p99 at 64 streams" in text
+    assert "Keep B: write at gemma.yaml:7\n  padding_gap: 512" in text
+
+
+def test_a_latency_is_better_where_it_is_shorter() -> None:
+    def late(side: Side, _point: Point) -> tuple[float, float]:
+        return 1.0, 1.3 if side is Side.B else 1.0
+
+    found = result(replace(OF, by=Measure.TTFT), runs(late, Random(1)), None)
+    assert (found.keep, found.reason) == (Side.A, Reason.WORSE)
+    assert "B is worse: TTFT p50 over all cells +" in shown(found)
+    assert "Keep A: gemma.yaml:7 says so." in shown(found)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_too_few_repeats_keep_nobody(count: int) -> None:
+    found = result(OF, runs(nothing, Random(1))[:count], None)
+    assert (found.keep, found.reason, found.left) == (None, Reason.TOO_FEW, 7 - count)
+    assert f"{7 - count} repeats are missing: tpudeploy compare gemma.yaml --resume ab-1" in shown(found)
+
+
+def test_runs_of_others_and_runs_that_were_cut_short_do_not_count() -> None:
+    whole = runs(nothing, Random(1))
+    cut, strange = replace(whole[0], ended=Ended.COST), replace(whole[1], turn=None)
+    assert result(OF, [cut, strange, *whole[2:]], None).runs == tuple(f"run-{place}" for place in range(2, 7))
+
+
+def test_a_flag_is_left_out_by_leaving_it_out() -> None:
+    def faster(side: Side, _point: Point) -> tuple[float, float]:
+        return (1.2 if side is Side.B else 1.0), 1.0
+
+    of = replace(OF, b=Arm(value="null", fingerprint="b", in_effect=InEffect.UNTOLD))
+    text = shown(result(of, runs(faster, Random(1)), None))
+    assert "Keep B: take padding_gap out at gemma.yaml:7." in text
+    assert "Nobody tells whether serving.padding_gap is in effect" in text
+
+
+def test_that_repeats_ran_on_several_slices_or_meant_the_same_is_told() -> None:
+    made = runs(nothing, Random(1))
+    moved = [replace(run, subject=replace(SUBJECT, url=f"http://{place > 3}")) for place, run in enumerate(made)]
+    told = {"padding_gap": "0"}
+    of = replace(OF, a=replace(OF.a, told=told), b=replace(OF.b, told=told))
+    text = shown(result(of, moved, None))
+    assert "The repeats ran on several slices: what differs may be the machine." in text
+    assert "To the engine both arms may be the same: it says padding_gap 0 in both." in text
+
+
+def test_that_quality_was_not_asked_for_is_said_where_a_flag_may_change_it() -> None:
+    made, note = runs(nothing, Random(1)), "Quality was not asked for, and serving.kv_cache_dtype may change it"
+    assert note in shown(result(replace(OF, path="serving.kv_cache_dtype"), made, None))
+    assert "Quality" not in shown(result(OF, made, None))

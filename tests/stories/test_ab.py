@@ -1,0 +1,369 @@
+"""One flag, two values: deployed in turns, measured, and said to differ only where they do."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+from tpudeploy import Profile, Workspace, errors
+from tpudeploy.domain.benchmark import Cell, Driver, Run, Sweep
+from tpudeploy.domain.load import Point
+from tpudeploy.domain.side import Side
+from tpudeploy.experimenting import Arms, Experimenting, Listener
+
+# A load client as vLLM's own is called. The engine's own word tells it how fast it is: blocks of 32 tokens make it 20 %
+# faster. All servers drift by half a percent from cell to cell, and scatter by as much.
+CLIENT = """#!{python} -IS
+import json, pathlib, socket, sys, zlib
+words = sys.argv[1:]
+of = lambda name: words[words.index(name) + 1]
+log = pathlib.Path({log!r})
+count = len(log.read_text().splitlines()) if log.exists() else 0
+with log.open("a") as file:
+    file.write(json.dumps(words) + "\\n")
+host, _, port = of("--base-url").removeprefix("http://").partition(":")
+with socket.create_connection((host, int(port))) as engine:
+    engine.sendall(b"GET /metrics HTTP/1.0\\r\\n\\r\\n")
+    told = engine.makefile().read()
+pace = 1.2 if {faster!r} in told else 1.0
+scatter = zlib.crc32(f"cell {{count * 7}}".encode()) / 2**32 - 0.5
+rate = 2.0 * pace * 1.005 ** count * (1 + 0.02 * scatter)
+streams, given, made = (int(of(n)) for n in ("--max-concurrency", "--random-input-len", "--random-output-len"))
+spread = lambda mean, what: {{f"{{m}}_{{what}}_ms": mean for m in ("mean", "median", "std", "p90", "p95", "p99")}}
+pathlib.Path(of("--result-dir"), "result.json").write_text(json.dumps({{
+    "model_id": of("--model"), "max_concurrency": streams, "completed": 100, "failed": 0, "duration": 100 / rate,
+    "total_input_tokens": 100 * given, "total_output_tokens": 100 * made, "request_throughput": rate,
+    "output_throughput": rate * made,
+    **spread(500 / pace, "ttft"), **spread(10 / pace, "tpot"), **spread(10 / pace, "itl"),
+    **spread(1000 * streams / rate, "e2el"),
+}}))
+"""
+LOAD = ("-driver", "vllm", "-concurrency", "8", "-context", "1024", "-output", "128")
+SAME = ("-ab", "serving.padding_gap=0,512")
+FASTER = ("-ab", "serving.block_size=64,32")
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """On PATH; the file that says how it was called."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return installed(tmp_path, 'block_size="32"')
+
+
+def installed(folder: Path, faster: str) -> Path:
+    """What an engine must say of itself to be faster; the file that will say how the client was called."""
+    program, log = folder / "bin" / "vllm", folder / "called"
+    program.write_text(CLIENT.format(python=sys.executable, log=str(log), faster=faster), encoding="utf-8")
+    program.chmod(0o755)
+    return log
+
+
+@pytest.fixture
+def at(desk: Open, client: Path) -> Desk:
+    at: Desk = desk(boot={"boot_seconds": 5})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+def experiment(at: Desk) -> Mapping[str, Any]:
+    """The only one there is."""
+    (file,) = (at.folder / ".tpudeploy" / "runs" / "ab").glob("*.json")
+    tree: Mapping[str, Any] = json.loads(file.read_text("utf-8"))
+    return tree
+
+
+def turns(at: Desk) -> list[tuple[int, str]]:
+    """The place and the arm of every run that is kept."""
+    runs = [json.loads(file.read_text("utf-8")) for file in (at.folder / ".tpudeploy" / "runs").glob("2*.json")]
+    return sorted((run["turn"]["place"], run["turn"]["side"]) for run in runs)
+
+
+def is_as_written(at: Desk) -> bool:
+    return at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
+
+
+def flags(at: Desk) -> Mapping[str, Any]:
+    """What its machine was last given."""
+    (attempt,) = at.state()["records"][0]["attempts"]
+    spec: Mapping[str, Any] = attempt["spec"]
+    return spec
+
+
+def test_a_flag_that_does_nothing_makes_no_difference(at: Desk) -> None:
+    said = at.run("compare", "gemma.yaml", *SAME, *LOAD, "-auto-approve")
+    assert said.code == 0, said.all
+    assert "7 repeats (A B A B A B A) of 1 cell, 1m 0s each at most" in said.out
+    assert "8 restarts: nothing serves for about" in said.out
+    assert re.search(r"^(The same within 2%|No difference): requests/s [-+]0\.\d%", said.out, re.MULTILINE)
+    assert re.search(r"^Keep A: write in \S+gemma.yaml, under serving\n  padding_gap: 0$", said.out, re.MULTILINE)
+    assert " better" not in said.out.replace("better and worse", "")
+    assert "Nobody tells whether serving.padding_gap is in effect" in said.out
+    assert "On the emulator: no model ran" in said.out
+    assert turns(at) == list(enumerate("ABABABA"))
+    assert is_as_written(at)
+
+
+def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: Desk) -> None:
+    at.write(PROFILE.replace("max_model_len", "block_size: 64\n  max_model_len"))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve", "-json")
+    assert said.code == 0, said.all
+    tree = json.loads(said.out)
+    assert (tree["format"], tree["keep"], tree["reason"], tree["left"]) == ("tpudeploy.ab/1", "B", "better", 0)
+    assert tree["overall"]["low"] <= 0.2 <= tree["overall"]["high"]
+    rows = {row["measure"]: row for row in tree["rows"]}
+    assert {name: row["finding"] for name, row in rows.items()} == dict.fromkeys(
+        ("requests", "output", "ttft", "ttft-p99", "tpot", "tokens-per-usd"), "better"
+    )
+    assert rows["ttft"]["effect"]["change"] == pytest.approx(1 / 1.2 - 1)
+    assert said.err.count("gemma[0]: Restart complete") == 4, "the first and the last turn are what the profile says"
+    assert is_as_written(at)
+
+    again = at.run("compare", experiment(at)["id"])
+    assert again.code == 0, again.all
+    assert re.search(r"^B is better: requests/s \+\d+\.\d% \(\+1\d\.\d% … \+2\d\.\d%\)$", again.out, re.MULTILINE)
+    assert re.search(r"^Keep B: write at \S+gemma.yaml:9\n  block_size: 32$", again.out, re.MULTILINE)
+    assert "block_size: 64 -> 32" in again.out
+    listed = at.run("bench", "list").out
+    assert listed.count(f"B of {experiment(at)['id']}") == 2
+
+
+@pytest.mark.parametrize("ab", [FASTER[1], "serving.image=vllm/vllm-tpu:v0.32.0,vllm/vllm-tpu:v0.31.0"])
+def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk, client: Path, ab: str) -> None:
+    words = ("-ab", ab, *LOAD, "-repeats", "2", "-auto-approve")
+    at.killed(36 if ab == FASTER[1] else 20, "compare", "gemma.yaml", *words)
+    assert turns(at) == [(0, "A"), (1, "B")]
+    assert not is_as_written(at), "nobody was there to bring it back, and the plan says so"
+    said = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"], "-auto-approve")
+    assert said.code == 0, said.all
+    assert "3 repeats (A B A) of 1 cell" in said.out
+    assert turns(at) == list(enumerate("ABABA"))
+    assert len(client.read_text("utf-8").splitlines()) == 5 * 2, "each once, after its warm-up"
+    assert ("B is better" in said.out) is (ab == FASTER[1])
+    assert is_as_written(at)
+    again = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"])
+    assert (again.code, again.err) == (0, said.err[:0]), "nothing is left, and nothing is asked"
+
+
+def test_ctrl_c_keeps_what_was_measured_and_brings_the_deployment_back(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(at, monkeypatch, after=36)
+    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
+    assert said.code == 130, said.all
+    assert "Bringing gemma back to what its profile says." in said.err
+    assert "Interrupted. 2 of 5 repeats are kept." in said.err
+    assert f"gemma.yaml --resume {experiment(at)['id']}" in said.err
+    assert is_as_written(at)
+
+
+def impatient(at: Desk, monkeypatch: pytest.MonkeyPatch, *, after: float) -> None:
+    """A person who presses Ctrl-C once, so many seconds from now, while something is waited for."""
+    sleep, end = at.clock.sleep, at.clock.now() + after
+    pressed: list[bool] = []
+
+    def interrupted(seconds: float) -> None:
+        sleep(seconds)
+        if at.clock.now() >= end and not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(at.clock, "sleep", interrupted)
+
+
+REFUSED = (
+    ("serving.max_model_len=16384,9000000", 13, "Arm B (serving.max_model_len=9000000) cannot be deployed: "),
+    ("tpu.type=v6e-1,v6e-4", 1, "tpu.type cannot be changed in place: another value needs another slice."),
+    ("serving.max_num_seqs=64,64", 1, "Both arms are the same deployment: serving.max_num_seqs is the same."),
+    ("placement.labels.team=a,b", 1, "placement.labels.team is nothing that a server is started with"),
+    ("serving.padding_gap=0", 1, "has one value; an A/B holds two against each other."),
+    ("serving.padding_gap=0,256,512", 1, "has 3 values; an A/B holds two against each other."),
+    ("serving.padding_gap", 1, "names no path with two values."),
+    ("serving.paddding_gap=0,512", 1, "paddding_gap"),
+    ("serving.padding_gap=0,much", 1, "--set"),
+)
+
+
+def test_what_cannot_be_compared_is_refused_before_anything_is_touched(at: Desk) -> None:
+    for ab, code, why in REFUSED:
+        said = at.run("compare", "gemma.yaml", "-ab", ab, *LOAD, "-auto-approve")
+        assert said.code == code, said.all
+        assert why in said.all
+        assert "restart" not in said.all
+    assert is_as_written(at)
+    assert not (at.folder / ".tpudeploy" / "runs").exists()
+
+
+def test_nothing_is_compared_that_does_not_serve(desk: Open) -> None:
+    at = desk()
+    said = at.run("compare", at.write(), *SAME, "-auto-approve")
+    assert said.code == 1
+    assert "gemma has no endpoint yet." in said.err
+
+
+def test_a_second_slice_is_no_place_for_an_arm(at: Desk) -> None:
+    at.write(PROFILE + "lifecycle: {update: blue-green}\n")
+    said = at.run("compare", "gemma.yaml", *SAME, "-auto-approve")
+    assert said.code == 1
+    assert "would be handed over to a second slice" in said.err
+    assert "--set lifecycle.update=in-place" in said.err
+
+
+def test_without_a_yes_nothing_is_changed(at: Desk) -> None:
+    before = at.state()
+    said = at.run("compare", "gemma.yaml", *SAME, *LOAD)
+    assert said.code == 1
+    assert "8 restarts: nothing serves for about" in said.out
+    assert "There is no terminal to ask for approval." in said.err
+    assert at.state() == before
+    assert not (at.folder / ".tpudeploy" / "runs").exists()
+
+
+def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_of_it(desk: Open, client: Path) -> None:
+    at = desk(boot={"boot_seconds": 5, "instead": {"block-size": "64"}})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-auto-approve")
+    assert said.code == 13, said.all
+    assert "serving.block_size=32 is not in effect: the engine of arm B does otherwise." in said.out
+    assert "Keep A" in said.out
+    assert "No difference" not in said.out
+    assert turns(at) == [(0, "A")]
+    assert len(client.read_text("utf-8").splitlines()) == 2
+    assert is_as_written(at)
+
+
+def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Open, client: Path) -> None:
+    at = desk(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "zone": "*", "after": 75, "times": 1}])
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
+    assert said.code == 11, said.all
+    assert "3 of 5 repeats are kept: go on with tpudeploy compare " in said.err
+    assert "gemma is not yet what its profile says: `tpudeploy plan` shows what is left" in said.err
+    assert client.exists()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    again = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"], "-auto-approve")
+    assert again.code == 0, again.all
+    assert turns(at) == list(enumerate("ABABA"))
+
+
+@pytest.mark.parametrize("bound", [("-duration", "38s"), ("-max-cost", "0.0148")])
+def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bound: tuple[str, str]) -> None:
+    said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, *bound, "-auto-approve")
+    assert said.code == 0, said.all
+    assert turns(at) == [(0, "A"), (1, "B"), (2, "A")]
+    assert "Too few repeats to tell a difference from noise." in said.out
+    assert "5 repeats are missing: tpudeploy compare " in said.out, "the third began, and had no time left"
+    assert f"gemma.yaml --resume {experiment(at)['id']}" in said.out
+    assert "Keep" not in said.out
+    assert is_as_written(at)
+
+
+def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, client: Path) -> None:
+    assert not client.exists()
+    base = Profile.load(at.folder / "gemma.yaml")
+    a, b = (Profile.load(at.folder / "gemma.yaml", set={"serving.block_size": size}) for size in (64, 32))
+    arms = Arms(base=base, a=a, b=b, path="serving.block_size", values=("64", "32"))
+    point = Point(concurrency=8, context_tokens=1024, output_tokens=128)
+
+    def colleague(run: Run, _cell: Cell) -> None:
+        if run.turn is not None and run.turn.place == 1:
+            assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        experimenting = Experimenting(workspace)
+        begun = experimenting.experiment(arms, Sweep(points=(point,)), repeats=2, driver=Driver.VLLM)
+        with pytest.raises(errors.StalePlan, match="gemma was changed while arm B was measured"):
+            experimenting.run(begun, arms, hear=Listener(on_cell=colleague))
+        assert [place for place, _ in experimenting.left(begun)] == [1, 2, 3, 4]
+        done = experimenting.run(experimenting.experiments.find(begun.id), arms)
+        assert experimenting.left(done) == ()
+        assert experimenting.bring_back(arms)
+        assert not experimenting.bring_back(arms), "it is what its profile says"
+        assert experimenting.result(done).keep is Side.B
+
+
+SHARES = {"": 0.95, "kv-cache-dtype=fp8": 0.8}
+
+
+def knowing(desk: Open, shares: Mapping[str, float]) -> Desk:
+    """A deployment that can reckon, as well as its flags let it."""
+    at = desk(boot={"boot_seconds": 5, "knows": dict(shares)})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    return at
+
+
+RISKY = ("-ab", "serving.kv_cache_dtype=auto,fp8")
+
+
+def test_a_risky_flag_that_makes_answers_worse_is_never_kept_whatever_it_brings(desk: Open, client: Path) -> None:
+    at = knowing(desk, SHARES)
+    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-questions", "150", "-auto-approve")
+    assert said.code == 13, said.all
+    assert "each arm answers the questions of arithmetic (the first 150) once" in said.out
+    assert re.search(r"A has 9\d\.\d% right, B [78]\d\.\d%: \d+ lost, 0 gained of 150", said.out)
+    assert "Quality fell with B: no figure makes up for that." in said.out
+    assert "Keep A" in said.out
+    assert "Keep B" not in said.out
+    assert turns(at) == [(0, "A"), (1, "B")], "more repeats would change nothing"
+    assert is_as_written(at)
+    assert client.exists()
+    tree = json.loads(at.run("compare", experiment(at)["id"], "-json").out)
+    assert (tree["keep"], tree["reason"], tree["quality"]["judgement"]) == ("A", "quality fell", "fell")
+
+
+def test_a_risky_flag_that_keeps_answers_right_is_judged_by_its_speed(desk: Open, client: Path) -> None:
+    at = knowing(desk, {"": 0.95})
+    assert not client.exists()
+    client.parent.joinpath("bin", "vllm").write_text(
+        client.parent.joinpath("bin", "vllm").read_text("utf-8").replace('block_size="32"', 'cache_dtype="fp8"'),
+        "utf-8",
+    )
+    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
+    assert said.code == 0, said.all
+    assert "No fall of quality was found." in said.out
+    assert "0 lost, 0 gained of 40" in said.out
+    assert re.search(r"^B is better: requests/s", said.out, re.MULTILINE)
+    assert re.search(r"^Keep B: write in \S+gemma.yaml, under serving\n  kv_cache_dtype: fp8$", said.out, re.MULTILINE)
+    assert said.err.count("Asking http://") == 2
+
+
+def test_a_risky_flag_is_not_kept_where_quality_cannot_be_told(desk: Open, client: Path) -> None:
+    at = knowing(desk, {"": 0.3})
+    assert not client.exists()
+    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
+    assert said.code == 0, said.all
+    assert "Whether quality fell cannot be told" in said.out
+    assert "Keep A" in said.out
+
+
+def test_that_quality_is_not_going_to_be_asked_for_is_said_before(at: Desk) -> None:
+    said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-no-accuracy")
+    assert said.code == 1, "nobody said yes"
+    assert "quality is not asked for, and serving.kv_cache_dtype may change it" in said.out
+    assert "each arm answers" not in said.out
+
+
+def test_what_belongs_to_an_ab_is_refused_without_one(at: Desk) -> None:
+    for words, why in (
+        (("one", "two", "-repeats", "3"), "--repeats goes with --ab."),
+        (("one", "two", "-accuracy", "arithmetic"), "--accuracy goes with --ab."),
+        (("gemma.yaml", "other.yaml", *SAME), "An A/B is of one profile."),
+        (("gemma.yaml", *SAME, "-repeats", "1"), "1 repeat tells no difference from noise."),
+        (("gemma.yaml", *SAME, "-questions", "5"), "--questions goes with --accuracy."),
+        (("gemma.yaml", *SAME, "-accuracy", "none.jsonl"), "none.jsonl cannot be read"),
+        (("gemma.yaml", *SAME, "-accuracy", "arithmetic", "-no-accuracy"), "do not go together"),
+        (("gemma.yaml", "-resume", "ab-1"), "There is no A/B `ab-1`."),
+        (("ab-1",), "There is no A/B `ab-1`."),
+    ):
+        said = at.run("compare", *words)
+        assert said.code == 1, said.all
+        assert why in said.err
+    assert is_as_written(at)
