@@ -40,7 +40,9 @@ def compose(source: Source, text: str | None = None) -> Composed:
     broken = False
     try:
         for event in yaml.parse(source.text if text is None else text, Loader=_LOADER):
-            builder.take(event)
+            taker = _Builder.takers.get(type(event))
+            if taker is not None:
+                taker(builder, event)
     except yaml.YAMLError as error:
         broken = True
         builder.problems.append(explained(error, source))
@@ -75,11 +77,6 @@ class _Builder:
         self._nodes = 0
         self._documents = 0
         self.root: Node | None = None
-
-    def take(self, event: yaml.Event) -> None:
-        taker = self.takers.get(type(event))
-        if taker is not None:
-            taker(self, event)
 
     def _note(self, code: str, message: str, at: Location, hint: str, also: Location | None = None) -> None:
         self.problems.append(problem(code, message, at, hint=hint, also=also))

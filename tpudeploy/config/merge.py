@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, is_null, with_entries, with_items
+from tpudeploy.config.nodes import (
+    Entry,
+    ListNode,
+    MapNode,
+    Node,
+    Path,
+    ScalarNode,
+    has_null,
+    is_null,
+    with_entries,
+    with_items,
+)
 
 # Below a flag's value a null that deletes nothing is JSON's null, as in `hf_overrides: {rope_scaling: null}`.
 _FLAG_VALUES: Path = ("serving", "args")
@@ -23,8 +34,12 @@ def _over(lower: Entry, upper: Entry) -> Entry:
     return replace(upper, deletes=is_null(upper.value) and (lower.deletes or not is_null(lower.value)))
 
 
-def written(root: MapNode, path: Path = ()) -> MapNode:
-    """The tree without its nulls: what they deleted, and what they leave to its default."""
+def written(root: MapNode) -> MapNode:
+    """The tree without its nulls: what they deleted, and what they leave to its default. Most trees have none."""
+    return _kept(root, ()) if has_null(root) else root
+
+
+def _kept(root: MapNode, path: Path) -> MapNode:
     entries = {
         key: _entry(entry, (*path, key))
         for key, entry in root.entries.items()
@@ -42,7 +57,7 @@ def _entry(entry: Entry, path: Path) -> Entry:
 def _written(node: Node, path: Path) -> Node:
     match node:
         case MapNode():
-            return written(node, path)
+            return _kept(node, path)
         case ListNode():
             return with_items(node, tuple(_written(item, (*path, i)) for i, item in enumerate(node.items)))
         case ScalarNode():

@@ -51,6 +51,17 @@ def is_null(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.value is None
 
 
+def has_null(node: Node) -> bool:
+    """Whether it is null, or anything below it is."""
+    match node:
+        case ScalarNode():
+            return node.value is None
+        case ListNode():
+            return any(map(has_null, node.items))
+        case MapNode():
+            return any(has_null(entry.value) for entry in node.entries.values())
+
+
 def plain(node: Node) -> Json:
     """The value alone, as JSON has it."""
     match node:

@@ -63,8 +63,9 @@ def names(spec: ProfileSpec) -> tuple[Name, ...]:
 def origins(spec: ProfileSpec, held: Pins) -> Iterator[tuple[str, Location]]:
     """Attribute of each pin, and its line in the lock file."""
     for path, name in ((DIGEST, image_of(spec)), (COMMIT, model_of(spec))):
-        if name is not None and name in held.lines:
-            yield path, held.lines[name]
+        at = None if name is None else held.lines.get(name)
+        if at is not None:
+            yield path, at
 
 
 def at_digest(image: str, digest: str) -> str:
