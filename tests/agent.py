@@ -124,8 +124,8 @@ class Agent:
 Answers = Callable[[], ElicitResult]
 
 
-def says(approve: bool) -> Answers:
-    return lambda: ElicitResult(action="accept", content={"approve": approve})
+def says(**given: bool) -> Answers:
+    return lambda: ElicitResult(action="accept", content=dict(given))
 
 
 def turns_away(action: Any) -> Answers:

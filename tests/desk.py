@@ -130,7 +130,7 @@ class Desk:
     def asked(self) -> list[str]:
         """The zones that were asked for a slice, in order."""
         path = "/queuedResources"
-        creates = [r for r in self.emulator.requests if r.method == "POST" and r.path.split("?")[0].endswith(path)]
+        creates = [r for r in self.emulator.requests if r.method == "POST" and r.resource.endswith(path)]
         return [r.path.split("/locations/")[1].split("/")[0] for r in creates]
 
 

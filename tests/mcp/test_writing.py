@@ -122,6 +122,26 @@ def test_an_apply_that_would_interrupt_whoever_uses_it_is_asked_too(
     assert serving.state() == before
 
 
+def test_a_node_that_does_not_hear_of_a_change_is_reset_where_the_person_said_so(desk: Open) -> None:
+    at = desk(boot={"hears_changes": False})
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    at.write(SHORTER)
+    with connected(at, person=says(approve=True)) as agent:
+        agent.told("apply", plan_id=planned(agent))
+        unheard = agent.ended()
+    assert (unheard["state"], unheard["error"]["code"]) == ("failed", "TPU6006")
+    assert resets(at) == 0
+    with connected(at, person=says(approve=True, reset=True)) as agent:
+        agent.told("apply", plan_id=planned(agent))
+        assert agent.ended()["state"] == "succeeded"
+    assert resets(at) == 1
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def resets(at: Desk) -> int:
+    return sum(request.resource.endswith(":reset") for request in at.emulator.requests)
+
+
 def test_a_plan_goes_only_to_the_tool_it_was_made_for(serving: Desk) -> None:
     with connected(serving, person=says(approve=True)) as agent:
         assert agent.call("apply", plan_id=planned(agent, destroy=True)).is_error

@@ -49,7 +49,7 @@ def storage_calls(at: Trial) -> Iterator[Call]:
     for request in at.emulator.requests:
         if "/storage/v1/b/" not in request.path:
             continue
-        listed = request.path.split("?")[0].endswith("/o")
+        listed = request.resource.endswith("/o")
         kinds = {"POST": "insert", "DELETE": "delete", "GET": "list" if listed else "get"}
         method = f"storage.objects.{kinds[request.method]}"
         counts[method] += 1

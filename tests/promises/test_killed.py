@@ -115,7 +115,7 @@ def test_a_change_in_place_that_was_only_written_down_ends_no_server_that_client
         at.wanted["update"] = "blue-green"
         at.until_done(at.apply)
         at.must_serve()
-        assert not [r for r in at.emulator.requests if r.path.endswith(":reset")]
+        assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
 
 
 def _changed(at: Trial, fuse: Fuse) -> None:

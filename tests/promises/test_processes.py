@@ -212,7 +212,7 @@ def test_a_destroy_that_is_interrupted_says_what_is_still_there_and_goes_on(
 def test_a_plan_ends_at_the_first_signal(emulator: Emulator, folder: Path, number: signal.Signals) -> None:
     emulator.script({"fault": "slow", "method": "queuedResources.list", "seconds": 60})
     with command(emulator, folder, "plan", "gemma.yaml") as run:
-        until(lambda: any(r.path.split("?")[0].endswith("/queuedResources") for r in emulator.requests))
+        until(lambda: any(r.resource.endswith("/queuedResources") for r in emulator.requests))
         began = time.monotonic()
         run.send_signal(number)
         told = run.communicate(timeout=SOON)[0]

@@ -74,8 +74,10 @@ def test_the_new_slice_serves_and_clients_are_sent_there_before_the_old_one_is_d
     assert new != old
     told = [applied.err.index(word) for word in ("Serving at", f"{old} serves those it still has", f"Deleting {old}")]
     assert told == sorted(told), applied.err
-    changed = [r.path for r in at.emulator.requests if r.method in {"PATCH", "DELETE"} or r.path.endswith(":reset")]
-    assert [path.rpartition("/")[2].partition("?")[0] for path in changed] == [old], "nothing was patched or restarted"
+    changed = [
+        r.resource for r in at.emulator.requests if r.method in {"PATCH", "DELETE"} or r.resource.endswith(":reset")
+    ]
+    assert [path.rpartition("/")[2] for path in changed] == [old], "nothing was patched or restarted"
     after = _published(at)
     assert after["url"] != before["url"]
     assert after["generation"] == int(str(before["generation"])) + 1
@@ -117,7 +119,7 @@ def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what
     assert "tpudeploy destroy" not in applied.err, "that would end the one that serves too"
     assert len(at.slices) == 2
     assert _published(at) == before
-    assert not [r for r in at.emulator.requests if r.method == "PATCH" or r.path.endswith(":reset")]
+    assert not [r for r in at.emulator.requests if r.method == "PATCH" or r.resource.endswith(":reset")]
 
 
 def test_the_slice_that_did_not_come_up_is_booted_once_more_by_the_next_apply(

@@ -330,4 +330,4 @@ def _containers(at: Desk) -> int:
 
 
 def _resets(at: Desk) -> int:
-    return sum(r.method == "POST" and r.path.split("?")[0].endswith(":reset") for r in at.emulator.requests)
+    return sum(r.method == "POST" and r.resource.endswith(":reset") for r in at.emulator.requests)

@@ -74,6 +74,11 @@ class Request:
     path: str
     verdict: str
 
+    @property
+    def resource(self) -> str:
+        """The path without its query."""
+        return self.path.partition("?")[0]
+
 
 class Service:
     def __init__(self, cloud: Cloud) -> None:

@@ -17,15 +17,24 @@ _MOMENT = 15.0  # seconds in which a plan that holds no more is found out, or it
 
 
 def carry_out(
-    session: Session, kept: Kept, *, does: str, wait: str = "serving", timeout: float | None = None
+    session: Session,
+    kept: Kept,
+    *,
+    does: str,
+    wait: str = "serving",
+    timeout: float | None = None,
+    reset: bool = False,
 ) -> Operation:
-    """Begin it. Raise as `Workspace.apply` does where nothing is begun, `errors.StateLocked` as `Operations.begin`."""
+    """Begin it; the options are those of `Workspace.apply`.
+
+    Raise as that does where nothing is begun, and `errors.StateLocked` as `Operations.begin`.
+    """
     clock = session.project.clock()
 
     def work(tell: Tell) -> Came:
         opened = session.project.workspace(kept.paths, backend=kept.plan.backend, clock=clock)
         with opened as workspace:
-            report = workspace.apply(kept.plan, on_event=_hearing(tell), wait=wait, timeout=timeout)
+            report = workspace.apply(kept.plan, on_event=_hearing(tell), wait=wait, timeout=timeout, reset=reset)
         return Came(document=report.to_dict(), error=report.error)
 
     about = {"does": does, "plan_id": kept.id}

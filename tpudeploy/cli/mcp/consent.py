@@ -21,12 +21,23 @@ class Consent(BaseModel):
     approve: bool = Field(description="Do it. There is no undo.")
 
 
+class ConsentToRestart(Consent):
+    """The same where a running node is to take a change over, which it may not hear of."""
+
+    reset: bool = Field(
+        default=False,
+        description="Reboot a machine that has not taken the change over after three minutes. The chips stay.",
+    )
+
+
 def consent(plan_id: str, ctx: Asked) -> Consent | Elicit[Consent]:
     """The question, where a plan needs one that can be asked. Without an answer there is no consent."""
     kept = session(ctx).plans.get(plan_id)
     if kept is None or not kept.ends or not _can_ask(ctx):
         return Consent(approve=False)
-    return Elicit(_question(kept), Consent)
+    restarts = any(change.action is Action.RESTART for change in kept.ends)
+    asked: type[Consent] = ConsentToRestart if restarts else Consent
+    return Elicit(_question(kept), asked)
 
 
 def consent_to_trial(ab_id: str, ctx: Asked) -> Consent | Elicit[Consent]:
@@ -35,7 +46,8 @@ def consent_to_trial(ab_id: str, ctx: Asked) -> Consent | Elicit[Consent]:
     if trial is None or not _can_ask(ctx):
         return Consent(approve=False)
     text = proposal(trial.proposal, Paint())
-    return Elicit(f"tpudeploy: carry out {trial.id}?\n{text}", Consent)
+    asked: type[Consent] = ConsentToRestart
+    return Elicit(f"tpudeploy: carry out {trial.id}?\n{text}", asked)
 
 
 def require(kept: Kept, given: ElicitationResult[Consent], ctx: Asked) -> None:
@@ -54,6 +66,11 @@ def require_yes(id_: str, given: ElicitationResult[Consent], ctx: Asked) -> None
             hint="Use a client with elicitation, or run the command `tpudeploy` of the same name at a terminal.",
         )
     raise NotApproved("The person who was asked did not say yes. Nothing was done.")
+
+
+def may_reset(given: ElicitationResult[Consent]) -> bool:
+    """Whether the person said so, beside their yes."""
+    return isinstance(given, AcceptedElicitation) and isinstance(given.data, ConsentToRestart) and given.data.reset
 
 
 def _question(kept: Kept) -> str:

@@ -14,7 +14,7 @@ from tpudeploy.cli.ab import GRID
 from tpudeploy.cli.context import AS_WRITTEN
 from tpudeploy.cli.experiments import examiner, loaded
 from tpudeploy.cli.mcp.benching import Several
-from tpudeploy.cli.mcp.consent import Consent, consent_to_trial, require_yes
+from tpudeploy.cli.mcp.consent import Consent, consent_to_trial, may_reset, require_yes
 from tpudeploy.cli.mcp.offline import OneProfile
 from tpudeploy.cli.mcp.operation import Came, Tell
 from tpudeploy.cli.mcp.session import Asked, Session, session
@@ -91,17 +91,18 @@ def ab(
         )
     require_yes(trial.id, given, ctx)
     stops: list[Callable[[], None]] = []
+    reset = may_reset(given)
 
     def work(tell: Tell) -> Came:
         try:
-            came = _carried_out(of, trial, Bounds(seconds=duration_seconds), tell, stops)
+            came = _carried_out(of, trial, Bounds(seconds=duration_seconds), tell, stops, reset=reset)
         except TpudeployError:
             try:
-                _bring_back(of, trial, tell, stops)
+                _bring_back(of, trial, tell, stops, reset=reset)
             except TpudeployError as also:
                 tell({"v": 1, "type": "not_brought_back", **also.to_dict()})
             raise
-        _bring_back(of, trial, tell, stops)
+        _bring_back(of, trial, tell, stops, reset=reset)
         return came
 
     def stop() -> None:
@@ -122,7 +123,9 @@ def ab_result(
         return documents.ab(experimenting.result(experimenting.experiments.find(ab_id)))
 
 
-def _carried_out(of: Session, trial: Trial, bounds: Bounds, tell: Tell, stops: list[Callable[[], None]]) -> Came:
+def _carried_out(
+    of: Session, trial: Trial, bounds: Bounds, tell: Tell, stops: list[Callable[[], None]], *, reset: bool
+) -> Came:
     clock = of.project.clock()
     with of.project.workspace([trial.path], backend="", clock=clock) as workspace:
         experimenting = Experimenting(workspace)
@@ -133,18 +136,19 @@ def _carried_out(of: Session, trial: Trial, bounds: Bounds, tell: Tell, stops: l
             trial.arms,
             bounds=bounds,
             usd_per_hour=trial.proposal.usd_per_hour,
+            reset=reset,
             examine=examiner(experiment, of.project.context, experimenting.examining),
             hear=_hearing(tell),
         )
         return Came(document=documents.ab(experimenting.result(done)))
 
 
-def _bring_back(of: Session, trial: Trial, tell: Tell, stops: list[Callable[[], None]]) -> None:
+def _bring_back(of: Session, trial: Trial, tell: Tell, stops: list[Callable[[], None]], *, reset: bool) -> None:
     """On a clock of its own: a cancel has stopped the other. Only a second one ends this too."""
     clock = of.project.clock()
     with of.project.workspace([trial.path], backend="", clock=clock) as workspace:
         stops[:] = [clock.stop]
-        Experimenting(workspace).bring_back(trial.arms, on_event=_hearing(tell).on_event)
+        Experimenting(workspace).bring_back(trial.arms, reset=reset, on_event=_hearing(tell).on_event)
 
 
 def _hearing(tell: Tell) -> Listener:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.applying import carry_out
-from tpudeploy.cli.mcp.consent import Consent, consent, require
+from tpudeploy.cli.mcp.consent import Consent, consent, may_reset, require
 from tpudeploy.cli.mcp.session import Asked, session
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Mode
@@ -35,7 +35,9 @@ def apply(
     if kept.plan.mode is Mode.DESTROY:
         raise UsageError(f"{plan_id} is a plan to destroy.", hint="Hand it to the tool `destroy`.")
     require(kept, given, ctx)
-    return carry_out(session(ctx), kept, does="apply", wait=wait, timeout=timeout_seconds).document()
+    return carry_out(
+        session(ctx), kept, does="apply", wait=wait, timeout=timeout_seconds, reset=may_reset(given)
+    ).document()
 
 
 def destroy(ctx: Asked, plan_id: PlanId, given: Yes) -> documents.Document:
