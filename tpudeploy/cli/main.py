@@ -29,7 +29,8 @@ class Usage(Exception):
     """A command line that cannot be understood. argparse would exit 2, which here means "changes"."""
 
 
-_LASTING = {"apply", "destroy", "ci", "drift", "emulator", "gc", "logs", "mcp", "status"}
+# Over in seconds, however large the fleet. Every other may wait for hours, or measure for as long.
+_BRIEF = {"plan", "validate"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,13 +47,14 @@ def run() -> NoReturn:
     """The console script. SIGTERM ends it as Ctrl-C does: saved, and said so."""
     _open_what_is_closed()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # What start-up imports and profiles hold stays: a collection only looks at it again and again. Who may wait for
-    # hours collects, but seldom.
-    if _LASTING.isdisjoint(sys.argv):
+    arguments = sys.argv[1:]
+    # What start-up imports and profiles hold stays: a collection only looks at it again and again. Who may last
+    # collects, but seldom.
+    if _split(arguments)[0] in _BRIEF:
         gc.disable()
     else:
         gc.set_threshold(50_000)
-    _end(main(sys.argv[1:]))
+    _end(main(arguments))
 
 
 def _end(code: int) -> NoReturn:
