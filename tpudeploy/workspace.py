@@ -1,28 +1,17 @@
-"""Workspace: one project folder, its states, many profiles. Wires the adapters to the engine; the library's face."""
+"""Workspace: one project folder, its states, many profiles; every verb. The library's face."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tpudeploy import loading
-from tpudeploy.adapters.project import STATES
-from tpudeploy.adapters.state import address
-from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.domain.errors import QueryFailed, UsageError
-from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.together import PARALLELISM
+from tpudeploy.domain.errors import QueryFailed
 from tpudeploy.domain.wait import Wait
+from tpudeploy.wiring import Wiring
 
 if TYPE_CHECKING:
-    from tpudeploy.adapters.google.connect import Connection
-    from tpudeploy.adapters.http_probe import HttpProbe
-    from tpudeploy.adapters.runs import LocalRuns
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
@@ -43,73 +32,20 @@ if TYPE_CHECKING:
     from tpudeploy.domain.state import Attempt, State
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.domain.timeline import Timeline
-    from tpudeploy.engine.budget import CreateBudget
     from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
-    from tpudeploy.ports import Clock, PinStore, Sources, StateBackend, Survey, Witnesses, World
+    from tpudeploy.ports import World
 
 T = TypeVar("T")
-_NAME_TIMEOUT = 10.0  # seconds: without an answer from a registry the work goes on, unpinned
 
 
-class Workspace:
+class Workspace(Wiring):
     """States beside the profiles, in `.tpudeploy/`. Opening does no I/O; clients are made when first needed.
 
     `backend` is another place for the states: a folder, or gs://bucket/prefix. `project` stands in where a profile
     names none. `parallelism` is how many calls to Google, and how many deployments, may be under way at once. `clock`
     and `patience` are for pipelines with their own sense of time, and for tests.
     """
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        backend: str | None = None,
-        project: str | None = None,
-        parallelism: int = PARALLELISM,
-        clock: Clock | None = None,
-        patience: Patience | None = None,
-    ) -> None:
-        if parallelism < 1:
-            raise UsageError(f"A parallelism of {parallelism} does nothing.", hint="It is a whole number from 1 on.")
-        self._threads = parallelism
-        self.folder = folder
-        self.clock: Clock = clock if clock is not None else SystemClock()
-        self.patience = patience if patience is not None else Patience()
-        self.backend = backend or ""
-        self._bucket = None if backend is None else address.parse(backend)
-        # What lies on this machine: the states, or with them in a bucket what is kept beside.
-        self._kept = folder / (backend if backend and self._bucket is None else STATES)
-        self._project = project
-
-    @classmethod
-    def open(
-        cls,
-        folder: str | Path = ".",
-        *,
-        backend: str | None = None,
-        project: str | None = None,
-        parallelism: int = PARALLELISM,
-        clock: Clock | None = None,
-        patience: Patience | None = None,
-    ) -> Self:
-        """Raise `errors.ConfigError` for a backend that there is not, `errors.UsageError` for a parallelism below 1."""
-        return cls(
-            Path(folder), backend=backend, project=project, parallelism=parallelism, clock=clock, patience=patience
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Free what an interrupted run left locked, and end the connections to Google, if any were made."""
-        if "states" in self.__dict__:
-            self.states.close()
-        if "connection" in self.__dict__:
-            self.connection.close()
 
     def deployment(
         self, profile: config.Profile, *, offline: bool = False, script: bool = True, pins: Pins | None = None
@@ -548,87 +484,6 @@ class Workspace:
         """Its reader is imported where it is asked, which is seldom."""
         return self.survey.quota(project)
 
-    def _known_project(self) -> str | None:
-        return self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
-
-    @property
-    def is_emulated(self) -> bool:
-        return bool(os.environ.get("TPU_EMULATOR_HOST"))
-
-    @cached_property
-    def connection(self) -> Connection:
-        from tpudeploy.adapters.google.connect import Connection
-
-        return Connection.from_environment(timeout=self.patience.call_timeout)
-
-    @cached_property
-    def probe(self) -> HttpProbe:
-        from tpudeploy.adapters.google import secrets
-        from tpudeploy.adapters.http_probe import HttpProbe
-
-        def read(project: str, secret: str) -> str:
-            return secrets.read(self.connection, project, secret)
-
-        return HttpProbe(self.clock, read, has_iap=not self.is_emulated)
-
-    @property
-    def _witnesses(self) -> Witnesses:
-        from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.adapters.http_witness import HttpWitness
-        from tpudeploy.ports import Witnesses
-
-        return Witnesses(engine=HttpWitness(self.probe), logs=CloudLogging(self.connection), applied=loading.applied)
-
-    @cached_property
-    def _creates(self) -> CreateBudget:
-        from tpudeploy.engine.budget import CreateBudget
-
-        return CreateBudget(self.clock, every=self.patience.create_every)
-
-    @cached_property
-    def states(self) -> StateBackend:
-        from tpudeploy.adapters.state.holder import who
-
-        if self._bucket is None:
-            from tpudeploy.adapters.state.local import LocalState
-
-            return LocalState(self._kept, self.clock, who=who())
-        from tpudeploy.adapters.google.objects import Objects
-        from tpudeploy.adapters.state.aside import Aside
-        from tpudeploy.adapters.state.bucket import BucketState
-
-        objects = Objects(self.connection, self.clock, self.patience, bucket=self._bucket.name)
-        aside = Aside(self._kept / "errored", backend=f"gs://{self._bucket.name}/{self._bucket.prefix}".rstrip("/"))
-        return BucketState(objects, self.clock, who=who(), prefix=self._bucket.prefix, aside=aside)
-
-    @cached_property
-    def pins(self) -> PinStore:
-        from tpudeploy.adapters.pin_file import PinFile
-
-        return PinFile(self.folder, self._kept, emulated=self.is_emulated)
-
-    @cached_property
-    def _sources(self) -> Sources:
-        from tpudeploy.adapters.hub import Hub
-        from tpudeploy.adapters.registry import Registry
-        from tpudeploy.adapters.sources import Origins
-
-        of, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
-        return Origins(Registry(of.registry, of.token, timeout=timeout), Hub(of.hub, timeout=timeout))
-
-    @cached_property
-    def runs(self) -> LocalRuns:
-        """Benchmarks, beside the states that lie on this machine (benching.py measures)."""
-        from tpudeploy.adapters.runs import LocalRuns
-
-        return LocalRuns(self._kept / "runs")
-
-    @cached_property
-    def survey(self) -> Survey:
-        from tpudeploy.adapters.google.survey import GoogleSurvey
-
-        return GoogleSurvey(self.connection, self.clock, self._kept / "facts")
-
     def _url(self, deployment: Deployment) -> str:
         """Where it answers, as the last apply published it. Raise `errors.QueryFailed`."""
         published = self.endpoint(deployment.name)
@@ -667,53 +522,11 @@ class Workspace:
         """The project of whoever names none, or None: that the credentials are missing is told with what they read."""
         from tpudeploy.domain.errors import CloudError
 
-        named = self._project or os.environ.get("GOOGLE_CLOUD_PROJECT")
         try:
-            return named or self.connection.project()
+            return self._known_project() or self.connection.project()
         except CloudError:
             return None
-
-    def _world(self, on_event: Callable[[events.Event], None] | None) -> World:
-        import uuid
-
-        from tpudeploy.adapters.google.cloud_tpu import CloudTpu
-        from tpudeploy.adapters.state.holder import who
-        from tpudeploy.ports import World
-
-        return World(
-            cloud=CloudTpu(self.connection, threads=self._threads),
-            state=self.states,
-            probe=self.probe,
-            clock=self.clock,
-            emit=_guarded(on_event) if on_event is not None else _silent,
-            patience=self.patience,
-            creates=self._creates,
-            who=who(),
-            mint=lambda: uuid.uuid4().hex,
-            threads=self._threads,
-        )
-
-
-def _guarded(on_event: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
-    """A listener that fails is said so and dropped: the run holds a slice that is paid for."""
-    listening = True
-
-    def emit(event: events.Event) -> None:
-        nonlocal listening
-        if not listening:
-            return
-        try:
-            on_event(event)
-        except Exception as failure:  # noqa: BLE001 - whatever a stranger's callback raises
-            listening = False
-            warnings.warn(f"on_event raised {failure!r}; it hears no more of this run", RuntimeWarning, stacklevel=2)
-
-    return emit
 
 
 def _unheard(_: str) -> None:
     """Nobody waits for each piece."""
-
-
-def _silent(_: events.Event) -> None:
-    """Nobody listens."""
