@@ -134,6 +134,11 @@ def play(at: Trial, change: Mapping[str, Any], fuses: Mapping[int, Fuse], later:
         if number < 2:
             at.must_serve()
     at.must_be_gone()
+    if at.is_locked:  # killed before it freed it, with nothing left to do: the next who writes is told, and frees it
+        assert _held(fuses[2])
+        at.until_done(at.apply)
+        at.until_done(at.destroy)
+        at.must_be_gone()
     assert not at.is_locked
 
 
