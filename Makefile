@@ -20,7 +20,7 @@ demo: .venv/installed
 	@examples/demo.sh
 
 test: .venv/installed-dev .venv/promtool-tried
-	pytest -n 4 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
+	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
 
 exhaustive: .venv/installed-dev
 	pytest -n 2 -m 'exhaustive or long'

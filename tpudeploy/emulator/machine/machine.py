@@ -102,9 +102,11 @@ class Machine:
 
     def settle(self, patience: float = 30.0) -> None:
         """Return when nothing moves before the clock does: script, units and stand-ins wait or are over."""
+        if self._server is None or self._script is None:
+            return
         end = time.monotonic() + patience
         before: Look | None = None
-        while (now := self._still()) is None or (now and now != before):
+        while (now := self._still()) is None or now != before:
             if time.monotonic() > end:
                 raise TimeoutError(self._unsettled(patience))
             before = now
@@ -120,12 +122,12 @@ class Machine:
 
     def _still(self) -> Look | None:
         """The processes of script and units of which none moves, or None: a look, which counts if the next is alike."""
-        server = self._server
+        server, script = self._server, self._script
         if not self._is_settled():
             return None
-        if server is None or self._script is None:
+        if server is None or script is None:  # stopped meanwhile
             return frozenset()
-        return standing_still((self._script.pid, *self._node.units.wardens()), server.callers)
+        return standing_still((script.pid, *self._node.units.wardens()), server.callers)
 
     def _is_settled(self) -> bool:
         server = self._server
