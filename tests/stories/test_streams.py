@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from desk import PROFILE
 
-TPUDEPLOY = f'"{sys.executable}" -m tpudeploy'
+# Without bytecode: a limit on the size of files would tear what everybody imports later.
+TPUDEPLOY = f'"{sys.executable}" -B -m tpudeploy'
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
