@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from promises.mortal import Fuse
-from promises.trial import Trial, trial
+from promises.trial import TRIES, Trial, trial
 
 from tpudeploy import Report
 from tpudeploy.domain.errors import StalePlan, StateError
@@ -154,7 +154,7 @@ def test_two_runs_side_by_side_end_with_one_slice() -> None:
 
         def run() -> int:
             """As a person would: told that somebody else is at it, again."""
-            for tries in range(100):
+            for tries in range(TRIES):
                 with Workspace(at.folder, backend=BACKEND, clock=at.watch) as workspace:
                     try:
                         report = workspace.apply(workspace.plan([profile]))
@@ -166,7 +166,7 @@ def test_two_runs_side_by_side_end_with_one_slice() -> None:
 
         with ThreadPoolExecutor(max_workers=2) as pool:
             both = [pool.submit(run) for _ in range(2)]
-            assert all(one.result(timeout=60) < 100 for one in both)
+            assert all(one.result(timeout=60) < TRIES for one in both)
         at.must_serve()
         creates = [r for r in at.emulator.requests if r.method == "POST" and "queuedResourceId" in r.path]
         assert len(creates) == 1

@@ -70,6 +70,7 @@ DEFAULTS: Mapping[str, Any] = {
     "run": "12h",
     "replicas": 1,
 }
+TRIES = 5000  # of whoever is told that somebody else is at it, until the other one is done
 RE_RUNS = 12
 LONG = 2400.0  # longer than a request may wait
 # Which requests a shown action may lead to.
