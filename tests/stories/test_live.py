@@ -114,7 +114,12 @@ class Window:
 
     def frame(self) -> list[str]:
         self.live._draw(self.live._rows())
-        return self.screen.shows(os.read(self._ours, 1 << 20).decode().replace("\r\n", "\n"))
+        self._stream.write("\0")  # else nobody knows how much of it is yet to come through the terminal
+        self._stream.flush()
+        drawn = b""
+        while not drawn.endswith(b"\0"):
+            drawn += os.read(self._ours, 1 << 20)
+        return self.screen.shows(drawn.decode().rstrip("\0").replace("\r\n", "\n"))
 
     def close(self) -> None:
         self._stream.close()
