@@ -47,7 +47,7 @@ def test_no_example_is_left_out() -> None:
         "03-own-zones",
         pytest.param("04-failure-drill", marks=pytest.mark.long),
         pytest.param("05-pull-requests", marks=pytest.mark.long),
-        "06-agent",
+        pytest.param("06-agent", marks=pytest.mark.long),
     ],
 )
 def test_an_example_runs_as_its_header_says(name: str) -> None:

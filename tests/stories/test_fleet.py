@@ -213,6 +213,7 @@ def test_parallelism_has_its_twin_in_the_environment(desk: Open, monkeypatch: py
     assert "is no whole number from 1 on" in person.run("plan", "gemma.yaml").err
 
 
+@pytest.mark.long
 def test_a_fleet_is_asked_for_as_fast_as_google_lets_a_project_ask_and_no_faster(desk: Open) -> None:
     """Sixty creates a minute, and twenty at once after a rest: sixty deployments take forty seconds."""
     person = desk(timings=dict.fromkeys(("queued", "waiting", "provisioning", "node_ready"), 1), boot=QUICK["boot"])

@@ -25,6 +25,7 @@ FULL = (
 )
 
 
+@pytest.mark.long
 def test_hours_of_refusals_are_told_once_a_place_and_then_summed_up(desk: Open) -> None:
     at = desk(trouble=FULL)
     began = at.clock.now()
