@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from http import HTTPStatus
 
 from tpudeploy import loading
-from tpudeploy.adapters import vllm_facts
+from tpudeploy.adapters import ids, vllm_facts
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.config.profile import Profile
 from tpudeploy.core.bench import foreign
@@ -181,7 +179,7 @@ class Benching:
         now = self._workspace.clock.now()
         subject = replace(target.subject, is_emulated=self._workspace.is_emulated)
         return Run(
-            id=f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
+            id=ids.new(now),
             began_at=now,
             version=VERSION,
             driver=driver,

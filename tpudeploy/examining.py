@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-import uuid
-from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tpudeploy.adapters import lm_eval, questions
+from tpudeploy.adapters import ids, lm_eval, questions
 from tpudeploy.adapters.sheets import LocalSheets
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.config.profile import Profile
@@ -131,7 +129,7 @@ class Examining:
         now = self._workspace.clock.now()
         of = server.deployment or "address"
         sheet = Sheet(
-            id=f"{of}-{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
+            id=f"{of}-{ids.new(now)}",
             at=now,
             url=server.client.url,
             model=server.model,

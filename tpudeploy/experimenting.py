@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TypeAlias
 
+from tpudeploy.adapters import ids
 from tpudeploy.adapters.experiments import PREFIX, LocalExperiments
 from tpudeploy.benching import Benching
 from tpudeploy.config.profile import Profile
@@ -112,7 +111,7 @@ class Experimenting:
         file, origin = of.base.origins["name"].file, of.base.origins.get(of.path)
         written = [side for side, arm in zip(Side, (a, b), strict=True) if arms.arm_print(arm) == arms.arm_print(base)]
         return Experiment(
-            id=f"{PREFIX}{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}",
+            id=f"{PREFIX}{ids.new(now)}",
             began_at=now,
             version=VERSION,
             deployment=of.base.spec.name,

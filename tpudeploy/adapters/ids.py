@@ -1,11 +1,18 @@
-"""Files that are kept by their id: which one a person means."""
+"""Ids that files are kept by: a new one, and which one a person means."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tpudeploy.domain.errors import UsageError
+
+
+def new(now: float) -> str:
+    """Of this moment, in seconds since the epoch; sorted as time goes, and nobody else's."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
 
 
 def found(paths: Sequence[Path], id: str, what: str, *, hint: str) -> Path:  # noqa: A002 - the record's word
