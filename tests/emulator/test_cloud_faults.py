@@ -482,7 +482,8 @@ def test_the_documented_scenario_can_be_played(tmp_path: Path) -> None:
     file.write_text(example)
     played = Scenario.load(file, timings=Timings())
     assert played.simulated
-    assert [row.fault for row in played.trouble] == ["stockout", "stockout", "lost-reply", "unavailable", "preempt"]
+    scripted, habits = ["stockout", "stockout", "lost-reply", "unavailable", "preempt"], ["timings", "preempt"]
+    assert [row.fault for row in played.trouble] == scripted + habits
 
 
 @pytest.mark.parametrize("name", ["scenario.yaml", "scenario.json"])

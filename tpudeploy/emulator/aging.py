@@ -7,10 +7,13 @@ Words in lower case are Timings. Every function is told the moment it happens at
 
 from __future__ import annotations
 
+from math import inf
+
 from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
 from tpudeploy.emulator.records import WAITING, Node, Operation, QueuedResource
+from tpudeploy.emulator.trouble import next_hour
 
 _DEFAULT_RUN = 7 * 86400.0  # flex-start without maxRunDuration, by a published note
 
@@ -46,8 +49,20 @@ def queue(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     if ends is not None:
         cloud.later(slice_, max(at, ends), lambda now: _expire(slice_, now))
     if "wait-for-ever" not in slice_.troubles:
-        granted = max(at, begins) + slice_.timings.waiting
-        cloud.later(slice_, granted, lambda now: provision(cloud, slice_, now))
+        granted = _opens_at(cloud, slice_, max(at, begins) + slice_.timings.waiting)
+        if granted < inf:
+            cloud.later(slice_, granted, lambda now: provision(cloud, slice_, now))
+
+
+def _opens_at(cloud: Cloud, slice_: QueuedResource, at: float) -> float:
+    """Return the first moment from `at` on at which its place has capacity, in seconds; infinite for never.
+
+    The rows are the cloud's of that moment, not those that struck at the create: a place may close while one queues.
+    """
+    ends = [end for row in cloud.closing(slice_) if (end := row.ends_at(at, cloud.began)) is not None]
+    if not ends:
+        return at
+    return inf if max(ends) == inf else _opens_at(cloud, slice_, max(ends))
 
 
 def validity(slice_: QueuedResource) -> tuple[float, float | None]:
@@ -91,7 +106,10 @@ def activate(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     if run is not None:
         cloud.later(slice_, at + run, lambda now: suspend(cloud, slice_, now))
     if (told := slice_.told("preempt")) is not None:
-        cloud.later(slice_, at + told["after"], lambda now: preempt(cloud, slice_, now))
+        reclaims = at + told["after"] if "hour" not in told else next_hour(told["hour"], at)
+        cloud.later(slice_, reclaims, lambda now: preempt(cloud, slice_, now))
+    if slice_.deletes_when_active:
+        delete(cloud, slice_, cloud.begin(slice_.name, "delete", at), at)
     if (told := slice_.told("vanish")) is not None:
         cloud.later(slice_, at + told["after"], lambda _now: drop_nodes(cloud, slice_))
 

@@ -11,7 +11,7 @@ from tpudeploy.emulator import texts, wire
 from tpudeploy.emulator.addresses import Addresses
 from tpudeploy.emulator.agenda import Agenda, Deed
 from tpudeploy.emulator.clock import Clock
-from tpudeploy.emulator.faults import FAULTS
+from tpudeploy.emulator.faults import CREATE, FAULTS
 from tpudeploy.emulator.records import Node, Operation, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.storage.objects import Objects
@@ -23,6 +23,7 @@ class Cloud:
 
     def __init__(self, *, clock: Clock, scenario: Scenario, folder: Path) -> None:
         self.clock = clock
+        self.began = clock.now()
         self.scenario = scenario
         self.folder = folder
         self.lock = threading.RLock()
@@ -92,13 +93,24 @@ class Cloud:
             is_refusal = FAULTS[row.fault].kind == "refusal"
             if row.fault in found or (is_refusal and refused) or self._struck[index] >= row.times:
                 continue
-            if not row.fits(facts, counts):
+            if not row.fits(facts, counts) or row.ends_at(self.clock.now(), self.began) is None:
                 continue
             if self.scenario.draw(index, facts.get("zone"), counts["attempt"]) < row.chance:
                 self._struck[index] += 1
                 found[row.fault] = row
                 refused |= is_refusal
         return found
+
+    def closing(self, slice_: QueuedResource) -> Iterator[Trouble]:
+        """Yield the rows that keep this slice in its queue while they hold."""
+        facts = {
+            "method": CREATE,
+            "zone": slice_.zone,
+            "name": slice_.id,
+            "type": slice_.accelerator.name,
+            "model": slice_.model,
+        }
+        return (row for row in self.troubles if row.fault == "no-grant" and not row.counts and row.fits(facts, {}))
 
     def begin(self, target: str, verb: str, at: float) -> Operation:
         """A new operation, its id in the form of Google's."""

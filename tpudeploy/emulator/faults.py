@@ -69,6 +69,7 @@ FAULTS: Mapping[str, Fault] = {
     # lives
     "accepted": Fault(what="waits in ACCEPTED, the old name of the queue", kind=_LIFE),
     "wait-for-ever": Fault(what="stays in the queue", kind=_LIFE),
+    "no-grant": Fault(what="stays in the queue as long as the row holds: see `until` and `hours`", kind=_LIFE),
     "overstays": Fault(what="stays in the queue, and its own end passes unnoticed", kind=_LIFE),
     "provisioning-loop": Fault(
         what="stays PROVISIONING, its node comes and goes every `every`; given up after `for`",
@@ -76,7 +77,9 @@ FAULTS: Mapping[str, Fault] = {
         options={"every": 60.0, "for": 2700.0},
     ),
     "preempt": Fault(
-        what="reclaimed `after` it became ACTIVE: PREEMPTED, then gone", kind=_LIFE, options={"after": 600.0}
+        what="reclaimed `after` it became ACTIVE, or when the clock (UTC) next says `hour`: PREEMPTED, then gone",
+        kind=_LIFE,
+        options={"after": 600.0, "hour": None},
     ),
     "flex-end": Fault(what="run ends `after` ACTIVE, whatever was asked", kind=_LIFE, options={"after": 600.0}),
     "vanish": Fault(
@@ -120,6 +123,13 @@ FAULTS: Mapping[str, Fault] = {
         what="an object's bytes arrive, as many as there are, and wrong", kind=_CALL, method="storage.objects.get"
     ),
     "delete-refused": Fault(what="accepted, the delete operation fails a little later", kind=_CALL, method=DELETE),
+    "deletion-ignored": Fault(
+        what="accepted while PROVISIONING, and not carried out; the operation is left `outcome`: running, done, failed."
+        " `takes_effect`: carried out after all, once the slice is ACTIVE",
+        kind=_CALL,
+        method=DELETE,
+        options={"outcome": "running", "takes_effect": False},
+    ),
     "unreachable": Fault(
         what="a list of queued resources or nodes leaves out the zones that fit `zones`, and says so",
         kind=_CALL,

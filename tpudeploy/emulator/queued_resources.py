@@ -10,7 +10,7 @@ from tpudeploy.emulator import aging, asked, discovery, listings, operations, qu
 from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.faults import FAULTS
-from tpudeploy.emulator.records import HUSKS, QueuedResource
+from tpudeploy.emulator.records import HUSKS, Operation, QueuedResource
 from tpudeploy.emulator.trouble import Trouble
 
 _DATA = {
@@ -65,7 +65,9 @@ def delete(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[st
     if slice_.state == "ACTIVE" and not call.flag("force") and any(True for _ in cloud.nodes_of(slice_)):
         raise wire.Refusal(texts.status("delete-needs-force", facts))
     operation = cloud.begin(slice_.name, "delete", now)
-    if slice_.state in _STUBBORN or "delete-refused" in troubles:
+    if slice_.state == "PROVISIONING" and (row := troubles.get("deletion-ignored")) is not None:
+        _ignore_deletion(cloud, slice_, operation, row.told())
+    elif slice_.state in _STUBBORN or "delete-refused" in troubles:
         refusal = texts.status("delete-refused", facts)
         cloud.agenda.add(now + slice_.timings.delete_refused, lambda at: operation.fail(at, refusal))
     elif slice_.state == "DELETING":
@@ -73,6 +75,17 @@ def delete(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[st
     else:
         aging.delete(cloud, slice_, operation, now)
     return operations.render(operation, call.version)
+
+
+def _ignore_deletion(cloud: Cloud, slice_: QueuedResource, operation: Operation, told: Mapping[str, Any]) -> None:
+    """Take a deletion, and let the slice go on: what its operation then says is the scenario's choice."""
+    slice_.deletes_when_active |= told["takes_effect"]
+    at = cloud.clock.now() + slice_.timings.delete_refused
+    refusal = texts.status("delete-refused", {"name": slice_.name, "state": slice_.state})
+    if told["outcome"] == "done":
+        cloud.agenda.add(at, lambda now: operation.succeed(now, "Empty", {}))
+    elif told["outcome"] == "failed":
+        cloud.agenda.add(at, lambda now: operation.fail(now, refusal))
 
 
 def reset(cloud: Cloud, call: Call) -> dict[str, Any]:

@@ -73,6 +73,7 @@ class QueuedResource:
     state: str = "CREATING"
     initiator: str = "USER"
     error: wire.Status | None = None
+    deletes_when_active: bool = False
     chapter: int = 0
 
     @property

@@ -14,6 +14,8 @@
     buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
     versioned_buckets: [my-states]  # object versioning is on in these
     project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: surroundings.py
+    habits:                         # what a zone does every time: habits.py
+      - {habit: early-preemption, zone: us-east5-a, after: 300}
     trouble:
       - {fault: stockout, zone: us-east5-b, attempt: 1}         # the first create in that zone
       - {fault: stockout, zone: us-east5-a, attempt: 2-, layer: L3}
@@ -23,7 +25,8 @@
 
 A row of trouble strikes when everything it names fits: `zone`, `method`, `name`, `type`, `model` (shell patterns),
 `attempt` (n-th call of that method in that zone), `call` (n-th of that method anywhere), `times` (at most so often),
-`chance`. Faults and their own options: faults.FAULTS. All rows that fit strike; of refusals, the first.
+`chance`, `until` (seconds of the cloud's life), `hours` (of the day, UTC: `6-22`, `22-6`). Faults and their own
+options: faults.FAULTS. All rows that fit strike; of refusals, the first. Rows of `trouble` precede those of `habits`.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.emulator import habits
 from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.surroundings import Surroundings
 from tpudeploy.emulator.timings import Timings
@@ -132,6 +136,7 @@ def _settings(written: dict[str, Any], timings: Timings) -> dict[str, Any]:
         settings[key] = _READERS[key](value)
     changed = {key: float(value) for key, value in written.get("timings", {}).items()}
     settings["timings"] = replace(timings, **changed)
+    settings["trouble"] = settings.get("trouble", ()) + settings.pop("habits", ())
     boot = {"boot_seconds": settings["timings"].boot} | dict(written.get("boot", {}))
     return settings | {"boot": Behaviour(**boot)}
 
@@ -162,5 +167,6 @@ _READERS: Mapping[str, Any] = {
     "buckets": tuple,
     "versioned_buckets": tuple,
     "project": Surroundings.parse,
+    "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }
