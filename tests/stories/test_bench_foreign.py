@@ -339,6 +339,19 @@ def test_ctrl_c_ends_the_client_too_and_says_how_to_go_on(tmp_path: Path, monkey
         os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), 0)
 
 
+def test_ctrl_c_that_reaches_the_client_before_it_has_a_session_of_its_own_is_an_interrupt(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What the parent sees of a child that the terminal's SIGINT kills between fork and setsid.
+    dies = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGINT)"
+    install(tmp_path, monkeypatch, "vllm", dies)
+    with answering({"/v1/models": http('{"data": [{"id": "m"}]}')}) as url:
+        result = bench("--url", url, *SWEEP, "--driver", "vllm")
+    assert result.code == 130
+    assert "Interrupted. 0 of 1 cells are kept." in result.err
+    assert "ended with -2" not in result.err
+
+
 def test_a_client_that_hangs_is_ended_with_the_time_that_was_given(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
 
 _LAST_WORDS = 400
 
@@ -15,7 +16,8 @@ _LAST_WORDS = 400
 def samples(command: Sequence[str], folder: Path, *, api_key: str | None) -> str:
     """What it logged in `folder`. Its own words go to stderr as they come.
 
-    Raise `errors.UsageError` where it is not installed, `errors.QueryFailed` where it fails.
+    Raise `errors.UsageError` where it is not installed, `errors.QueryFailed` where it fails, and
+    `errors.Interrupted` where Ctrl-C ended it.
     """
     environment = {**os.environ, **({"OPENAI_API_KEY": api_key} if api_key else {})}
     try:
@@ -24,6 +26,8 @@ def samples(command: Sequence[str], folder: Path, *, api_key: str | None) -> str
         raise UsageError(
             "lm_eval is not installed.", hint="pip install 'lm_eval[api]', or name a file of questions."
         ) from cause
+    if done.returncode == -signal.SIGINT:  # Ctrl-C reaches the whole process group, and it may be the first to end
+        raise Interrupted("Interrupted: lm_eval was ended, and nothing is kept.")
     if done.returncode:
         raise QueryFailed(f"lm_eval ended with {done.returncode}.", hint=done.stdout[-_LAST_WORDS:].strip())
     files = sorted(folder.rglob("samples_*.jsonl"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -178,6 +179,10 @@ class Installed:
                 )
                 if not self._ended(process, ends):
                     return None
+            if process.returncode == -signal.SIGINT:
+                # Until its setsid the child is of our process group, so Ctrl-C may reach it before it is the client,
+                # and before our own handler has run. Nothing else sends it this signal.
+                raise errors.Interrupted("Interrupted.")
             if process.returncode:
                 raise errors.BenchFailed(
                     f"{self._client.program} ended with {process.returncode}: {_last(folder / 'log')}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from tpudeploy.emulator.machine import session
 from tpudeploy.emulator.machine.commands import COMMANDS
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.node import Node, new_node
@@ -161,14 +162,11 @@ class Machine:
         warden = Path(__file__).with_name("warden.py")
         bash = root.path / "usr/bin/bash"
         with root.console.open("ab") as console:
-            self._script = subprocess.Popen(
+            self._script = session.start(
                 [sys.executable, "-I", "-S", str(warden), str(root.exit_code), str(bash), str(root.script)],
-                stdin=subprocess.PIPE,
-                stdout=console,
-                stderr=console,
-                env=root.environment(),
-                cwd=root.path,
-                start_new_session=True,
+                output=console,
+                environment=root.environment(),
+                folder=root.path,
             )
 
     def _end_script(self) -> None:

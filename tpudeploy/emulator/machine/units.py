@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tpudeploy.emulator.machine import session
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import Sleepers
 
@@ -144,14 +145,11 @@ class Units:
         self._pid_file(unit).unlink(missing_ok=True)
         warden = Path(__file__).with_name("warden.py")
         with self._root.console.open("ab") as console:
-            unit.process = subprocess.Popen(
+            unit.process = session.start(
                 [sys.executable, "-I", "-S", str(warden), "-unit", str(self._exit_file(unit)), *unit.command],
-                stdin=subprocess.PIPE,
-                stdout=console,
-                stderr=console,
-                env=self._root.environment() | {UNIT: unit.name},
-                cwd=self._root.path,
-                start_new_session=True,
+                output=console,
+                environment=self._root.environment() | {UNIT: unit.name},
+                folder=self._root.path,
             )
 
     def _end(self, unit: Unit) -> None:

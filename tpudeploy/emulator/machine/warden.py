@@ -76,7 +76,15 @@ def wait_for_group(group: int) -> None:
             time.sleep(0.2)
 
 
+def forget_interrupts() -> None:
+    """As session.py, which started us with SIGINT blocked; nothing but the standard library can be imported here."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def main() -> None:
+    forget_interrupts()
     is_unit = sys.argv[1] == "-unit"
     exit_file, *command = sys.argv[2 if is_unit else 1 :]
     prctl(SET_CHILD_SUBREAPER, 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tpudeploy.emulator.machine import session
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 
 PARENT = str(Path(__file__).parents[4])  # where `tpudeploy` is imported from
@@ -39,14 +40,11 @@ class Container:
     def start(self) -> None:
         self.says = "starting"
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = session.start(
                 [sys.executable, "-I", "-c", START, PARENT],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                env={"LANG": "C.UTF-8"},
-                cwd=self.log_file.parent,
-                start_new_session=True,
+                output=log,
+                environment={"LANG": "C.UTF-8"},
+                folder=self.log_file.parent,
             )
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(self.task).encode() + b"\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
+from tpudeploy.emulator.machine.session import forget_interrupts
 from tpudeploy.emulator.machine.vllm.api import Server
 from tpudeploy.emulator.machine.vllm.arguments import USAGE, UsageError, parse
 from tpudeploy.emulator.machine.vllm.boot import Boot
@@ -14,6 +15,7 @@ from tpudeploy.emulator.machine.vllm.refusals import refusal
 
 
 def run() -> None:
+    forget_interrupts()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     sys.exit(_live(read_task()))
 
