@@ -60,3 +60,49 @@ def test_no_tool_takes_a_secret_or_a_persons_yes(desk: Open) -> None:
 def test_every_tool_has_one_row() -> None:
     names = [tool.name for tool in (*READING, *WRITING)]
     assert len(names) == len(set(names))
+
+
+def test_every_tool_refuses_an_argument_that_it_does_not_have(desk: Open) -> None:
+    with connected(desk()) as agent:
+        for tool in agent.tools():
+            assert tool["inputSchema"]["additionalProperties"] is False, tool["name"]
+            refused = agent.call(tool["name"], overrides={"tpu.type": "v6e-8"})
+            assert refused.is_error, tool["name"]
+            assert (refused.document["code"], refused.document["exit_code"]) == ("TPU0002", 1)
+            assert f"The tool `{tool['name']}` has no argument `overrides`." in refused.text
+            assert all(f"`{name}`" in refused.text for name in tool["inputSchema"]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "meant"),
+    [
+        ("plan", {"profile": ["gemma.yaml"]}, "Did you mean `profiles` instead of `profile`?"),
+        ("size", {"profile": "gemma.yaml", "sweeps": True}, "Did you mean `sweep` instead of `sweeps`?"),
+        ("operation", {"operationId": None}, "Did you mean `operation_id` instead of `operationId`?"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_nearest_name(
+    desk: Open, tool: str, arguments: dict[str, object], meant: str
+) -> None:
+    at = desk()
+    at.write()
+    with connected(at) as agent:
+        assert meant in agent.call(tool, **arguments).text
+
+
+def test_a_plan_with_settings_that_the_tool_would_drop_is_not_made(desk: Open) -> None:
+    at = desk()
+    at.write()
+    with connected(at) as agent:
+        refused = agent.call("plan", profiles=["gemma.yaml"], set=["tpu.type=v6e-8"])
+    assert refused.is_error
+    assert "plan_id" not in refused.document
+    assert "It takes `profiles`, `destroy`, `refresh_only`, `target`, `replace`." in refused.text
+
+
+def test_an_argument_of_the_wrong_type_is_an_error_in_our_own_form(desk: Open) -> None:
+    with connected(desk()) as agent:
+        refused = agent.call("recommend", profile="gemma.yaml", users=0, context=1024, output=128)
+    assert refused.is_error
+    assert refused.document["code"] == "TPU0002"
+    assert "`users`: Input should be greater than or equal to 1." in refused.text

@@ -11,7 +11,8 @@ from mcp.server.mcpserver import MCPServer
 from tpudeploy.cli.mcp import resources
 from tpudeploy.cli.mcp.answering import answering
 from tpudeploy.cli.mcp.session import Session
-from tpudeploy.cli.mcp.tools import READING, WRITING
+from tpudeploy.cli.mcp.strict import StrictTool
+from tpudeploy.cli.mcp.tools import READING, WRITING, Tool
 from tpudeploy.version import VERSION
 
 _INSTRUCTIONS = """\
@@ -30,21 +31,25 @@ def server(session: Session, *, allow_writes: bool) -> MCPServer[Session]:
     async def lifespan(_: MCPServer[Session]) -> AsyncIterator[Session]:
         yield session
 
+    offered = (*READING, *(WRITING if allow_writes else ()))
     made = MCPServer(
         "tpudeploy",
         title="tpudeploy",
         version=VERSION,
         instructions=f"{_INSTRUCTIONS}\n\n{_WRITES if allow_writes else _READ_ONLY}",
+        tools=[_strict(tool) for tool in offered],
         lifespan=lifespan,
         log_level="WARNING",
     )
-    for tool in (*READING, *(WRITING if allow_writes else ())):
-        made.add_tool(
-            answering(tool.does, tool.answers),
-            name=tool.name,
-            title=tool.title,
-            description=cleandoc(tool.does.__doc__ or ""),
-            annotations=tool.kind.value,
-        )
     resources.register(made, session)
     return made
+
+
+def _strict(tool: Tool) -> StrictTool:
+    return StrictTool.of(
+        answering(tool.does, tool.answers),
+        name=tool.name,
+        title=tool.title,
+        description=cleandoc(tool.does.__doc__ or ""),
+        annotations=tool.kind.value,
+    )
