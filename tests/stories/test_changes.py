@@ -37,7 +37,7 @@ def test_a_flag_change_keeps_request_and_node_and_restarts_the_container_once(de
 
 
 def test_a_bad_change_is_undone_and_the_run_says_so(desk: Open) -> None:
-    at = desk(nodes="real", boot={"setup_fails": True})
+    at = desk(nodes="real", boot={"setup_fails": True, "boot_seconds": 60})
     profile = _served(at)
     before, endpoint = _node(at), (at.folder / "endpoints" / "gemma.json").read_text()
     at.write(BAD)

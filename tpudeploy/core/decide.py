@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
@@ -139,8 +140,13 @@ def _told(standing: Standing, outdated: list[Judged]) -> Step:
     """Its next step; where it gives up, and another slice serves on, its error says so."""
     step = serve(standing)
     old = next((j.attempt for j in outdated if serves(j, standing.moment)), None)
-    if isinstance(step, GiveUp) and type(step.error) is ServingError and old is not None:
-        return GiveUp(replica=step.replica, error=given_up(standing, old), name=step.name)
+    if not isinstance(step, GiveUp) or old is None:
+        return step
+    if step.serves:
+        # A change of a slice that was yet to take over was undone: it serves again, but no client was ever sent there.
+        return replace(step, error=given_up(standing, old, cause=standing.undone))
+    if type(step.error) is ServingError:
+        return replace(step, error=given_up(standing, old, cause=standing.failure))
     return step
 
 

@@ -89,7 +89,7 @@ def _lead(deployment: Deployment, moment: Moment) -> float:
     return waits + start + moment.patience.drained
 
 
-def given_up(standing: Standing, old: Attempt) -> ServingError:
+def given_up(standing: Standing, old: Attempt, *, cause: str) -> ServingError:
     """What to say of a slice that does not come up, while the one that it was to take over from goes on serving.
 
     Both are kept: the chips of the new one are as scarce as any, and the next apply goes on with them.
@@ -97,7 +97,7 @@ def given_up(standing: Standing, old: Attempt) -> ServingError:
     deployment, attempt = standing.deployment, standing.attempt
     usd = [prices.of_attempt(attempt), prices.of_attempt(old)]
     cost = "at an unknown price" if None in usd else f"at about ${sum(u for u in usd if u is not None):.2f}/h together"
-    where, cause = address(deployment.name, standing.replica), standing.failure
+    where = address(deployment.name, standing.replica)
     what_to_do = "Run `tpudeploy apply` again: it starts the new one once more, as the profile then says."
     if is_blue(deployment, old):
         what_to_do = (

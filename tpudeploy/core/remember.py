@@ -60,18 +60,16 @@ def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt
 
 
 def _answered(attempt: Attempt, report: BootReport | None, now: float) -> Attempt:
-    """What its node made of the change that it was told: taken over, or undone."""
+    """What its node made of the change that it was told: taken over; undone, which is a start of its own."""
     if report is None or not attempt.change or report.change != attempt.change:
         return attempt
-    if report.undone == attempt.change:
-        if report.phase is not BootPhase.SERVING or attempt.is_failed:
-            return attempt
-        return replace(attempt, booted=report.spec, boot_asked=True, is_failed=True)
-    if attempt.booted == report.spec and attempt.boot_asked:
-        return attempt
-    return replace(
-        attempt, booted=report.spec, booted_before=attempt.booted, booted_at=now, boot_asked=True, served=False
-    )
+    if attempt.booted != report.spec or not attempt.boot_asked:
+        attempt = replace(
+            attempt, booted=report.spec, booted_before=attempt.booted, booted_at=now, boot_asked=True, served=False
+        )
+    if report.undone == attempt.change and report.phase is BootPhase.SERVING and not attempt.is_failed:
+        attempt = replace(attempt, is_failed=True)
+    return attempt
 
 
 def _first_served(attempts: list[Attempt], observed: Observed) -> tuple[Attempt, ...]:

@@ -1,7 +1,7 @@
 """From a standing slice to a serving one: update it, change its server, wait for a real completion, or say why not.
 
 told ──▶ the metadata show it ──▶ taken over ──▶ serving
-│               └▶ undone: the server before serves again
+│                                     └▶ failed: the server before is started again ──▶ it serves, or it failed too
 └▶ not heard in time ──▶ reset, where that is approved
 """
 
@@ -20,6 +20,9 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Tell, Update, Wait
+
+# Times health.timeout until a node that took over a change, and says nothing of its end, is given up from here.
+_NODE_DECIDES = 2.0
 
 
 @frozen
@@ -84,7 +87,7 @@ class Standing:
 
     @property
     def undone(self) -> str:
-        """Why the node went back from what it was told, "" where it did not."""
+        """Why the node goes back, or went back, from what it was told; "" where it does not."""
         was_told = self.report is not None and bool(self.attempt.change) and self.report.undone == self.attempt.change
         return self.report.cause if was_told and self.report is not None else ""
 
@@ -128,26 +131,41 @@ class Standing:
         if self.is_serving:
             return ""
         attempt, now, patience = self.attempt, self.moment.now, self.moment.patience
-        is_answer = self.report is not None and bool(attempt.change) and self.report.change == attempt.change
-        is_ours = self.report is not None and (is_answer or self.report.spec in {"", self.wanted})
+        is_ours = self.report is not None and (self.answers_change or self.report.spec in {"", self.wanted})
         current = self.report if is_ours else None
         # Right after a restart into the same server, a failure may still be the word of the boot before.
-        is_other = attempt.booted_before != self.wanted
-        is_fresh = is_answer or is_other or attempt.booted_at is None or now - attempt.booted_at >= patience.restart
+        is_settled = attempt.booted_at is None or now - attempt.booted_at >= patience.restart
+        is_fresh = self.answers_change or attempt.booted_before != self.wanted or is_settled
         if current is not None and current.phase is BootPhase.FAILED and is_fresh:
             return current.detail
         if self.seconds_left > 0:
             return ""
-        minutes = self.deployment.health.timeout_seconds / 60
+        minutes = self.start_timeout / 60
         said = current.phase if current is not None else "nothing"
         probed = f"; the endpoint: {self.health.detail}" if self.health is not None else ""
         return f"{minutes:.0f} min have passed; the machine last said: {said}{probed}"
 
     @property
+    def answers_change(self) -> bool:
+        """Whether the node's report speaks of the change that it was last told."""
+        attempt, report = self.attempt, self.report
+        return report is not None and bool(attempt.change) and report.change == attempt.change
+
+    @property
+    def start_timeout(self) -> float:
+        """Seconds that a start may take.
+
+        A node at work on a change ends it by itself: it gives the new server `health.timeout`, counted from the start
+        of its container, and then goes back to the server before. So it is given the time to say so.
+        """
+        timeout = self.deployment.health.timeout_seconds
+        return _NODE_DECIDES * timeout if self.answers_change else timeout
+
+    @property
     def seconds_left(self) -> float:
-        """Of health.timeout."""
+        """Seconds until the start that is under way has taken `start_timeout`."""
         began = self.attempt.booted_at or self.attempt.granted_at or self.moment.now
-        return began + self.deployment.health.timeout_seconds - self.moment.now
+        return began + self.start_timeout - self.moment.now
 
 
 def serve(standing: Standing) -> Step:
@@ -173,7 +191,7 @@ def serve(standing: Standing) -> Step:
 def _change(standing: Standing) -> Step:
     attempt, replica, moment = standing.attempt, standing.replica, standing.moment
     if standing.undone:
-        return GiveUp(replica=replica, error=_rolled_back(standing), name=attempt.name)
+        return _follow_undo(standing)
     if not standing.is_told:
         if attempt.change and moment.now - attempt.told_at < moment.patience.update_again:
             return Wait(replica=replica, why="the node takes its metadata")
@@ -186,6 +204,22 @@ def _change(standing: Standing) -> Step:
     return GiveUp(replica=replica, error=_unheard(standing))
 
 
+def _follow_undo(standing: Standing) -> Step:
+    """Wait until the server before serves again, or has failed as well: the change has an end only then."""
+    attempt, replica, report = standing.attempt, standing.replica, standing.report
+    if report is not None and report.phase is BootPhase.SERVING:
+        # The node completed a prompt itself. Our own probe may hold a key that this server does not know.
+        return GiveUp(replica=replica, error=_rolled_back(standing), name=attempt.name, serves=True)
+    failure = standing.failure
+    if not failure:
+        why = "the change failed; the previous server starts again"
+        return Wait(replica=replica, why=why, seconds=standing.seconds_left)
+    if report is None or report.phase is not BootPhase.FAILED:  # a node that reports this failure names both causes
+        failure = f"{standing.undone} (the server before did not come back either: {failure})"
+    endpoint = "Nothing serves on it, so its endpoint is withdrawn until it does.\n"
+    return GiveUp(replica=replica, error=_failed(standing, failure, endpoint), name=attempt.name)
+
+
 def _wait(standing: Standing) -> Step:
     failure = standing.failure
     if failure:
@@ -193,26 +227,26 @@ def _wait(standing: Standing) -> Step:
     return Wait(replica=standing.replica, why="it boots", seconds=standing.seconds_left)
 
 
-def _failed(standing: Standing, cause: str) -> ServingError:
+def _failed(standing: Standing, cause: str, endpoint: str = "") -> ServingError:
     """The slice is kept: a chip is too scarce to give back because a flag was wrong."""
     deployment, attempt = standing.deployment, standing.attempt
     price = prices.of_attempt(attempt)
     cost = "an unknown price" if price is None else f"about ${price:.2f}/h"
     return ServingError(
         f"{address(deployment.name, standing.replica)} does not serve: {cause}",
-        hint=f"{remedy(deployment, cause)}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
+        hint=f"{remedy(deployment, cause)}{endpoint}The slice {attempt.name} in {attempt.zone} is kept, at {cost}.\n"
         "Mend the cause and run `tpudeploy apply` again: it restarts the server and keeps the chips.\n"
         "Or give it back with `tpudeploy destroy`.",
     )
 
 
 def _rolled_back(standing: Standing) -> TpudeployError:
-    """Known once the server before serves again."""
+    """Return the error that ends a run whose change was undone. Only for a node whose server before serves again."""
     where = address(standing.deployment.name, standing.replica)
     return RolledBack(
         f"{where} was changed, and changed back: {standing.undone}",
-        hint=f"{remedy(standing.deployment, standing.undone)}The server before serves again, on the same chips; its"
-        " endpoint stands.\nMend the cause and run `tpudeploy apply` again. `tpudeploy plan` shows what is to change.",
+        hint=f"{remedy(standing.deployment, standing.undone)}The server before serves again on the same chips, and its"
+        " endpoint is unchanged.\nFix the cause and run `tpudeploy apply` again. `tpudeploy plan` shows what changes.",
     )
 
 

@@ -112,11 +112,15 @@ class Done:
 
 @frozen
 class GiveUp:
-    """`name` is the slice whose server failed, "" where there is none."""
+    """`name` is the slice whose server failed, "" where there is none.
+
+    `serves`: the change of its server failed, and the server before serves again.
+    """
 
     replica: int
     error: TpudeployError
     name: str = ""
+    serves: bool = False
 
 
 Step: TypeAlias = Request | Release | Forget | Update | Tell | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp

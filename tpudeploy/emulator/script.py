@@ -28,6 +28,21 @@ def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engin
     return None if engine is None else replace(engine, load=behaviour.load)
 
 
+def has_setup(script: str) -> bool:
+    """Whether its container is to do something before it serves."""
+    found = _RUN.search(script)
+    return found is not None and _has_setup(found[1])
+
+
+@lru_cache(maxsize=256)
+def _has_setup(written: str) -> bool:
+    try:
+        serve = find_serve(run_options.parse(shlex.split(written)[2:]).command)
+    except (ValueError, run_options.UsageError):
+        return False
+    return serve is not None and serve.has_setup
+
+
 @lru_cache(maxsize=256)
 def _engine(
     written: str,

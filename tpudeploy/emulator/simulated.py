@@ -1,11 +1,16 @@
-"""A machine without bash or processes: it says in its guest attributes what a serving one would say."""
+"""A machine without bash or processes: it says in its guest attributes what a serving one would say.
+
+As the startup script does, it goes back to the server that served last where a change of its metadata fails. That
+server then has to boot again, which takes as long as any boot.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
-from tpudeploy.emulator.script import engine_of
+from tpudeploy.emulator.script import engine_of, has_setup
 from tpudeploy.emulator.server import Reply, Server
 from tpudeploy.emulator.stand_in import ANSWER, answer
 from tpudeploy.emulator.streams import Streams
@@ -20,6 +25,8 @@ _PHASES = (
     ("serving", 1.0),
 )
 _PORT = 8000
+_SETUP_FAILED = "a setup step exited 1"
+_UNDO_FAILED = "the engine did not come up"
 
 
 class Simulated:
@@ -28,8 +35,11 @@ class Simulated:
         self._behaviour = behaviour
         self._booted_at: float | None = None
         self._spec = self._change = self._script = ""
+        self._served: tuple[str, str] | None = None  # the spec and script that served last: on the disk
+        self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: Server | None = None
         self._streams = Streams(facts.clock)
+        self._lock = threading.RLock()  # its guest attributes and its server are asked side by side
 
     @property
     def address(self) -> str:
@@ -45,6 +55,8 @@ class Simulated:
         self._hear()
         phase, detail = self._phase()
         report = {"phase": phase, "detail": detail, "spec": self._spec, "change": self._change}
+        if self._undone:
+            report["undone"] = f"{self._undone} {self._cause}"
         if phase in {"starting", "serving"}:
             begins = dict(_PHASES)["starting"] * self._behaviour.boot_seconds
             report["started"] = str(int(self._booted_at + begins))
@@ -63,12 +75,16 @@ class Simulated:
         metadata = self._facts.metadata()
         self._spec, self._script = metadata.get("tpudeploy-spec", ""), metadata.get("startup-script", "")
         self._change = metadata.get("tpudeploy-change", "")
+        if self._change and self._change == self._undone:
+            self._go_back(self._cause, at=self._booted_at)  # what failed is not tried again by a reboot
 
     def _hear(self) -> None:
         """A watcher would have heard of a change at once; here it begins when somebody looks."""
         told = self._facts.metadata().get("tpudeploy-change", "")
-        if self._booted_at is not None and self._behaviour.hears_changes and told != self._change:
-            self.reboot()
+        with self._lock:
+            if self._booted_at is not None and self._behaviour.hears_changes and told != self._change:
+                self._phase()  # what has served by now is kept
+                self.reboot()
 
     def stop(self) -> None:
         self._booted_at = None
@@ -96,15 +112,40 @@ class Simulated:
         return answer(method, target, body, serves=serves, streams=self._streams, token_seconds=pace, engine=engine)
 
     def _phase(self) -> tuple[str, str]:
+        with self._lock:
+            phase, detail = self._outcome()
+            if phase == "failed" and self._booted_at is not None:
+                if not self._go_back(detail, at=self._booted_at + self._behaviour.boot_seconds):
+                    return phase, detail
+                phase, detail = self._outcome()
+            if phase == "serving":
+                self._served = (self._spec, self._script)
+            return phase, detail
+
+    def _go_back(self, cause: str, *, at: float) -> bool:
+        """Boot the server that served last, from `at` on. Return False where there is none, or that one failed."""
+        if not self._change or self._served is None or self._served[0] == self._spec:
+            return False
+        self._undone, self._cause = self._change, cause
+        (self._spec, self._script), self._booted_at = self._served, at
+        return True
+
+    def _outcome(self) -> tuple[str, str]:
         assert self._booted_at is not None
         share = 1.0
         if self._behaviour.boot_seconds:
             share = (self._facts.clock.now() - self._booted_at) / self._behaviour.boot_seconds
-        return self._outcome([name for name, begins in _PHASES if begins <= share][-1])
-
-    def _outcome(self, phase: str) -> tuple[str, str]:
+        phase = [name for name, begins in _PHASES if begins <= share][-1]
         if phase != "serving":
             return phase, ""
-        if self._behaviour.crash or self._behaviour.setup_fails:
-            return "failed", self._behaviour.crash or "a setup step exited 1"
+        if self._is_undo and self._behaviour.undo_fails:
+            return "failed", f"{self._cause} (the server before did not come back either: {_UNDO_FAILED})"
+        if self._behaviour.crash:
+            return "failed", self._behaviour.crash
+        if self._behaviour.setup_fails and has_setup(self._script):
+            return "failed", _SETUP_FAILED
         return ("starting", "") if self._behaviour.hang else (phase, "")
+
+    @property
+    def _is_undo(self) -> bool:
+        return bool(self._change) and self._change == self._undone

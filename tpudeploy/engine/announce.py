@@ -52,12 +52,12 @@ class Announcer:
         known = tuple(steps)
         self._serves(held, [step for step in known if isinstance(step, Done)])
         leaving = {step.name for step in known if isinstance(step, Release | Forget)}
-        failed = {step.replica for step in known if isinstance(step, GiveUp)}
+        failed = {step.name for step in known if isinstance(step, GiveUp) and not step.serves}
         standing = {
             attempt.name: record.index
             for record in held.state.records
             for attempt in record.attempts
-            if attempt.name not in leaving and _stands(attempt, record.index in failed, observed)
+            if attempt.name not in leaving and _stands(attempt, attempt.name in failed, observed)
         }
         self._endpoints = {r: e for r, e in self._endpoints.items() if e.slice_name in standing}
         self._send(held, self._target(held.state, standing, observed))

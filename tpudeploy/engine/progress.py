@@ -12,7 +12,7 @@ from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.outlook import Place
-from tpudeploy.domain.slices import Observed, Phase
+from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Step, Wait
@@ -35,6 +35,7 @@ class Progress:
         self._stages: dict[str, tuple[Stage, float]] = {}
         self._said: dict[str, tuple[str, str]] = {}
         self._silent: set[str] = set()
+        self._undos: set[str] = set()
         self._reached: set[tuple[str, str, str]] = set()
         self._places: dict[int, tuple[Place, ...]] = {}
         self._began = world.clock.now()
@@ -47,6 +48,7 @@ class Progress:
         self.quiet += 1
         for record in state.records:
             for attempt in record.attempts:
+                self._tell_undo(record.index, attempt, observed)
                 self._tell_phase(record.index, attempt, observed)
         known = {a.name for a in state.attempts}
         self._said = {name: said for name, said in self._said.items() if name in known}
@@ -86,6 +88,19 @@ class Progress:
                 places=self._places.get(waits.replica, ()),
             )
         )
+
+    def _tell_undo(self, replica: int, attempt: Attempt, observed: Observed) -> None:
+        """Warn once that a node goes back to the server before: from here on the run waits for that one."""
+        report = observed.reports.get(attempt.name)
+        if report is None or not attempt.change or report.undone != attempt.change or attempt.change in self._undos:
+            return
+        self._undos.add(attempt.change)
+        if report.phase in {BootPhase.SERVING, BootPhase.FAILED}:
+            return  # it has ended, which the run's error says
+        where = address(self._deployment, replica)
+        message = f"The change failed: {report.cause}"
+        hint = f"{attempt.name} starts the previous server again. This run waits until that server is up or has failed."
+        self._world.emit(events.Warned(at=observed.at, address=where, message=message, hint=hint))
 
     def _tell_phase(self, replica: int, attempt: Attempt, observed: Observed) -> None:
         phase, detail = _phase(attempt, observed)

@@ -40,6 +40,7 @@ class Behaviour:
     * `boot_seconds`: the milestones of the stand-in's boot are spread over them; 0 serves at once.
     * `crash`: text of the failure the engine logs before it exits, or "" to serve.
     * `hang`: the engine never gets healthy.
+    * `undo_fails`: a simulated node that goes back to the server before a change does not bring that one up either.
     * `kv_blocks`, `block_size`: override the measured boots.
     * `instead`: flags that the engine takes otherwise than it is given them: what it does is not what it was told.
     * `load`: what its /metrics say on top of what passed: vLLM's names without `vllm:`, a reason behind a dot, as in
@@ -64,6 +65,7 @@ class Behaviour:
     boot_seconds: float = 0.0
     crash: str = ""
     hang: bool = False
+    undo_fails: bool = False
     kv_blocks: int | None = None
     block_size: int | None = None
     instead: Mapping[str, str] = field(default_factory=dict)
