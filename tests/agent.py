@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from tpudeploy.cli.mcp.session import Session
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain.errors import Interrupted
 from tpudeploy.emulator import VirtualClock
+from tpudeploy.ports import Workers
 
 
 class Gate:
@@ -61,6 +62,9 @@ class Paced:
         with self._gate.changed:
             self._is_stopped = True
             self._gate.changed.notify_all()
+
+    def workers(self) -> AbstractContextManager[Workers]:
+        return self._world.workers()
 
 
 @dataclass(frozen=True, kw_only=True)

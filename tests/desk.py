@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from tpudeploy.cli.main import main
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import Emulator, VirtualClock
+from tpudeploy.ports import Workers
 
 PROFILE = """\
 version: 1
@@ -82,6 +83,31 @@ class Doomed:
 
     def stop(self) -> None:
         self.world.stop()
+
+    @contextmanager
+    def workers(self) -> Iterator[DoomedWorkers]:
+        with self.world.workers() as workers:
+            yield DoomedWorkers(workers, self)
+
+
+@dataclass(frozen=True)
+class DoomedWorkers:
+    """The workers of a process whose clock ends it."""
+
+    workers: Workers
+    clock: Doomed
+
+    def start(self) -> None:
+        self.workers.start()
+
+    def finish(self) -> None:
+        self.workers.finish()
+
+    def wait(self, seconds: float | None, until: Callable[[], bool]) -> None:
+        seconds_left = max(0.0, self.clock.end - self.clock.now())
+        self.workers.wait(seconds_left if seconds is None else min(seconds, seconds_left), until)
+        if self.clock.now() >= self.clock.end:
+            raise Killed
 
 
 @dataclass(kw_only=True)

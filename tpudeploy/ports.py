@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from tpudeploy.domain.attestation import Told
@@ -341,6 +342,32 @@ class Clock(Protocol):
 
     def stop(self) -> None:
         """End every sleep, now and from now on: the run was interrupted."""
+        ...
+
+    def workers(self) -> AbstractContextManager[Workers]:
+        """Let the caller wait for threads that work side by side."""
+        ...
+
+
+class Workers(Protocol):
+    """Threads at work beside the one that waits for them.
+
+    They are counted, because time that is simulated may pass only while every one of them waits for it.
+    """
+
+    def start(self) -> None:
+        """Count one more thread; called before it begins its work."""
+        ...
+
+    def finish(self) -> None:
+        """Count one thread less, from whichever thread, and let `wait` look again."""
+        ...
+
+    def wait(self, seconds: float | None, until: Callable[[], bool]) -> None:
+        """Return once `until` holds, or after `seconds` (None: no limit).
+
+        Raise `errors.Interrupted` once the clock was stopped, from whichever thread.
+        """
         ...
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpudeploy.domain.events import Event
 from tpudeploy.emulator import VirtualClock
-from tpudeploy.ports import World
+from tpudeploy.ports import Workers, World
 from tpudeploy.workspace import Workspace
 
 # Effects that Google replies to, and the method that carries each out.
@@ -114,3 +115,6 @@ class Watch:
 
     def stop(self) -> None:
         self.world.stop()
+
+    def workers(self) -> AbstractContextManager[Workers]:
+        return self.world.workers()

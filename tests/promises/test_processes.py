@@ -137,6 +137,24 @@ def test_a_google_call_that_does_not_return_keeps_nobody_waiting_and_what_it_did
     assert creates(emulator) == len(profiles)
 
 
+def test_of_two_deployments_one_whose_call_does_not_return_keeps_nobody_waiting(
+    emulator: Emulator, folder: Path
+) -> None:
+    """The other one is between two steps, and what is interrupted is a wait for both."""
+    emulator.script({"fault": "slow", "method": CREATE, "name": "second-*", "seconds": 60, "times": 1})
+    with command(emulator, folder, "apply", "-auto-approve", "gemma.yaml", "second.yaml") as run:
+        heard(run, "Provisioning")
+        began = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        told = run.communicate(timeout=SOON)[0]
+        assert time.monotonic() - began < 5
+    assert run.returncode == 130, told
+    assert told.count("Still outstanding: ") == 2
+    assert ended(emulator, folder, "apply", "-auto-approve", "gemma.yaml", "second.yaml") == 0
+    assert states(emulator) == ["ACTIVE"] * 2
+    assert creates(emulator) == 2
+
+
 def test_a_step_that_ends_within_moments_is_waited_for_and_nothing_new_begins(emulator: Emulator, folder: Path) -> None:
     """Two places were to be asked: the second is not, and the reply of the first is not lost."""
     emulator.script({"fault": "slow", "method": CREATE, "seconds": 1.5})

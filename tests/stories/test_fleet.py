@@ -213,6 +213,40 @@ def test_parallelism_has_its_twin_in_the_environment(desk: Open, monkeypatch: py
     assert "is no whole number from 1 on" in person.run("plan", "gemma.yaml").err
 
 
+SIX = ("one", "two", "three", "four", "five", "six")
+STEADY = {**QUICK, "timings": {"queued": 5, "waiting": 5, "provisioning": 5}}
+SLOW = {"fault": "slow", "name": "four-*", "seconds": 15}
+
+
+def _served_after(person: Desk, *words: str) -> dict[str, float]:
+    """Apply the fleet; for each deployment that serves, the seconds that this took."""
+    began = person.clock.now()
+    told = person.run("apply", "fleet", "-auto-approve", "-json", *words)
+    rows = [json.loads(line) for line in told.out.splitlines()]
+    return {row["address"].partition("[")[0]: row["at"] - began for row in rows if row.get("type") == "serving"}
+
+
+@pytest.mark.parametrize("parallelism", ["2", "8"])
+def test_one_deployment_with_slow_replies_delays_no_other(desk: Open, parallelism: str) -> None:
+    steady = desk(**STEADY)
+    fleet(steady, *SIX)
+    usual = _served_after(steady, f"-parallelism={parallelism}")
+    assert steady.run("destroy", "fleet", "-auto-approve").code == 0
+    slow = desk(trouble=[SLOW], **STEADY)
+    after = _served_after(slow, f"-parallelism={parallelism}")
+    assert after.keys() == usual.keys() == set(SIX)
+    assert after["four"] > usual["four"] + 30
+    assert all(after[name] <= usual[name] for name in SIX if name != "four"), (usual, after)
+
+
+def test_under_a_time_limit_a_slow_deployment_fails_alone(desk: Open) -> None:
+    person = desk(trouble=[SLOW, {"fault": "wait-for-ever", "name": "four-*"}], **STEADY)
+    fleet(person, *SIX)
+    told = person.run("apply", "fleet", "-auto-approve", "-timeout", "3m")
+    assert told.code == 12
+    assert "Deployments: 5 served, 1 failed." in told.out
+
+
 @pytest.mark.long
 def test_a_fleet_is_asked_for_as_fast_as_google_lets_a_project_ask_and_no_faster(desk: Open) -> None:
     """Sixty creates a minute, and twenty at once after a rest: sixty deployments take forty seconds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from desk import PROFILE, Desk, Open, Said
@@ -11,6 +12,7 @@ from tpudeploy.adapters.project import STATES
 from tpudeploy.domain.errors import Interrupted
 from tpudeploy.domain.events import Event, Serving
 from tpudeploy.loading import Profile
+from tpudeploy.ports import Workers
 from tpudeploy.workspace import Workspace
 
 HOUR = 3600.0
@@ -166,6 +168,9 @@ class _Still:
 
     def stop(self) -> None:
         self._at.clock.stop()
+
+    def workers(self) -> AbstractContextManager[Workers]:
+        return self._at.clock.workers()
 
 
 class _Stoppable(_Still):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 
@@ -27,28 +29,142 @@ class RealClock:
 class VirtualClock:
     """Time passes only in `sleep`, at once. After each step every `on_advance` hook runs (the emulator settles there).
 
+    Threads that work side by side share the time (`workers`): there it passes only once each of them sleeps, or waits
+    for a reply that is slow, and then to the earliest moment that one of them waits for. So of two threads that sleep
+    for a minute, both have slept once a minute has passed.
+
     Threads that wait for virtual time (a sleeping startup script) wait in `wait_until`.
     """
 
     def __init__(self, start: float = 1_790_000_000.0) -> None:
-        self._now = start
-        self._changed = threading.Condition()
+        self._time = _Time(start)
         self.on_advance: list[Callable[[], None]] = []
 
     def now(self) -> float:
-        return self._now
+        return self._time.now
 
     def sleep(self, seconds: float) -> None:
-        with self._changed:
-            self._now += max(0.0, seconds)
-            self._changed.notify_all()
-        for hook in tuple(self.on_advance):
-            hook()
+        time_ = self._time
+        with time_.changed:
+            if seconds > 0 and time_.is_shared:
+                time_.sleep_beside_others(time_.now + seconds)
+                return
+            time_.now += max(0.0, seconds)
+            time_.changed.notify_all()
+        self._run_hooks()
 
     def stop(self) -> None:
-        """Nothing to do: no sleep here lasts."""
+        """Let the workers go on: no other sleep here lasts."""
+        self._time.wake_all()
+
+    @contextmanager
+    def workers(self) -> Iterator[_Workers]:
+        """See `ports.Clock`. At its end time passes at once again, for those too who still sleep."""
+        workers = _Workers(self._time, self._run_hooks)
+        try:
+            yield workers
+        finally:
+            workers.close()
 
     def wait_until(self, moment: float, *, patience: float) -> bool:
         """Block until virtual time reaches `moment`; False if `patience` real seconds pass first."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._now >= moment, timeout=patience)
+        with self._time.changed:
+            return self._time.changed.wait_for(lambda: self._time.now >= moment, timeout=patience)
+
+    def _run_hooks(self) -> None:
+        for hook in tuple(self.on_advance):
+            hook()
+
+
+class _Time:
+    """What the threads of one virtual clock share. `changed` guards it."""
+
+    def __init__(self, start: float) -> None:
+        self.now = start
+        self.changed = threading.Condition()
+        self.busy = 0  # threads at work side by side, those that sleep included
+        self.limits: list[float] = []  # the moments at which those who wait for the workers go on themselves
+        self._asleep: list[float] = []  # the moments that those who sleep wait for
+        self._settled = start  # the moment that the hooks have run for
+        self._is_settling = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a sleep waits for the other threads. Not in a hook: it may be a person's command, on the very thread
+        that every worker waits for.
+        """
+        return self.busy > 0 and not self._is_settling
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether every thread at work waits for time to pass."""
+        return sum(moment > self._settled for moment in self._asleep) >= self.busy
+
+    def sleep_beside_others(self, moment: float) -> None:
+        self._asleep.append(moment)
+        self.changed.notify_all()
+        self.changed.wait_for(lambda: self._settled >= moment or not self.busy)
+        self._asleep.remove(moment)
+        self.now = max(self.now, moment)
+
+    def wake_all(self) -> None:
+        with self.changed:
+            self._settled = self.now = max([self.now, *self._asleep])
+            self.changed.notify_all()
+
+    def advance(self, run_hooks: Callable[[], None]) -> None:
+        """Let time pass to the earliest moment that somebody waits for. Who sleeps wakes once the hooks have run."""
+        with self.changed:
+            # A thread that is awake by now, and has not come round to its work yet, waits for nothing.
+            self.now = min(moment for moment in (*self._asleep, *self.limits) if moment > self.now)
+            self._is_settling = True
+            self.changed.notify_all()
+        try:
+            run_hooks()
+        finally:
+            with self.changed:
+                self._settled, self._is_settling = self.now, False
+                self.changed.notify_all()
+
+
+class _Workers:
+    """See `ports.Workers`."""
+
+    def __init__(self, time_: _Time, run_hooks: Callable[[], None]) -> None:
+        self._time = time_
+        self._run_hooks = run_hooks
+        self._busy = 0
+
+    def start(self) -> None:
+        with self._time.changed:
+            self._busy += 1
+            self._time.busy += 1
+
+    def finish(self) -> None:
+        with self._time.changed:
+            if self._busy:  # else this is closed
+                self._busy -= 1
+                self._time.busy -= 1
+            self._time.changed.notify_all()
+
+    def close(self) -> None:
+        with self._time.changed:
+            self._time.busy -= self._busy
+            self._busy = 0
+            self._time.changed.notify_all()
+
+    def wait(self, seconds: float | None, until: Callable[[], bool]) -> None:
+        time_ = self._time
+        limit = math.inf if seconds is None else time_.now + seconds
+        if limit <= time_.now:
+            return
+        time_.limits.append(limit)
+        try:
+            while time_.now < limit:
+                with time_.changed:
+                    time_.changed.wait_for(lambda: until() or time_.is_quiet)
+                    if until():
+                        return
+                time_.advance(self._run_hooks)
+        finally:
+            time_.limits.remove(limit)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 
 from tpudeploy.core.drift import refreshed
 from tpudeploy.core.fingerprint import aim_print, server_print
@@ -20,7 +21,6 @@ from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
-from tpudeploy.domain.together import together
 from tpudeploy.domain.wait import Wait
 from tpudeploy.engine.announce import Announcer
 from tpudeploy.engine.attest import Attestor
@@ -66,52 +66,92 @@ def apply(
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
     if plan.source and len(todo) > 1:
         _all_hold(world, todo, plan.source)
-    begun, failed = _begun(world, todo, plan.source)
-    if begun or not todo:
-        on_begun()
-    runs = [
-        _Run(world, g, until, deadline, keep=keep, may_reset=may_reset, attestor=Attestor(world, g, witnesses))
-        for g in begun
-    ]
+    tell_begun = _once(on_begun)
+    if not todo:
+        tell_begun()
+
+    def begin(goal: Goal) -> _Run:
+        goal = _begin(world, goal, plan.source)
+        tell_begun()
+        attestor = Attestor(world, goal, witnesses)
+        return _Run(world, goal, until, deadline, keep=keep, may_reset=may_reset, attestor=attestor)
+
+    parts = [_Part(world, goal, begin) for goal in todo]
+    if len(parts) == 1:
+        parts[0].begin()
+    runs: list[_Run] = []
     try:
-        side_by_side(world.clock, runs, threads=world.threads)
+        side_by_side(world.clock, parts, threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
-        for run in runs:
+        for run in _runs(parts):
             run.interrupted()
         raise
     finally:
+        runs = _runs(parts)
         for run in runs:
             run.settle()
     asked = {g.name for g in todo}
     return Report(
-        outcomes=(*failed, *(o for r in runs for o in r.result.outcomes)),
+        outcomes=tuple(outcome for part in parts for outcome in part.outcomes),
         endpoints=tuple(e for r in runs for e in r.result.endpoints),
         unchanged=tuple(g.name for g in plan.goals if g.name not in asked),
         not_in_effect=tuple(error for run in runs for error in run.attestor.not_in_effect),
     )
 
 
-def _begun(world: World, goals: Sequence[Goal], source: str) -> tuple[list[Goal], list[Outcome]]:
-    """Those whose plan holds and is written down, and of each other one why not. Of one alone, that is raised."""
-    if len(goals) == 1:
-        return [_begin(world, goals[0], source)], []
+class _Part:
+    """One deployment's part of the plan. It begins in its own first step, so that no deployment waits for another."""
 
-    def begin(goal: Goal) -> Goal | errors.TpudeployError:
+    def __init__(self, world: World, goal: Goal, begin: Callable[[Goal], _Run]) -> None:
+        self._world = world
+        self._goal = goal
+        self._begin = begin
+        self._refused: tuple[Outcome, ...] = ()
+        self.run: _Run | None = None
+
+    def begin(self) -> None:
+        """Raise what stops it before anything is done, `errors.StalePlan` for one."""
+        self.run = self._begin(self._goal)
+
+    def step(self) -> float | None:
+        """See `schedule.Run`. What stops this deployment stops no other: it is an outcome."""
+        if self.run is not None:
+            return self.run.step()
         try:
-            return _begin(world, goal, source)
+            self.begin()
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
-            return error
+            for change in (c for c in self._goal.changes if c.action is not Action.NO_OP):
+                self._world.emit(_started(self._world, change))
+                self._world.emit(_failed(self._world, change, error))
+            self._refused = _outcomes(self._goal, error)
+            return None
+        return 0.0
 
-    came = list(zip(goals, together(world.threads, begin, goals), strict=True))
-    failed = [(goal, error) for goal, error in came if isinstance(error, errors.TpudeployError)]
-    for goal, error in failed:
-        for change in (c for c in goal.changes if c.action is not Action.NO_OP):
-            world.emit(_started(world, change))
-            world.emit(_failed(world, change, error))
-    outcomes = [o for goal, error in failed for o in _outcomes(goal, error)]
-    return [begun for _, begun in came if isinstance(begun, Goal)], outcomes
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return self._refused if self.run is None else self.run.result.outcomes
+
+
+def _runs(parts: Iterable[_Part]) -> list[_Run]:
+    """Return the runs of those that have begun."""
+    return [part.run for part in parts if part.run is not None]
+
+
+def _once(deed: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that does `deed` the first time it is called, and has every other caller wait until it is done.
+
+    So what is to be done before anything is asked for is done, whichever thread comes first.
+    """
+    lock, left = Lock(), [deed]
+
+    def do() -> None:
+        with lock:
+            while left:
+                left.pop()()
+
+    return do
 
 
 def _begin(world: World, goal: Goal, source: str) -> Goal:
