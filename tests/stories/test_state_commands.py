@@ -225,9 +225,7 @@ def test_a_renamed_deployment_keeps_its_slice_its_lineage_and_its_endpoint(desk:
     assert at.run("state", "list", *where).out == "chat[0]\n"
     assert at.run("output", "chat", *where).out == output
     assert at.run("output", "gemma", *where).code == 1
-    at.write(
-        PROFILE.replace("name: gemma", "name: chat").replace("  max_model", "  container_name: gemma\n  max_model")
-    )
+    at.write(PROFILE.replace("name: gemma", "name: chat"))
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml", *where).code == 0
     assert at.slices == slices
 
@@ -256,15 +254,26 @@ def test_what_a_renamed_deployment_left_over_is_still_found_as_its_own(at: Desk)
     assert second not in at.slices
 
 
-def test_a_renamed_profile_is_restarted_in_place_for_its_container_is_called_after_it(at: Desk) -> None:
-    slices = dict(at.slices)
+def test_a_renamed_profile_restarts_nothing_and_its_container_is_renamed_by_the_next_change(at: Desk) -> None:
+    slices, renamed = dict(at.slices), PROFILE.replace("name: gemma", "name: chat")
+    patches = len(_patches(at))
     assert at.run("state", "mv", "gemma", "chat").code == 0
-    at.write(PROFILE.replace("name: gemma", "name: chat"))
-    planned = at.run("plan", "gemma.yaml")
-    assert "chat[0] will be restarted in place" in planned.out
+    at.write(renamed)
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    at.clock.sleep(3600)
+    assert at.run("drift", "gemma.yaml").code == 0
+    assert len(_patches(at)) == patches
+    at.write(renamed.replace("16384", "8192"))
+    assert 'serving.container_name = "gemma" -> "chat"' in at.run("plan", "gemma.yaml").words
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert at.slices == slices
     assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
+
+
+def test_a_container_that_its_profile_names_is_renamed_at_once(at: Desk) -> None:
+    at.write(PROFILE.replace("  max_model", "  container_name: chat\n  max_model"))
+    assert "1 to restart" in at.run("plan", "gemma.yaml").out
 
 
 def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Desk) -> None:
@@ -443,3 +452,7 @@ def test_the_screens_read_well(at: Desk) -> None:
     holds("import-foreign", "import", "gemma[0]", name)
     holds("import-generate", "import", "gemma[0]", name, "-generate", "-foreign")
     assert_golden("screens/import-generated", (at.folder / "gemma.yaml").read_text("utf-8"), folder=at.folder)
+
+
+def _patches(at: Desk) -> list[str]:
+    return [r.path for r in at.emulator.requests if r.method == "PATCH"]

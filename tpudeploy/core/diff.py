@@ -14,7 +14,7 @@ from tpudeploy.core.serve import Standing
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
-from tpudeploy.domain.state import Attempt, Record, State
+from tpudeploy.domain.state import Attempt, Goal, Record, State
 
 _PLACES = {"placement.zones", "placement.provisioning"}
 
@@ -22,7 +22,7 @@ _PLACES = {"placement.zones", "placement.provisioning"}
 def changes(deployment: Deployment, state: State, moment: Moment) -> tuple[Change, ...]:
     """One change for each replica that is wanted or remembered."""
     known = {r.index for r in state.records if r.attempts}
-    wanted = [_wanted(deployment, state.record(index), moment) for index in range(deployment.replicas)]
+    wanted = [_wanted(deployment, state.record(index), moment, state.goal) for index in range(deployment.replicas)]
     surplus = sorted(i for i in known if i >= deployment.replicas)
     return (*wanted, *(_unwanted(deployment.name, state.record(i), moment, Reason.SURPLUS) for i in surplus))
 
@@ -52,11 +52,11 @@ def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldCha
         )
 
 
-def _wanted(deployment: Deployment, record: Record, moment: Moment) -> Change:
+def _wanted(deployment: Deployment, record: Record, moment: Moment, goal: Goal | None) -> Change:
     judged = [judge(a, moment) for a in record.attempts]
     alive = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING, Fate.HIDDEN}]
     if not alive:
-        return _create(deployment, record, judged)
+        return _create(deployment, record, _why_none_is_left(judged, goal))
     current = min(alive, key=lambda j: _rank(deployment, j))
     hands_over = fits(deployment, current.attempt) and is_handed_over(deployment, current.attempt)
     fields = tuple(field_changes(deployment, current.attempt))
@@ -127,12 +127,21 @@ def _did_not_come_up(deployment: Deployment, judged: Judged, moment: Moment) -> 
     return not standing.must_restart and bool(standing.failure)
 
 
-def _create(deployment: Deployment, record: Record, judged: list[Judged]) -> Change:
-    reason = Reason.NONE
-    if any(j.attempt.granted_at is not None for j in judged):
-        reason = Reason.GONE if all(j.fate is Fate.GONE for j in judged) else Reason.LOST
-    elif judged:
-        reason = Reason.RESUMES
+def _why_none_is_left(judged: list[Judged], goal: Goal | None) -> Reason:
+    """Return why a replica has to be asked for: whether its slice was taken away, or an earlier run gave it up."""
+    granted = [j for j in judged if j.attempt.granted_at is not None]
+    is_ours = all(j.attempt.releasing_at is not None for j in granted)
+    if goal is not None and goal.is_removal and any(j.attempt.releasing_at is not None for j in judged) and is_ours:
+        return Reason.DESTROYED
+    if judged and is_ours:
+        # Nothing was granted yet, or an earlier run gave up what was: it had yet to ask for the next one.
+        return Reason.RESUMES
+    if not judged:
+        return Reason.NONE
+    return Reason.GONE if all(j.fate is Fate.GONE for j in judged) else Reason.LOST
+
+
+def _create(deployment: Deployment, record: Record, reason: Reason) -> Change:
     after = deployment.attributes
     return Change(
         deployment=deployment.name,

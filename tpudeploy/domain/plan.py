@@ -49,6 +49,7 @@ class Reason(StrEnum):
     FAILED = "its server did not come up; it is booted once more"
     GONE = "its slice is gone: deleted outside tpudeploy"
     LOST = "its slice was taken away: preempted, failed or run out"
+    DESTROYED = "an earlier `tpudeploy destroy` deleted its slice"
     SURPLUS = "the profile asks for fewer replicas"
     LEFTOVER = "requests of an earlier run are still there"
     DRIFTED = "its machine is not what was last applied to it"

@@ -121,12 +121,19 @@ class Record:
 class Goal:
     """What a person approved and a run began. Whoever finds it may resume it without asking again.
 
-    `fingerprint` is that of the wanted deployment, or "" to remove it.
+    `fingerprint` is that of the wanted deployment, or "" to remove all of it. `removes`: what was approved is a
+    `destroy`; states of before say so by the fingerprint alone.
     """
 
     fingerprint: str
     since: float
     who: str
+    removes: bool = False
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether what was begun is a `destroy`, of all of the deployment or of a part."""
+        return self.removes or not self.fingerprint
 
 
 @frozen

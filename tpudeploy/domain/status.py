@@ -47,11 +47,15 @@ class ReplicaStatus:
 
 @frozen
 class DeploymentStatus:
-    """`underway`: who began what, and when, if it has not reached its end."""
+    """`underway`: who began what has not reached its end, "" where nothing is unfinished.
+
+    `continue_with` is the command that finishes it, without its profiles.
+    """
 
     name: str
     replicas: tuple[ReplicaStatus, ...]
     underway: str = ""
+    continue_with: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """One of the `deployments` that `status --json` prints."""

@@ -174,7 +174,8 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
                 hint="Run the command again to see and approve a new plan.",
             )
-        aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
+        removes = goal.deployment is None
+        aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who, removes=removes)
         if held.state.goal is not None and held.state.goal.fingerprint in {aim.fingerprint, whole}:
             aim = held.state.goal
         held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim))))

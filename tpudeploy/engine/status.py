@@ -12,7 +12,7 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.stage import Stage
-from tpudeploy.domain.state import State
+from tpudeploy.domain.state import Goal, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.engine.look import Sight, look_at_all, states_of
 from tpudeploy.engine.retry import looking_again
@@ -43,9 +43,23 @@ def _status(
 ) -> DeploymentStatus:
     if state is None or observed is None:
         return DeploymentStatus(name=name, replicas=(ReplicaStatus(address=address(name, 0), state=_NOTHING),))
-    underway = "" if state.goal is None else f"begun by {state.goal.who}"
     replicas = tuple(_replicas(world, state, observed, deployment))
-    return DeploymentStatus(name=name, replicas=replicas, underway=underway)
+    if state.goal is None:
+        return DeploymentStatus(name=name, replicas=replicas)
+    underway, command = f"begun by {state.goal.who}", _continuation(state, state.goal)
+    return DeploymentStatus(name=name, replicas=replicas, underway=underway, continue_with=command)
+
+
+def _continuation(state: State, goal: Goal) -> str:
+    """Return the command that finishes what `goal` began: after an interrupted `destroy`, `apply` would buy slices."""
+    if not goal.is_removal:
+        return "tpudeploy apply"
+    if not goal.fingerprint:
+        return "tpudeploy destroy"
+    # A part was to go. The goal holds only the hash of its addresses; the replicas that were given up are among them.
+    indexes = [r.index for r in state.records if any(a.releasing_at is not None for a in r.attempts)]
+    targets = [f"-target={address(state.deployment, index)}" for index in indexes] or ["-target=..."]
+    return " ".join(["tpudeploy destroy", *targets])
 
 
 def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:

@@ -33,7 +33,12 @@ def _deployment(of: DeploymentStatus, paint: Paint) -> Iterator[str]:
         width = max((len(name) for name, _ in known), default=0)
         yield from (f"  {name.ljust(width)}  {text}" for name, text in known)
     if of.underway:
-        yield paint.yellow(f"An earlier run ({of.underway}) did not reach its end; `tpudeploy apply` goes on.")
+        yield paint.yellow(unfinished(of))
+
+
+def unfinished(of: DeploymentStatus) -> str:
+    """Return the sentence about a run that did not finish."""
+    return f"An earlier run ({of.underway}) did not reach its end. `{of.continue_with}` continues it."
 
 
 def facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     context.terminal.data(f"Moved {source} to {target}.")
     if source.replica is None:
         context.terminal.talk(
-            f"Now write `name: {target}` into the profile. Its container is called after it, and restarts in place;\n"
-            f"`serving.container_name: {source}` leaves it as it is."
+            f"Now write `name: {target}` into the profile. Nothing restarts: its container is called {target} from its"
+            " next change on."
         )
     return exits.SUCCESS

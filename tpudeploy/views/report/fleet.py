@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.views import words
 from tpudeploy.views.report.html import document, note, section, table, tag, text
-from tpudeploy.views.status import facts, state
+from tpudeploy.views.status import facts, state, unfinished
 
 
 def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
@@ -24,8 +24,7 @@ def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
 
 
 def _deployment(of: DeploymentStatus) -> str:
-    underway = f"An earlier run ({of.underway}) did not reach its end; `tpudeploy apply` goes on."
-    return section(of.name, *map(_replica, of.replicas), note(underway) if of.underway else "")
+    return section(of.name, *map(_replica, of.replicas), note(unfinished(of)) if of.underway else "")
 
 
 def _replica(of: ReplicaStatus) -> str:
