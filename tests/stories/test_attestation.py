@@ -108,6 +108,71 @@ def test_a_setting_that_is_ignored_is_held_against_what_was_applied(desk: Open) 
     assert "Attested: 4 declared settings in effect" in said.err
 
 
+def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    profile = at.write()
+    apply = ("apply", "-auto-approve", profile)
+    assert at.run(*apply).code == 13
+    for _ in range(2):
+        before = len(at.emulator.requests)
+        again = at.run(*apply)
+        assert again.code == 13, again.all
+        assert "No changes. The engine of gemma did not do what its profile says" in again.out
+        assert "gemma[0] does not do what its profile says: max_model_len is 4096, declared 16384." in again.err
+        assert not [r for r in at.emulator.requests[before:] if r.method not in {"GET", "POST"}]
+    assert json.loads(at.run(*apply, "-json").out.splitlines()[-1])["not_in_effect"][0]["exit_code"] == 13
+    _start_as_told(at)
+    mended = at.run(*apply)
+    assert mended.code == 0, mended.all
+    assert "Attested: 4 declared settings in effect" in mended.err
+    asked = len(at.emulator.requests)
+    assert at.run(*apply).out.startswith("No changes. What runs is what the profile says.")
+    assert not any("/v1/models" in r.path for r in at.emulator.requests[asked:])
+
+
+def test_a_profile_that_says_what_is_in_effect_ends_it_too(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    assert at.run("apply", "-auto-approve", at.write()).code == 13
+    assert at.run("apply", "-auto-approve", at.write(PROFILE.replace("16384", "4096"))).code == 0
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+
+
+def test_an_engine_that_cannot_be_asked_any_more_counts_as_it_was(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    assert at.run("apply", "-auto-approve", at.write()).code == 13
+    (node,) = at.emulator._cloud.nodes.values()
+    node.hosts[0].stop()
+    again = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert again.code == 13, again.all
+    assert "when it was last verified: max_model_len is 4096, declared 16384." in again.err
+    assert "It cannot be asked now." in again.err
+
+
+def test_a_fleet_asks_again_only_where_it_was_otherwise(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "boot", "times": 1, **SHORTER}])
+    names = ("one", "two", "three")
+    profiles = [at.write(PROFILE.replace("name: gemma", f"name: {n}"), f"{n}.yaml") for n in names]
+    first = at.run("apply", "-auto-approve", *profiles)
+    assert first.code == 13, first.all
+    assert (first.err.count("Not in effect"), first.err.count("Attested: ")) == (1, 3), first.err
+    again = at.run("apply", "-auto-approve", *profiles)
+    assert again.code == 13, again.all
+    assert (again.err.count("Not in effect"), again.err.count("Attested: ")) == (1, 1), again.err
+
+
+def test_a_pipeline_says_13_again_too(desk: Open) -> None:
+    at = desk(boot=SHORTER)
+    assert at.run("apply", "-auto-approve", at.write()).code == 13
+    assert at.run("ci", "apply", "gemma.yaml").code == 13
+
+
+def _start_as_told(at: Desk) -> None:
+    """Somebody mends what made the engine do otherwise."""
+    (node,) = at.emulator._cloud.nodes.values()
+    host: Any = node.hosts[0]
+    host._behaviour = replace(host._behaviour, instead={})
+
+
 def _start_another(at: Desk, index: int = 0) -> None:
     """Somebody starts a container anew by hand, with another length."""
     nodes = at.emulator._cloud.nodes

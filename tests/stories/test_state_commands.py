@@ -273,7 +273,9 @@ def test_a_renamed_profile_restarts_nothing_and_its_container_is_renamed_by_the_
 
 def test_a_container_that_its_profile_names_is_renamed_at_once(at: Desk) -> None:
     at.write(PROFILE.replace("  max_model", "  container_name: chat\n  max_model"))
-    assert "1 to restart" in at.run("plan", "gemma.yaml").out
+    assert "1 to restart" in at.run("plan", "-out", "it.plan", "gemma.yaml").out
+    assert at.run("apply", "it.plan").code == 0
+    assert at.run("plan", "-detailed-exitcode", "gemma.yaml").code == 0
 
 
 def test_a_slice_is_moved_to_another_index_and_a_smaller_profile_keeps_it(at: Desk) -> None:

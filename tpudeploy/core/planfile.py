@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpudeploy.core.typed import read
+from tpudeploy.core.wanted import CONTAINER_NAME
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
 from tpudeploy.domain.plan import Goal, Plan
 from tpudeploy.domain.tree import tree
@@ -63,8 +64,11 @@ def _whole(document: dict[str, Any], source: str) -> Plan:
 
 
 def _lean(goal: Goal) -> Goal:
-    """Where each line came from stands in its changes; the rest of the profile's sources is not needed."""
-    return goal if goal.deployment is None else replace(goal, deployment=replace(goal.deployment, origins={}))
+    """Where each line came from stands in its changes; of the profile's other sources one decides (see wanted.py)."""
+    if goal.deployment is None:
+        return goal
+    origins = {path: at for path, at in goal.deployment.origins.items() if path == CONTAINER_NAME}
+    return replace(goal, deployment=replace(goal.deployment, origins=origins))
 
 
 def _digest(saved: Any) -> str:

@@ -181,6 +181,8 @@ class Goal:
     slices that a new state is to begin with, `replaces` those that another is to take the place of, as requested.
     `targets` are the replicas that the plan is about; None for all. `seen` is what was found of each slice it touches,
     `drift` what of it came from outside. `renews` are the slices whose runs end, for which successors are asked.
+    `to_verify` are the slices whose engines did not do what was declared when they were last verified: an apply asks
+    them again, though nothing is to be changed.
     """
 
     name: str
@@ -196,6 +198,7 @@ class Goal:
     replaces: tuple[str, ...] = ()
     targets: tuple[int, ...] | None = None
     renews: tuple[str, ...] = ()
+    to_verify: tuple[str, ...] = ()
 
     @property
     def is_renewal(self) -> bool:
@@ -223,6 +226,7 @@ class Goal:
             "adopts": list(self.adopts),
             "replaces": list(self.replaces),
             "renews": list(self.renews),
+            "to_verify": list(self.to_verify),
             "targets": None if self.targets is None else list(self.targets),
             "changes": [change.to_dict() for change in self.changes],
             "drift": [drift.to_dict() for drift in self.drift],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Self
 
 from tpudeploy.domain.deployment import Json, Provisioning
@@ -26,6 +26,8 @@ class Attempt:
     core/node.py), at `told_at`, "" where it was told none since it was made, or is to be told anew. `is_failed`: what
     came of that was a failure, which was said: a later run tells it anew. `served`: clients may hold its endpoint. From
     `draining_at` on they are sent to another slice. `is_ending`: its run ends soon, and a successor may be asked for.
+    `not_in_effect`: the settings that its engine had otherwise than declared when an apply last verified it, each with
+    both values.
     Times are seconds since the epoch.
     """
 
@@ -58,6 +60,7 @@ class Attempt:
     is_failed: bool = False
     draining_at: float | None = None
     is_ending: bool = False
+    not_in_effect: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ref(self) -> SliceRef:

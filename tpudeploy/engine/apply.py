@@ -60,7 +60,8 @@ def apply(
     file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is
     written down, before anything is asked for.
 
-    What serves at its end is held against what it was told; `witnesses` are asked.
+    What serves at its end is held against what it was told; `witnesses` are asked. So is what failed that when it was
+    last asked, though nothing is to be changed: `Report.not_in_effect` tells of it until it does what was declared.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
     todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
@@ -76,12 +77,18 @@ def apply(
         attestor = Attestor(world, goal, witnesses)
         return _Run(world, goal, until, deadline, keep=keep, may_reset=may_reset, attestor=attestor)
 
+    asked = {g.name for g in todo}
+    checks = [
+        _Check(g, Attestor(world, g, witnesses))
+        for g in plan.goals
+        if g.to_verify and g.name not in asked and witnesses
+    ]
     parts = [_Part(world, goal, begin) for goal in todo]
     if len(parts) == 1:
         parts[0].begin()
     runs: list[_Run] = []
     try:
-        side_by_side(world.clock, parts, threads=world.threads)
+        side_by_side(world.clock, [*parts, *checks], threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
         for run in _runs(parts):
             run.interrupted()
@@ -90,13 +97,32 @@ def apply(
         runs = _runs(parts)
         for run in runs:
             run.settle()
-    asked = {g.name for g in todo}
+    attestors = (*(check.attestor for check in checks), *(run.attestor for run in runs))
     return Report(
-        outcomes=tuple(outcome for part in parts for outcome in part.outcomes),
+        outcomes=(*(o for part in parts for o in part.outcomes), *(o for check in checks for o in check.outcomes)),
         endpoints=tuple(e for r in runs for e in r.result.endpoints),
         unchanged=tuple(g.name for g in plan.goals if g.name not in asked),
-        not_in_effect=tuple(error for run in runs for error in run.attestor.not_in_effect),
+        not_in_effect=tuple(error for attestor in attestors for error in attestor.not_in_effect),
     )
+
+
+class _Check:
+    """One deployment of which nothing is to be changed, and whose engines did not do what was declared: asked again."""
+
+    def __init__(self, goal: Goal, attestor: Attestor) -> None:
+        self._goal = goal
+        self.attestor = attestor
+        self.outcomes: tuple[Outcome, ...] = ()
+
+    def step(self) -> float | None:
+        """See `schedule.Run`: there is one step. A deployment that cannot be looked at is an outcome."""
+        try:
+            self.attestor.verify_again()
+        except errors.Interrupted:
+            raise
+        except errors.TpudeployError as error:
+            self.outcomes = _outcomes(self._goal, error)
+        return None
 
 
 class _Part:
@@ -299,7 +325,7 @@ class _Run:
         with session(self._world, self._goal.name, "finish") as held:
             if not self._announcer.endpoints and self._goal.covers(0):
                 self._announcer.withdraw(held)
-            held.save(finished(held.state, self._goal.fingerprint))
+            held.save(self.attestor.record(finished(held.state, self._goal.fingerprint)))
 
     def _end_goal(self) -> None:
         with session(self._world, self._goal.name, "finish") as held:

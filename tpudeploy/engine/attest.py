@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tpudeploy.core.attest import attest
@@ -10,7 +10,7 @@ from tpudeploy.core.bootlog import effective
 from tpudeploy.core.details import details
 from tpudeploy.core.fingerprint import server_print
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.attestation import Attestation, Told, Verdict
+from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.details import Details
 from tpudeploy.domain.frozen import frozen
@@ -23,6 +23,7 @@ from tpudeploy.domain.together import together
 from tpudeploy.engine.about import about
 from tpudeploy.engine.look import look
 from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.session import session
 from tpudeploy.ports import Witnesses, World
 
 
@@ -44,7 +45,42 @@ class Attestor:
         self._goal = goal
         self._witnesses = witnesses
         self._asked: set[tuple[str, str, float | None]] = set()
+        self._attested: dict[str, Attestation] = {}
         self.not_in_effect: list[errors.NotInEffect] = []
+
+    def record(self, state: State) -> State:
+        """Return `state` with what this run's verifications found: the next apply asks again where one failed."""
+        for record in state.records:
+            for attempt in record.attempts:
+                found = self._attested.get(attempt.name)
+                broken = attempt.not_in_effect if found is None else _still_broken(attempt, found)
+                if broken != attempt.not_in_effect:
+                    known = state.record(record.index)
+                    state = state.with_record(known.with_attempt(replace(attempt, not_in_effect=broken)))
+        return state
+
+    def verify_again(self) -> None:
+        """Ask those slices anew whose engines did not do what was declared when an apply last verified them.
+
+        One that does not answer still counts as it was. Raise `errors.Fault`, `errors.Denied` or `errors.StateError`.
+        """
+        world, deployment, witnesses = self._world, self._goal.deployment, self._witnesses
+        state = world.state.read(self._goal.name).state
+        if deployment is None or witnesses is None or state is None:
+            return
+        budget = world.patience.faults_at_plan
+        observed = looking_again(world, self._goal.name, lambda: look(world, state, deployment), budget=budget)
+        servers = [s for s in serving(state, observed) if s.attempt.name in self._goal.to_verify]
+        self._ask(witnesses, deployment, servers)
+        verified = self.record(state)
+        heard = {name for name, found in self._attested.items() if found.broken}
+        for record in verified.records:
+            for attempt in record.attempts:
+                if attempt.not_in_effect and attempt.name in self._goal.to_verify and attempt.name not in heard:
+                    self.not_in_effect.append(_remembered(address(deployment.name, record.index), attempt))
+        if verified != state:
+            with session(world, self._goal.name, "verify") as held:
+                held.save(self.record(held.state))
 
     def tell(self, state: State, observed: Observed, done: Iterable[Done]) -> None:
         """Of each that is as wanted, and was not asked since it booted. Never raises."""
@@ -53,10 +89,14 @@ class Attestor:
             return
         wanted = {each.name for each in done}
         servers = [s for s in serving(state, observed) if s.attempt.name in wanted and self._is_new(s)]
+        self._ask(witnesses, deployment, servers)
+
+    def _ask(self, witnesses: Witnesses, deployment: Deployment, servers: Sequence[Server]) -> None:
         for server, found in zip(servers, self._attestations(witnesses, deployment, servers), strict=True):
             self._world.emit(_event(server, found, at=self._world.clock.now()))
             if found.broken:
                 self.not_in_effect.append(_error(found))
+            self._attested[server.attempt.name] = found
 
     def _attestations(
         self, witnesses: Witnesses, deployment: Deployment, servers: Sequence[Server]
@@ -175,10 +215,36 @@ def _event(server: Server, found: Attestation, *, at: float) -> events.Verified:
 
 
 def _error(found: Attestation) -> errors.NotInEffect:
-    first, *more = found.broken
-    others = f", and {len(more)} more" if more else ""
     return errors.NotInEffect(
-        f"{found.address} does not do what its profile says: {first.name} is {first.value}, "
-        f"declared {first.declared}{others}.",
+        f"{found.address} does not do what its profile says: {_difference(found)}.",
         hint="The server runs on and keeps its endpoint. `tpudeploy verify` shows every setting, and who says so.",
+    )
+
+
+def _difference(found: Attestation) -> str:
+    """The first setting that is not in effect, and how many more there are."""
+    return _first({s.name: _values(s) for s in found.broken})
+
+
+def _first(broken: Mapping[str, str]) -> str:
+    (name, values), *more = broken.items()
+    return f"{name} is {values}{f', and {len(more)} more' if more else ''}"
+
+
+def _values(of: Attested) -> str:
+    return f"{of.value}, declared {of.declared}"
+
+
+def _still_broken(attempt: Attempt, found: Attestation) -> Mapping[str, str]:
+    """Return what is not in effect, by the engine's word; where nobody says, as it was when somebody did."""
+    untold = {s.name for s in found.judged(Verdict.UNTOLD)} if found.settings else set(attempt.not_in_effect)
+    known = {name: values for name, values in attempt.not_in_effect.items() if name in untold}
+    return known | {s.name: _values(s) for s in found.broken}
+
+
+def _remembered(where: str, attempt: Attempt) -> errors.NotInEffect:
+    """The error for an engine that cannot be asked now, as it was when it was last verified."""
+    return errors.NotInEffect(
+        f"{where} did not do what its profile says when it was last verified: {_first(attempt.not_in_effect)}.",
+        hint="It cannot be asked now. `tpudeploy status` shows how it stands, `tpudeploy verify` every setting.",
     )

@@ -256,7 +256,16 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
         replaces=part.replaces,
         targets=targets,
         renews=renews,
+        to_verify=_to_verify(part, known),
     )
+
+
+def _to_verify(part: _Part, state: State) -> tuple[str, ...]:
+    """The slices that an apply has to verify again. The state knows them: a plan asks no engine."""
+    if part.aim is None:
+        return ()
+    records = [r for r in state.records if part.targets is None or r.index in part.targets]
+    return tuple(a.name for r in records for a in r.attempts if a.not_in_effect and a.releasing_at is None)
 
 
 def _acquisition(world: World, deployment: Deployment) -> float:

@@ -48,6 +48,10 @@ def _nothing(of: Plan) -> str:
     if errors_in(of.diagnostics):
         return "No changes."  # the errors say what is there
     wanted = any(goal.deployment is not None for goal in of.goals)
+    unverified = [goal.name for goal in of.goals if goal.to_verify]
+    if unverified:
+        names = ", ".join(unverified)
+        return f"No changes. The engine of {names} did not do what its profile says when it was last verified."
     return f"No changes. {'What runs is what the profile says.' if wanted else 'There is nothing to destroy.'}"
 
 
