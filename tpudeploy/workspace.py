@@ -171,6 +171,18 @@ class Workspace(Wiring):
             on_begun=lambda: hold(world, self.pins, pins),
         )
 
+    def with_approved_renewals(self, plan: Plan, *, on_event: Callable[[events.Event], None] | None = None) -> Plan:
+        """Return `plan` in which a deployment whose runs end is renewed as it was applied, instead of being changed.
+
+        So a change that nobody has approved yet does not keep a slice from its successor. Deployments with nothing to
+        renew stay as they are. Raise as `plan` does.
+        """
+        from tpudeploy.engine.plan import renewal
+
+        world = self._world(on_event)
+        goals = (renewal(world, goal, loading.applied) or goal for goal in plan.goals)
+        return dataclasses.replace(plan, goals=tuple(goals))
+
     def stop(self) -> None:
         """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""
         self.clock.stop()

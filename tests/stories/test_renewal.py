@@ -182,6 +182,52 @@ def test_a_pipeline_that_only_goes_on_renews_too_for_the_profile_was_approved(de
     assert at.run("ci", "drift", profile, DETAILED).code == 0
 
 
+@pytest.mark.parametrize(
+    "change",
+    [("16384", "8192"), ("v6e-1", "v6e-4"), ("renew", "release"), ("replicas: 1", "replicas: 2"), ("6h", "12h")],
+    ids=["flag", "type", "no more renewals", "replicas", "length"],
+)
+def test_a_renewal_goes_on_while_a_change_waits_for_its_approval(desk: Open, change: tuple[str, str]) -> None:
+    at = desk()
+    approved = RENEWED + "replicas: 1\n"
+    _deployed(at, approved)
+    (old,) = at.slices
+    applied = at.state()["records"][0]["attempts"][0]["spec"]
+    _sleep(at.clock, 5 * HOUR)
+    profile = at.write(approved.replace(*change))
+    assert at.run("ci", "apply", profile).code == 11, "nobody has approved the change"
+    client = Client(at=at, each=2)
+    with load(at, client):
+        resumed = at.run("ci", "apply", "-resume", profile)
+    assert resumed.code == 0, resumed.all
+    lost_nothing([client], at_least=20)
+    (new,) = at.slices
+    assert new != old
+    (attempt,) = at.state()["records"][0]["attempts"]
+    assert attempt["spec"] == applied
+    assert at.run("ci", "apply", "-resume", profile).out.endswith("Nothing is under way.\n")
+    assert at.run("ci", "apply", profile).code == 11, "the change still waits"
+    at.write(approved)
+    assert at.run("plan", profile, DETAILED).code == 0
+
+
+def test_a_renewal_that_takes_several_schedules_goes_on_beside_the_change(desk: Open) -> None:
+    at = desk(timings={"waiting": 2 * HOUR})
+    approved = RENEWED.replace("max_run", "valid_until: 4h\n  max_run")
+    _deployed(at, approved)
+    (old,) = at.slices
+    profile = at.write(approved.replace("16384", "8192"))
+    resume = ("ci", "apply", "-resume", "-timeout", "20m", profile)
+    codes = []
+    for _ in range(14):
+        _sleep(at.clock, 30 * MINUTE)
+        codes.append(at.run(*resume).code)
+    assert set(codes) == {0, 12}, codes
+    assert old not in at.slices
+    assert len(at.slices) == 1
+    assert {a["spec"]["serving.max_model_len"] for a in at.state()["records"][0]["attempts"]} == {16384}
+
+
 def test_a_pipeline_reports_no_drift_where_a_run_ends(desk: Open) -> None:
     at = desk()
     profile = _deployed(at)

@@ -61,7 +61,7 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
         profiles = _profiles(given, context, run)
         planned = run.workspace.plan(profiles, on_event=teller(context.terminal, as_json=False))
         if given.resume:
-            planned = gitops.only_begun(planned)
+            planned = gitops.only_begun(run.workspace.with_approved_renewals(planned))
             if not planned.goals:
                 context.terminal.data("Nothing is under way.")
                 return exits.SUCCESS

@@ -24,7 +24,7 @@ from tpudeploy.core.renamed import renamed
 from tpudeploy.core.room import asks_for_both, no_room
 from tpudeploy.core.seen import seen
 from tpudeploy.core.targets import Targets, marked, partial, within
-from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError, StateError
 from tpudeploy.domain.facts import Facts
@@ -41,6 +41,7 @@ from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.scope import Extent, Scope, extents_of
 from tpudeploy.ports import Witnesses, World
 
+_ON_RUN_END, _RENEW = "lifecycle.on_run_end", "renew"
 _MOST_OTHERS = 20  # states that are read on the chance that one of them was renamed
 
 
@@ -128,6 +129,57 @@ def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) 
 def _states(world: World, deployments: Iterable[Deployment]) -> dict[str, State]:
     read = states_of(world, [d.name for d in deployments])
     return {name: state for name, state in read.items() if state is not None}
+
+
+def renewal(
+    world: World, goal: Goal, applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
+) -> Goal | None:
+    """Return what the profile as it was last applied asks for where runs end, where `goal` mixes that with a change.
+
+    `applied` resolves a slice's own attributes. None where there is nothing to renew, nothing is mixed with it, or this
+    version cannot resolve what the slice was given. Raise `errors.Fault` or `errors.StateError`.
+    """
+    if goal.deployment is None or goal.resumes or goal.is_renewal:
+        return None
+    state = world.state.read(goal.name).state
+    if state is None:
+        return None
+    for spec in _renewed_specs(state):
+        deployment = applied(goal.deployment, spec)
+        if deployment is None:
+            continue
+        indexes = tuple(r.index for r in state.records if any(a.spec == spec for a in r.attempts))
+        deployment = replace(deployment, replicas=max(indexes) + 1)
+        for targets in _renewal_targets(world, deployment, state, indexes):
+            found = _goal_of(world, deployment, state, targets)
+            if found.is_renewal or found.resumes:
+                return found
+    return None
+
+
+def _renewed_specs(state: State) -> list[Mapping[str, Json]]:
+    """The different attributes of the slices that are to have successors before their runs end."""
+    specs: list[Mapping[str, Json]] = []
+    for attempt in state.attempts:
+        if attempt.releasing_at is None and attempt.spec.get(_ON_RUN_END) == _RENEW and attempt.spec not in specs:
+            specs.append(attempt.spec)
+    return specs
+
+
+def _renewal_targets(world: World, deployment: Deployment, state: State, indexes: tuple[int, ...]) -> Iterator[Targets]:
+    """The replicas whose runs end now; and those that an earlier run began to renew, whatever has become of them."""
+    whole = _goal_of(world, deployment, state, indexes)
+    ending = {record.index for record in state.records for a in record.attempts if a.name in whole.renews}
+    if ending:
+        yield tuple(sorted(ending))
+    begun = "" if state.goal is None else state.goal.fingerprint
+    for targets in (indexes, *((index,) for index in indexes)):
+        if begun and aim_print(deployment, targets) == begun:
+            yield targets
+
+
+def _goal_of(world: World, deployment: Deployment, state: State, targets: Targets) -> Goal:
+    return goal(world, deployment.name, deployment, state, targets=targets)
 
 
 @frozen
