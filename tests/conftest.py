@@ -18,7 +18,8 @@ from tpudeploy.emulator import VirtualClock, running
 # What a pipeline that runs these tests says of itself: no story is to comment on the pull request that it tests.
 PIPELINES = (
     *("GITHUB_REPOSITORY", "GITHUB_EVENT_PATH", "GITHUB_EVENT_NAME", "GITHUB_SHA", "GITHUB_TOKEN", "GH_TOKEN"),
-    *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL"),
+    *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL", "GITHUB_REF", "TPUDEPLOY_APPROVAL_KEY"),
+    *("GITLAB_CI", "CI_PROJECT_PATH", "CI_COMMIT_SHA", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_IID"),
 )
 
 

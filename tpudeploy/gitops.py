@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from tpudeploy.core.revision import Revision, revision
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import Unapproved
 from tpudeploy.domain.events import Event
-from tpudeploy.domain.forge import Comment, Pipeline
+from tpudeploy.domain.forge import Comment, Pipeline, PullRequest, SignedPlan, Status, Verdict
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal, Plan
 from tpudeploy.ports import Forge
@@ -26,96 +26,246 @@ from tpudeploy.workspace import Workspace
 P = TypeVar("P", bound=Plan)
 LABEL = "tpudeploy-drift"
 _MARKER_BYTES = 20_000  # more deployments than that change at once only by somebody's saying so
+_KEY = "TPUDEPLOY_APPROVAL_KEY"
+_SIGNATURE = "Signature of the plan comment:"
+_MERGING_APPLIES = "Merging applies this plan, if it is still the same then."
+_CUT_SHORT = "Merging applies nothing: the comment cannot show the whole plan."
 
 
 @frozen
 class Proposal:
-    """What a pull request is told. `comment` is within GitHub's limit and has the marker; `summary` may be longer."""
+    """What `ci plan` says of a plan. `comment` is within the forge's limit and has the marker; `summary` may be longer.
+
+    `obstacle` says why merging applies nothing, "" where it does. `signed` is the content of the file that approves
+    this plan for a commit that was pushed already, "" where there is no such approval.
+    """
 
     marker: Marker
     comment: str
     summary: str
+    obstacle: str = ""
+    signed: str = ""
 
 
-def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[str]) -> Proposal:
-    """A plan with errors, or one that is not shown as a whole, is told and approves nothing."""
-    mark = approval.marker(plan, label=label, commit=pipeline.commit)
-    sides, left, whole = _revisions(plan), tuple(orphans), mark.whole
+def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[str], key: str = "") -> Proposal:
+    """A plan with errors, one that is not shown as a whole, and one that nobody can sign approve nothing."""
+    marker = approval.marker(plan, label=label, commit=pipeline.commit, branch=pipeline.branch)
+    sides, ownerless = _revisions(plan), tuple(orphans)
 
-    def told(limit: int) -> Fitted:
-        return markdown.plan(plan, sides, orphans=left, whole=whole, run_url=pipeline.run_url, limit=limit)
+    def render(limit: int, ending: str) -> Fitted:
+        return markdown.plan(
+            plan, sides, orphans=ownerless, whole=marker.whole, ending=ending, run_url=pipeline.run_url, limit=limit
+        )
 
-    if len(approval.dumps(mark)) > _MARKER_BYTES:
-        mark = _void(mark)
-    short = told(markdown.COMMENT_BYTES - len(approval.dumps(mark)))
-    mark = mark if short.is_whole and not errors_in(plan.diagnostics) else _void(mark)
-    summary = told(markdown.SUMMARY_BYTES).text
-    return Proposal(marker=mark, comment=f"{approval.dumps(mark)}\n{short.text}", summary=summary)
+    obstacle = _obstacle(plan, pipeline, marker, key)
+    room = markdown.COMMENT_BYTES - min(len(approval.dumps(marker)), _MARKER_BYTES)
+    comment = render(room, obstacle or _MERGING_APPLIES)
+    if not comment.is_whole:
+        obstacle = obstacle or _CUT_SHORT
+    ending = "" if pipeline.pull is None else obstacle or _MERGING_APPLIES
+    summary = render(markdown.SUMMARY_BYTES, ending)
+    is_signable = bool(key) and pipeline.pull is None and summary.is_whole and not errors_in(plan.diagnostics)
+    shown = marker if not obstacle else replace(marker, whole="", goals={})
+    return Proposal(
+        marker=shown,
+        comment=f"{approval.dumps(shown)}\n{comment.text}",
+        summary=summary.text,
+        obstacle=obstacle,
+        signed=_signed_text(key, pipeline, marker, summary.text) if is_signable else "",
+    )
 
 
 def refusal(message: str, hint: str, diagnostics: Iterable[Diagnostic], pipeline: Pipeline, *, label: str) -> Proposal:
     """Where no plan could be made. An earlier one, which was for another commit, is no approval any more."""
-    mark = Marker(about="plan", label=label, commit=pipeline.commit, goals={})
+    marker = Marker(about="plan", label=label, commit=pipeline.commit, branch=pipeline.branch, goals={})
     told = markdown.failure(
         message, hint, tuple(diagnostics), run_url=pipeline.run_url, limit=markdown.COMMENT_BYTES - 1000
     )
-    return Proposal(marker=mark, comment=f"{approval.dumps(mark)}\n{told.text}", summary=told.text)
+    comment = f"{approval.dumps(marker)}\n{told.text}"
+    return Proposal(marker=marker, comment=comment, summary=told.text, obstacle="No plan could be made.")
 
 
-def propose(forge: Forge, pull: int, of: Proposal) -> Comment:
-    """One comment for each label, updated in place."""
-    return forge.tell(pull, _same(of.marker), of.comment)
+def propose(forge: Forge, pipeline: Pipeline, pull: int, of: Proposal, *, key: str) -> Comment:
+    """Write the one comment of each label, updated in place, and with a key the status that holds its signature."""
+    comment = forge.tell(pull, _same(of.marker), of.comment)
+    if key:
+        context = _approval_context(of.marker.label)
+        if of.obstacle:
+            status = Status(context=context, verdict=Verdict.FAILURE, summary=of.obstacle, url=pipeline.run_url)
+        else:
+            merge = PullRequest(number=pull, base_branch=pipeline.branch, head_commit=pipeline.commit)
+            signature = approval.sign_comment(key, pipeline.repository, merge, of.marker.label, comment)
+            summary = f"{_SIGNATURE} {signature}"
+            status = Status(context=context, verdict=Verdict.SUCCESS, summary=summary, url=pipeline.run_url)
+        forge.judge(pipeline.commit, status)
+    return comment
 
 
 def tell_result(forge: Forge, pipeline: Pipeline, text: str, *, label: str) -> None:
     """What an apply came to, on the pull request that was merged; beside the plan, which stays what was approved."""
-    pull = forge.merged_by(pipeline.commit)
-    if pull is None:
-        return
-    mark = Marker(about="apply", label=label, commit=pipeline.commit, goals={})
-    forge.tell(pull, _same(mark), f"{approval.dumps(mark)}\n{text}")
+    marker = Marker(about="apply", label=label, commit=pipeline.commit, branch=pipeline.branch, goals={})
+    for pull in _merged_here(forge, pipeline, pipeline.commit):
+        forge.tell(pull.number, _same(marker), f"{approval.dumps(marker)}\n{text}")
 
 
-def check_approval(plan: Plan, forge: Forge | None, pipeline: Pipeline, *, label: str, accepted: str) -> None:
-    """Raise `errors.Unapproved` unless somebody said yes to all that `plan` would do: by merging, or by `accepted`."""
-    if not approval.unapproved(plan, (), accepted=accepted):
-        return
+def with_approval(
+    plan: P,
+    forge: Forge | None,
+    pipeline: Pipeline,
+    *,
+    label: str,
+    accepted: str,
+    key: str,
+    files: SignedPlan | None = None,
+) -> P:
+    """Return the plan with the name of what approved it in each goal.
+
+    It is approved by the fingerprint `accepted`, by signed files, or by merging the pull request that showed it. Raise
+    `errors.Unapproved` where one of its changes is not.
+    """
+    goals = approval.needing_approval(plan)
+    if not goals:
+        return _approved_by(plan, pipeline.commit)
     if accepted:
-        raise _unapproved(plan, f"The plan is no longer {accepted}.")
-    if forge is None:
+        if accepted != approval.plan_print(plan):
+            raise _unapproved(plan, f"The plan is no longer {accepted}.")
+        return _approved_by(plan, f"fingerprint {accepted}")
+    if not key and (forge is not None or files is not None):
+        raise _unapproved(
+            plan, f"No approval can be verified, because {_KEY} is not set: anybody can edit a comment or a file."
+        )
+    if files is not None:
+        marker, why = _file_marker(files, pipeline, label, key)
+        markers = [marker] if marker is not None else []
+        name = f"signed plan for {pipeline.commit}"
+    elif forge is not None:
+        markers, why = _merged_markers(plan, forge, pipeline, label, key)
+        name = f"merge {pipeline.commit}"
+    else:
         raise _unapproved(plan, "Nobody has approved this plan: there is no pull request to look at.")
-    mark, why = _approved_with(forge, pipeline.commit, label)
-    marks = [] if mark is None else [mark]
-    missing = approval.unapproved(plan, marks)
-    # Another run may have been left out for this one: what it was to apply was approved with its own pull request.
-    for commit in forge.history(pipeline.commit)[1:] if missing else ():
-        mark, _ = _approved_with(forge, commit, label)
-        marks += [] if mark is None else [mark]
-        missing = approval.unapproved(plan, marks)
-        if not missing:
-            break
+    missing = approval.unapproved(plan, markers)
     if missing:
-        names = ", ".join(goal.name for goal in missing)
-        raise _unapproved(plan, why or f"The plan for {names} is not the one that was approved by merging.")
+        raise _unapproved(plan, _why_not(missing, markers, why))
+    return _approved_by(plan, name)
 
 
-def _approved_with(forge: Forge, commit: str, label: str) -> tuple[Marker | None, str]:
-    """What was approved with the pull request that brought a commit; else why there is nothing."""
-    pull = forge.merged_by(commit)
-    if pull is None:
+def _why_not(missing: Sequence[Goal], markers: Sequence[Marker], why: str) -> str:
+    used_up = approval.used_up(missing, markers)
+    if used_up:
+        names = ", ".join(goal.name for goal in used_up)
+        return f"The approval of this plan for {names} is used up: an apply or a destroy has begun since it was made."
+    names = ", ".join(goal.name for goal in missing)
+    return why or f"The plan for {names} is not the one that was approved by merging."
+
+
+def _approved_by(plan: P, name: str) -> P:
+    """A goal that an earlier approval began keeps the name of that one."""
+    return replace(plan, goals=tuple(replace(g, approval=g.approval or name) for g in plan.goals))
+
+
+def _merged_markers(plan: Plan, forge: Forge, pipeline: Pipeline, label: str, key: str) -> tuple[list[Marker], str]:
+    """What was approved by the merges that led to the commit; and why the commit's own merge approves nothing.
+
+    GitHub drops all waiting runs but the latest, which makes up for them: what an earlier merge approved counts too,
+    where nothing has begun since.
+    """
+    marker, why = _signed_marker(forge, pipeline, pipeline.commit, label, key)
+    markers = [] if marker is None else [marker]
+    if approval.unapproved(plan, markers):
+        for commit in forge.history(pipeline.commit)[1:]:
+            marker, _ = _signed_marker(forge, pipeline, commit, label, key)
+            markers += [] if marker is None else [marker]
+            if not approval.unapproved(plan, markers):
+                break
+    return markers, why
+
+
+def _merged_here(forge: Forge, pipeline: Pipeline, commit: str) -> tuple[PullRequest, ...]:
+    return tuple(p for p in forge.merged_pulls(commit) if p.base_branch == pipeline.branch)
+
+
+def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, key: str) -> tuple[Marker | None, str]:
+    """What was approved by the merge that made a commit of the pushed branch; else why there is nothing."""
+    pulls = forge.merged_pulls(commit)
+    here = [p for p in pulls if pipeline.branch and p.base_branch == pipeline.branch]
+    if not here and pulls:
+        merged_into = ", ".join(f"#{p.number} into {p.base_branch}" for p in pulls)
+        branch = pipeline.branch or "no branch"
+        return None, f"This run is for {branch}, but the pull request was merged elsewhere ({merged_into})."
+    if len(here) != 1:
         return None, f"No one merged pull request brought {commit}: nobody has approved this plan."
-    comment = forge.comment(pull, _same(Marker(about="plan", label=label, goals={})))
-    mark = None if comment is None else approval.loads(comment.body)
-    if mark is None:
-        return None, f"Pull request #{pull} has no plan of ours that was approved with it."
-    if not mark.is_approval:
-        return None, f"The plan on pull request #{pull} was cut short, or none: it approves nothing."
-    return mark, ""
+    (pull,) = here
+    comment = forge.comment(pull.number, _same(Marker(about="plan", label=label, goals={})))
+    marker = None if comment is None else approval.loads(comment.body)
+    if comment is None or marker is None:
+        return None, f"Pull request #{pull.number} has no comment of ours with a plan."
+    if marker.commit != pull.head_commit:
+        merged = f"but commit {pull.head_commit[:12]} was merged"
+        return None, f"The plan on pull request #{pull.number} was made for commit {marker.commit[:12]}, {merged}."
+    if marker.branch != pull.base_branch:
+        merged = f"but it was merged into {pull.base_branch}"
+        return None, f"The plan on pull request #{pull.number} was made for a merge into {marker.branch}, {merged}."
+    if not marker.is_approval:
+        return (
+            None,
+            f"The plan on pull request #{pull.number} was cut short, forbidden or not signed: it approves nothing.",
+        )
+    expected = approval.sign_comment(key, pipeline.repository, pull, label, comment)
+    statuses = forge.statuses(pull.head_commit, _approval_context(label))
+    if not any(approval.is_signature(s.summary.rpartition(" ")[2], expected) for s in statuses):
+        return None, (
+            f"The comment with the plan on pull request #{pull.number} is not the one that was signed: somebody edited "
+            "it, or another workflow wrote it."
+        )
+    return marker, ""
+
+
+def _signed_text(key: str, pipeline: Pipeline, marker: Marker, summary: str) -> str:
+    """The content of the file that approves: the marker, and a signature of it and of the plan beside it."""
+    line = approval.dumps(marker)
+    return f"{line}\n{_sign_file(key, pipeline, marker.label, line, summary)}"
+
+
+def _sign_file(key: str, pipeline: Pipeline, label: str, line: str, summary: str) -> str:
+    text = f"{line}\n{summary.strip()}"
+    return approval.sign_file(key, pipeline, label, text)
+
+
+def _file_marker(files: SignedPlan, pipeline: Pipeline, label: str, key: str) -> tuple[Marker | None, str]:
+    """What signed files approve for this very commit of this very branch; else why they approve nothing."""
+    line, _, signature = files.signed.strip().partition("\n")
+    marker = approval.loads(line)
+    if marker is None:
+        return None, "The file `approval` holds no signed plan: the plan was forbidden, or its job has no key."
+    if not approval.is_signature(signature, _sign_file(key, pipeline, label, line, files.summary)):
+        return None, (
+            f"The files of the plan are not those that were signed for commit {pipeline.commit[:12]} of "
+            f"{pipeline.branch or 'no branch'}."
+        )
+    return marker, ""
+
+
+def _obstacle(plan: Plan, pipeline: Pipeline, marker: Marker, key: str) -> str:
+    """Why merging would apply nothing, whatever the comment has room for; "" where nothing is in the way."""
+    if errors_in(plan.diagnostics):
+        return "Merging applies nothing: a check forbids this plan."
+    if len(approval.dumps(marker)) > _MARKER_BYTES:
+        return "Merging applies nothing: more deployments change than one comment can approve."
+    if pipeline.pull is not None and not key:
+        return f"Merging applies nothing: this pipeline has no `{_KEY}` to sign the plan with."
+    return ""
+
+
+def _approval_context(label: str) -> str:
+    return f"tpudeploy/approval/{label}" if label else "tpudeploy/approval"
 
 
 def only_begun(plan: P) -> P:
-    """What earlier runs began and did not end, and successors for runs that end: the profile asked for those."""
-    return replace(plan, goals=tuple(g for g in plan.goals if g.resumes or g.is_renewal))
+    """What pipelines began by an approval and did not end, and successors for runs that end, as the profile asks.
+
+    What a person began at a terminal is that person's to continue: an interrupt may have been meant to end it.
+    """
+    return replace(plan, goals=tuple(g for g in plan.goals if (g.resumes and g.approval) or g.is_renewal))
 
 
 def orphans(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[str, ...]:
@@ -173,10 +323,6 @@ def _same(of: Marker) -> Callable[[str], bool]:
         return known is not None and (known.about, known.label) == (of.about, of.label)
 
     return is_it
-
-
-def _void(mark: Marker) -> Marker:
-    return replace(mark, whole="", goals={})
 
 
 def _unapproved(plan: Plan, why: str) -> Unapproved:

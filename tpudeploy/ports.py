@@ -11,7 +11,7 @@ from tpudeploy.domain.benchmark import Measured, Run, Slo
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.facts import Facts, Unknown
-from tpudeploy.domain.forge import Comment, Issue, Status
+from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status
 from tpudeploy.domain.found import Listing
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Tried
@@ -294,8 +294,15 @@ class Forge(Protocol):
     `is_it` tells a text of ours from all others; only what we wrote ourselves is ever asked about.
     """
 
-    def merged_by(self, commit: str) -> int | None:
-        """The pull request that brought this commit, or None: it was pushed without one."""
+    def merged_pulls(self, commit: str) -> tuple[PullRequest, ...]:
+        """The pull requests of this repository whose merge made this very commit, whatever branch it was merged into.
+
+        None for a commit that was pushed without one.
+        """
+        ...
+
+    def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
+        """All that was ever said of the commit under this context, by whomever, the latest first."""
         ...
 
     def history(self, commit: str) -> tuple[str, ...]:
@@ -307,7 +314,10 @@ class Forge(Protocol):
         ...
 
     def tell(self, pull: int, is_it: Callable[[str], bool], body: str) -> Comment:
-        """Write it, or put `body` in the place of the one that is there."""
+        """Write it, or put `body` in the place of the one that is there; return it as it was read back, with `body`.
+
+        Raise `errors.ForgeError` where it reads otherwise: somebody edits it meanwhile.
+        """
         ...
 
     def issues(self, label: str) -> tuple[Issue, ...]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpudeploy.core import approval
-from tpudeploy.core.approval import Marker
+from tpudeploy.core.approval import Approval, Marker
 from tpudeploy.core.revision import shell_lines
 from tpudeploy.views.fenced import code, fence, prose
 from tpudeploy.views.fitted import Part, fitted
@@ -71,20 +71,28 @@ def test_no_text_makes_a_cell_a_line_or_a_mention(text: str) -> None:
 
 
 NAMES = st.text(max_size=20)
+APPROVALS = st.builds(Approval, effects=NAMES, lineage=NAMES, begun=st.integers(min_value=0))
 
 
 @STEADY
-@given(label=NAMES, commit=NAMES, whole=NAMES, goals=st.dictionaries(NAMES, NAMES, max_size=4))
+@given(label=NAMES, commit=NAMES, whole=NAMES, goals=st.dictionaries(NAMES, APPROVALS, max_size=4))
 def test_a_marker_is_one_hidden_line_that_is_read_as_it_was_written(
-    label: str, commit: str, whole: str, goals: dict[str, str]
+    label: str, commit: str, whole: str, goals: dict[str, Approval]
 ) -> None:
-    mark = Marker(about="plan", label=label, commit=commit, whole=whole, goals=goals)
+    mark = Marker(about="plan", label=label, commit=commit, branch=label, whole=whole, goals=goals)
     line = approval.dumps(mark)
     assert line.isprintable()
     assert line.index("-->") == len(line) - 3
     assert "--" not in line.removeprefix("<!--").removesuffix("-->")
     assert approval.loads(f"{line}\nthe rest -->\n") == mark
     assert approval.loads(f"{line}\r\nthe rest") == mark  # as a form of GitHub's may send it
+
+
+MARKER = '{"v": 2, "about": "plan", "label": "", "commit": "", "branch": "", "whole": "x", "goals": {}}'
+
+
+def test_the_marker_that_the_next_cases_damage_is_one() -> None:
+    assert approval.loads(f"<!-- tpudeploy {MARKER} -->") == Marker(about="plan", whole="x", goals={})
 
 
 @pytest.mark.parametrize(
@@ -96,8 +104,9 @@ def test_a_marker_is_one_hidden_line_that_is_read_as_it_was_written(
         "<!-- tpudeploy {} -->",
         "<!-- tpudeploy [] -->",
         "<!-- tpudeploy null -->",
-        '<!-- tpudeploy {"v": 2, "about": "plan", "label": "", "commit": "", "whole": "x", "goals": {}} -->',
-        '<!-- tpudeploy {"v": 1, "about": "plan", "label": "", "commit": "", "whole": "x", "goals": []} -->',
+        "<!-- tpudeploy " + MARKER.replace('"v": 2', '"v": 3') + " -->",
+        "<!-- tpudeploy " + MARKER.replace("{}", "[]") + " -->",
+        "<!-- tpudeploy " + MARKER.replace("{}", '{"gemma": "a fingerprint"}') + " -->",
         f"<!-- tpudeploy {'[' * 100_000} -->",
     ],
     ids=lambda body: body[:30],

@@ -7,6 +7,7 @@ Nothing that would be done twice is sent twice: a comment whose reply was lost i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ import requests
 import tenacity
 
 from tpudeploy.domain.errors import ForgeError, ForgeFault
-from tpudeploy.domain.forge import Comment, Issue, Status, Verdict
+from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status, Verdict
 from tpudeploy.ports import Clock
 from tpudeploy.version import VERSION
 
@@ -52,11 +53,15 @@ class GitHub:
         # As a function: else an entry for this host in ~/.netrc would take the header's place.
         self._session.auth = _bearer(token)
 
-    def merged_by(self, commit: str) -> int | None:
-        merged = [p for p in self._again(lambda: self._all(f"commits/{commit}/pulls")) if p.get("merged_at")]
-        exact = [p for p in merged if p.get("merge_commit_sha") == commit]
-        chosen = exact or merged
-        return int(chosen[0]["number"]) if len(chosen) == 1 else None
+    def merged_pulls(self, commit: str) -> tuple[PullRequest, ...]:
+        """Squashed, rebased or merged: `merge_commit_sha` is the commit that the base branch was updated to."""
+        listed = self._again(lambda: self._all(f"commits/{commit}/pulls"))
+        merged = [p for p in listed if p.get("merged_at") and p.get("merge_commit_sha") == commit]
+        return tuple(_pull_request(p) for p in merged if self._is_here(p["base"]))
+
+    def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
+        listed = self._again(lambda: self._all(f"commits/{commit}/statuses"))
+        return tuple(_status(tree) for tree in listed if tree.get("context") == context)
 
     def history(self, commit: str) -> tuple[str, ...]:
         query = {"sha": commit, "per_page": str(_HISTORY)}
@@ -69,13 +74,14 @@ class GitHub:
     def tell(self, pull: int, is_it: Callable[[str], bool], body: str) -> Comment:
         def told() -> Comment:
             known = self._comment(pull, is_it)
-            if known is None:
-                made = _comment(self._call("POST", f"issues/{pull}/comments", {"body": body}))
-                self._check_author(made.author)
-                return made
-            if known.body.rstrip() == body.rstrip():
+            if known is not None and known.body.rstrip() == body.rstrip():
                 return known
-            return _comment(self._call("PATCH", f"issues/comments/{known.id}", {"body": body}))
+            if known is None:
+                written = _comment(self._call("POST", f"issues/{pull}/comments", {"body": body}))
+                self._check_author(written.author)
+            else:
+                written = _comment(self._call("PATCH", f"issues/comments/{known.id}", {"body": body}))
+            return self._read_back(written.id, body)
 
         return self._again(told)
 
@@ -120,6 +126,18 @@ class GitHub:
     def _comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
         found = map(_comment, self._all(f"issues/{pull}/comments"))
         return next((c for c in found if c.author == self._author and is_it(c.body)), None)
+
+    def _read_back(self, number: int, body: str) -> Comment:
+        """The comment as everybody sees it now. Raise `errors.ForgeFault` unless that is what was written."""
+        comment = _comment(_tree(self._send("GET", self._url(f"issues/comments/{number}"))))
+        if comment.body.rstrip() != body.rstrip():
+            raise ForgeFault("GitHub does not show the comment that was written: it lags, or somebody edits it.")
+        return replace(comment, body=body)
+
+    def _is_here(self, side: Mapping[str, Any]) -> bool:
+        """Whether one side of a pull request is in this repository; GitHub's names ignore case."""
+        repository = (side.get("repo") or {}).get("full_name") or ""
+        return str(repository).lower() == self._repository.lower()
 
     def _issues(self, label: str) -> tuple[Issue, ...]:
         found = self._all("issues", {"labels": label, "state": "open"})
@@ -209,7 +227,26 @@ def _bearer(token: str) -> Callable[[requests.PreparedRequest], requests.Prepare
 
 
 def _comment(tree: Mapping[str, Any]) -> Comment:
-    return Comment(id=tree["id"], author=_login(tree), body=tree.get("body") or "", url=tree.get("html_url") or "")
+    return Comment(
+        id=tree["id"],
+        author=_login(tree),
+        body=(tree.get("body") or "").replace("\r\n", "\n"),
+        url=tree.get("html_url") or "",
+        updated_at=tree.get("updated_at") or "",
+    )
+
+
+def _pull_request(tree: Mapping[str, Any]) -> PullRequest:
+    return PullRequest(number=tree["number"], base_branch=tree["base"]["ref"], head_commit=tree["head"]["sha"])
+
+
+def _status(tree: Mapping[str, Any]) -> Status:
+    return Status(
+        context=tree["context"],
+        verdict=Verdict(tree["state"]),
+        summary=tree.get("description") or "",
+        url=tree.get("target_url") or "",
+    )
 
 
 def _issue(tree: Mapping[str, Any]) -> Issue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TypeVar
 
 from tpudeploy import gitops
 from tpudeploy.adapters import pipeline as adapter
@@ -15,13 +16,14 @@ from tpudeploy.cli.progress import teller
 from tpudeploy.cli.run import Run
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.forge import Verdict
+from tpudeploy.domain.forge import Host, Verdict
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.loading import Profile
 from tpudeploy.views import excerpt, issue, outcome
 from tpudeploy.views import plan as view
 
+P = TypeVar("P", bound=Plan)
 # What a later run goes on with by itself.
 _UNFINISHED = (errors.CapacityTimeout, errors.StillStarting, errors.StillDraining)
 _NOT_YET = "Not at its end yet. What was begun stays approved, and the next scheduled run goes on."
@@ -41,13 +43,13 @@ def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
     except errors.TpudeployError as error:
         run.refuse(error)
         raise
-    proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left)
+    proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left, key=run.key)
     _show(context, planned)
     run.keep(planned, proposal)
     forbidden = errors_in(planned.diagnostics)
     run.judge("plan", *((Verdict.FAILURE, forbidden[0].message) if forbidden else (Verdict.SUCCESS, _sum(planned))))
     if run.forge is not None and run.pipeline.pull is not None:
-        comment = gitops.propose(run.forge, run.pipeline.pull, proposal)
+        comment = gitops.propose(run.forge, run.pipeline, run.pipeline.pull, proposal, key=run.key)
         context.terminal.talk(f"Told at {comment.url}")
     if forbidden:
         run.end(exits.REFUSED, forbidden[0].code)
@@ -66,7 +68,7 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
                 context.terminal.data("Nothing is under way.")
                 return exits.SUCCESS
         _show(context, planned)
-        _check(given, run, planned, profiles)
+        planned = _with_approval(given, context, run, planned, profiles)
         with under_way(context, run.workspace, as_json=False) as emit:
             report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout, reset=True)
     except errors.TpudeployError as error:
@@ -95,7 +97,7 @@ def _profiles(given: argparse.Namespace, context: Context, run: Run) -> list[Pro
     try:
         return context.load(given.profiles, given)
     except errors.ProfileInvalid as invalid:
-        if run.pipeline.repository:
+        if run.pipeline.host is Host.GITHUB:
             from tpudeploy.views.reports import Checked, as_github
 
             context.terminal.data(as_github([Checked(file=given.profiles[0], found=invalid.diagnostics)]))
@@ -109,10 +111,19 @@ def _show(context: Context, planned: Plan) -> None:
         terminal.talk(f"\n{excerpt.diagnostics(planned.diagnostics, terminal.paint)}\n")
 
 
-def _check(given: argparse.Namespace, run: Run, planned: Plan, profiles: Sequence[Profile]) -> None:
+def _with_approval(given: argparse.Namespace, context: Context, run: Run, planned: P, profiles: Sequence[Profile]) -> P:
     """Raise `errors.Unapproved`, and show in the pipeline what would have been done."""
+    files = None if given.approval is None else adapter.signed_plan(context.folder / given.approval)
     try:
-        gitops.check_approval(planned, run.forge, run.pipeline, label=run.label, accepted=given.accept)
+        return gitops.with_approval(
+            planned,
+            run.forge,
+            run.pipeline,
+            label=run.label,
+            accepted=given.accept,
+            key=run.key,
+            files=files,
+        )
     except errors.Unapproved as error:
         left = gitops.orphans(run.workspace, profiles)
         proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left)

@@ -16,7 +16,7 @@ from tpudeploy.cli.terminal import Terminal
 from tpudeploy.core import approval
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.forge import Pipeline, Status, Verdict
+from tpudeploy.domain.forge import Host, Pipeline, Status, Verdict
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Plan
 from tpudeploy.ports import Forge
@@ -38,9 +38,10 @@ class Run:
     terminal: Terminal
     artifacts: Path | None
     label: str
+    key: str
 
     @classmethod
-    def of(cls, given: argparse.Namespace, context: Context, workspace: Workspace) -> Run:
+    def of(cls, given: argparse.Namespace, context: Context, workspace: Workspace, *, key: str) -> Run:
         """Raise `errors.UsageError` where a stranger's profiles would run with our credentials."""
         pipeline = adapter.pipeline(os.environ)
         if pipeline.event == _OF_THE_BASE and pipeline.is_fork:
@@ -55,6 +56,7 @@ class Run:
             terminal=context.terminal,
             artifacts=None if given.artifacts is None else context.folder / given.artifacts,
             label=given.label,
+            key=key,
         )
 
     def keep(self, planned: Plan, proposal: gitops.Proposal) -> None:
@@ -63,11 +65,13 @@ class Run:
         outputs = {
             "changes": str(not planned.is_empty).lower(),
             "fingerprint": approval.plan_print(planned),
-            "approvable": str(proposal.marker.is_approval).lower(),
+            "approvable": str(not proposal.obstacle).lower(),
         }
         if self.artifacts is not None:
             plan = json.dumps(planned.to_dict(), ensure_ascii=False)
             texts = {"plan.json": plan, "plan.md": proposal.summary, "fingerprint": outputs["fingerprint"]}
+            if proposal.signed:
+                texts["approval"] = proposal.signed
             adapter.keep(self.artifacts, texts)
             outputs |= {output: str(self.artifacts / name) for output, name in _FILES.items()}
         adapter.outputs(outputs)
@@ -79,7 +83,7 @@ class Run:
         adapter.summarize(refusal.summary)
         forge, pull = self.forge, self.pipeline.pull
         if forge is not None and pull is not None:
-            self._if_it_can(lambda: gitops.propose(forge, pull, refusal))
+            self._if_it_can(lambda: gitops.propose(forge, self.pipeline, pull, refusal, key=self.key))
         self.judge("plan", Verdict.FAILURE, error.message)
 
     def end(self, code: int, reason: str) -> None:
@@ -112,7 +116,7 @@ class Run:
 
 def _forge(pipeline: Pipeline, context: Context, *, author: str) -> Forge | None:
     token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN")
-    if not pipeline.repository or pipeline.is_fork:
+    if pipeline.host is not Host.GITHUB or pipeline.is_fork:
         return None
     if not token:
         context.terminal.talk("Without GITHUB_TOKEN, nothing is told on GitHub.")

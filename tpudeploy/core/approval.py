@@ -1,50 +1,70 @@
-"""What a person approved by merging: fingerprints of plans, and the hidden first line of the comment that holds them.
+"""Approvals by merging: fingerprints of plans, the marker in the comment that shows one, and the signature that counts.
 
-A fingerprint is over what would be done and become, not over when and where it was planned: no time, price, file, line
-or slice name is part of it, so that two machines agree.
+The fingerprint of a plan covers its effects and the states that it was made for: how each deployment would change, and
+how many applies and destroys had begun in its state. Time, prices, files, lines and slice names are no part of it, so
+two machines agree. Beginning an apply or a destroy changes the count, so no fingerprint can approve anything twice.
+
+The comment itself proves nothing. Whoever may write to the repository can edit it, and every workflow of the repository
+writes as the same bot. What counts is a signature with a key that only protected jobs have: over the comment (its id,
+its text, the time of its last edit) and over the merge (repository, pull request, base branch, head commit).
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from tpudeploy.domain.forge import Comment, Pipeline, PullRequest
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Plan
 
+MIN_KEY_LENGTH = 32  # characters; `openssl rand -hex 32` prints 64
 _BEGINS, _ENDS = "<!-- tpudeploy ", " -->"
-_VERSION = 1
+_VERSION = 2
+_SIGNATURE_LENGTH = 32  # hexadecimal digits, 128 bits: a commit status has 140 characters
+
+
+@frozen
+class Approval:
+    """What a plan says of one deployment: the fingerprint of its effects, and the state that it was made for."""
+
+    effects: str
+    lineage: str
+    begun: int
 
 
 @frozen
 class Marker:
     """The hidden first line of a text of ours. `about` is `plan`, `apply` or `drift`; `label` tells several apart.
 
-    `goals` are the fingerprints of the deployments that would change, `whole` that of all together; none of them is
-    there where the text shows less than the plan, or no plan.
+    `commit` is the head commit that the plan was made for, `branch` the one that it would be merged into. `goals` has
+    an entry for each deployment that would change, `whole` is the fingerprint of all together; both are empty where the
+    text shows less than the plan, or no plan.
     """
 
     about: str
     label: str = ""
     commit: str = ""
+    branch: str = ""
     whole: str = ""
-    goals: Mapping[str, str]
+    goals: Mapping[str, Approval]
 
     @property
     def is_approval(self) -> bool:
         return bool(self.whole)
 
 
-def marker(plan: Plan, *, label: str, commit: str) -> Marker:
-    goals = {g.name: goal_print(g) for g in plan.goals if _does_something(g)}
-    return Marker(about="plan", label=label, commit=commit, whole=plan_print(plan), goals=goals)
+def marker(plan: Plan, *, label: str, commit: str, branch: str) -> Marker:
+    whole = plan_print(plan)
+    return Marker(about="plan", label=label, commit=commit, branch=branch, whole=whole, goals=_approvals(plan))
 
 
 def dumps(of: Marker) -> str:
     """One line, in which nothing ends the comment early."""
-    tree = {"v": _VERSION, "about": of.about, "label": of.label, "commit": of.commit}
-    tree |= {"whole": of.whole, "goals": dict(of.goals)}
+    tree = {"v": _VERSION, "about": of.about, "label": of.label, "commit": of.commit, "branch": of.branch}
+    tree |= {"whole": of.whole, "goals": {name: _fields(approval) for name, approval in of.goals.items()}}
     text = json.dumps(tree, sort_keys=True).replace(">", "\\u003e").replace("--", "-\\u002d")
     return f"{_BEGINS}{text}{_ENDS}"
 
@@ -58,16 +78,32 @@ def loads(body: str) -> Marker | None:
         tree = json.loads(line.removeprefix(_BEGINS).removesuffix(_ENDS))
         if tree["v"] != _VERSION:
             return None
-        goals = {str(name): str(print_) for name, print_ in tree["goals"].items()}
-        words = {key: str(tree[key]) for key in ("about", "label", "commit", "whole")}
+        goals = {str(name): _approval(*fields) for name, fields in tree["goals"].items()}
+        words = {key: str(tree[key]) for key in ("about", "label", "commit", "branch", "whole")}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return Marker(goals=goals, **words)
 
 
+def sign_comment(key: str, repository: str, pull: PullRequest, label: str, comment: Comment) -> str:
+    """Return the signature of a comment as it is now, for one merge. Any edit changes it, even one that is undone."""
+    merge = (repository, pull.number, pull.base_branch, pull.head_commit, label)
+    return _sign(key, ("comment", *merge, comment.id, comment.updated_at, comment.body))
+
+
+def sign_file(key: str, pipeline: Pipeline, label: str, text: str) -> str:
+    """Return the signature of a plan that is handed on as a file, for the commit and branch of this pipeline."""
+    return _sign(key, ("file", pipeline.repository, pipeline.commit, pipeline.branch, label, text))
+
+
+def is_signature(claimed: str, expected: str) -> bool:
+    """Compare in a time that says nothing of where they differ."""
+    return hmac.compare_digest(claimed.encode(), expected.encode())
+
+
 def plan_print(plan: Plan) -> str:
-    """The same for two plans that do the same to the same deployments."""
-    return _hash({g.name: goal_print(g) for g in plan.goals if _does_something(g)})
+    """The same for two plans that do the same to the same deployments, in the same states."""
+    return _hash({name: _fields(approval) for name, approval in _approvals(plan).items()})
 
 
 def goal_print(goal: Goal) -> str:
@@ -82,17 +118,44 @@ def goal_print(goal: Goal) -> str:
     )
 
 
-def unapproved(plan: Plan, approved: Iterable[Marker], *, accepted: str = "") -> tuple[Goal, ...]:
-    """The goals that would do what nobody has said yes to. What an earlier run began was approved then, and a successor
-    for a run that ends with the profile that asks for it.
+def unapproved(plan: Plan, markers: Iterable[Marker], *, accepted: str = "") -> tuple[Goal, ...]:
+    """The goals that nobody has approved. What an earlier run began was approved then, and a successor for a run that
+    ends with the profile that asks for it.
 
     `accepted` is the fingerprint of a whole plan that a person named.
     """
     if accepted and accepted == plan_print(plan):
         return ()
-    known = {(name, print_) for m in approved if m.is_approval for name, print_ in m.goals.items()}
-    asked = (g for g in plan.goals if _does_something(g) and not g.resumes and not g.is_renewal)
-    return tuple(g for g in asked if (g.name, goal_print(g)) not in known)
+    approvals = {(name, approval) for m in markers if m.is_approval for name, approval in m.goals.items()}
+    return tuple(g for g in needing_approval(plan) if (g.name, _of(g)) not in approvals)
+
+
+def needing_approval(plan: Plan) -> tuple[Goal, ...]:
+    """The goals that change something that no earlier approval began, and that no profile asks for by itself."""
+    return tuple(g for g in plan.goals if _does_something(g) and not g.resumes and not g.is_renewal)
+
+
+def used_up(goals: Iterable[Goal], markers: Iterable[Marker]) -> tuple[Goal, ...]:
+    """Those whose effects a marker names, but for a state in which an apply or a destroy has begun since."""
+    effects = {(name, approval.effects) for m in markers if m.is_approval for name, approval in m.goals.items()}
+    return tuple(g for g in goals if (g.name, goal_print(g)) in effects)
+
+
+def _approvals(plan: Plan) -> dict[str, Approval]:
+    return {g.name: _of(g) for g in plan.goals if _does_something(g)}
+
+
+def _of(goal: Goal) -> Approval:
+    # The lineage of a state that was never written is minted anew by each plan.
+    return Approval(effects=goal_print(goal), lineage=goal.lineage if goal.serial else "", begun=goal.begun)
+
+
+def _fields(approval: Approval) -> list[str | int]:
+    return [approval.effects, approval.lineage, approval.begun]
+
+
+def _approval(effects: str, lineage: str, begun: int) -> Approval:
+    return Approval(effects=str(effects), lineage=str(lineage), begun=int(begun))
 
 
 def _does_something(goal: Goal) -> bool:
@@ -111,3 +174,9 @@ def _change(of: Change) -> Mapping[str, object]:
 def _hash(value: Mapping[str, object]) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _sign(key: str, parts: Sequence[str | int]) -> str:
+    """JSON keeps the parts apart: no text of one can pass for the next."""
+    text = json.dumps([f"tpudeploy/{_VERSION}", *parts], ensure_ascii=True, separators=(",", ":"))
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()[:_SIGNATURE_LENGTH]

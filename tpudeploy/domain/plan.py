@@ -183,6 +183,8 @@ class Goal:
     `drift` what of it came from outside. `renews` are the slices whose runs end, for which successors are asked.
     `to_verify` are the slices whose engines did not do what was declared when they were last verified: an apply asks
     them again, though nothing is to be changed.
+    `begun` is how many applies and destroys had begun in that state (see `State.begun`). `approval` names what approved
+    this plan in a pipeline; of a plan that resumes, what approved the run that it resumes. "" for a person.
     """
 
     name: str
@@ -199,6 +201,8 @@ class Goal:
     targets: tuple[int, ...] | None = None
     renews: tuple[str, ...] = ()
     to_verify: tuple[str, ...] = ()
+    begun: int = 0
+    approval: str = ""
 
     @property
     def is_renewal(self) -> bool:

@@ -125,13 +125,15 @@ class Goal:
     """What a person approved and a run began. Whoever finds it may resume it without asking again.
 
     `fingerprint` is that of the wanted deployment, or "" to remove all of it. `removes`: what was approved is a
-    `destroy`; states of before say so by the fingerprint alone.
+    `destroy`; states of before say so by the fingerprint alone. `approval` names what a pipeline carried it out by, such
+    as a merged commit; "" where a person at a terminal approved it.
     """
 
     fingerprint: str
     since: float
     who: str
     removes: bool = False
+    approval: str = ""
 
     @property
     def is_removal(self) -> bool:
@@ -153,7 +155,8 @@ class State:
     """One deployment. `lineage` is minted once; `serial` grows with every write; attempt numbers never repeat.
 
     `written` is None in states of before. `published` is the slice that clients are sent to by `endpoints/NAME.json`,
-    "" for none and in states of before; `generation` is that of the file.
+    "" for none and in states of before; `generation` is that of the file. `begun` counts the applies and destroys that
+    began here, renewals aside: an approval holds for the count that its plan was made at, and for no later one.
     """
 
     deployment: str
@@ -165,6 +168,7 @@ class State:
     written: Written | None = None
     published: str = ""
     generation: int = 0
+    begun: int = 0
 
     def record(self, index: int) -> Record:
         return next((r for r in self.records if r.index == index), Record(index=index))

@@ -201,10 +201,17 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
                 hint="Run the command again to see and approve a new plan.",
             )
         removes = goal.deployment is None
-        aim = Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who, removes=removes)
+        now, approval = world.clock.now(), goal.approval
+        aim = Aim(fingerprint=goal.fingerprint, since=now, who=world.who, removes=removes, approval=approval)
+        begun = state.begun
         if held.state.goal is not None and held.state.goal.fingerprint in {aim.fingerprint, whole}:
-            aim = held.state.goal
-        held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim))))
+            # This run resumes what an earlier one began. It was counted then, and a pipeline may take it over.
+            aim = replace(held.state.goal, approval=goal.approval or held.state.goal.approval)
+        elif not goal.is_renewal:
+            # Saved together with the aim: an approval is used up by the very write that begins what it approves, so
+            # that no instant exists at which a crash leaves it usable for a second time.
+            begun += 1
+        held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim, begun=begun))))
         tell_adopted(world, goal, held.state)
         return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
 

@@ -309,6 +309,8 @@ def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Go
         targets=targets,
         renews=renews,
         to_verify=_to_verify(part, known),
+        begun=known.begun,
+        approval=known.goal.approval if is_covered and known.goal is not None else "",
     )
 
 

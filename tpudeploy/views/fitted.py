@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpudeploy.domain.frozen import frozen
 
 _BETWEEN = "\n\n"
-_CUT = "> [!CAUTION]\n> Cut short, so this approves nothing. All of it is in the summary and in the files of the run."
+_CUT = "> [!NOTE]\n> Cut short, because the forge takes no longer text. The log of the run has all of it."
 _MORE = "… and more: this is cut short here."
 
 
@@ -28,16 +28,19 @@ class Fitted:
     is_whole: bool
 
 
-def fitted(parts: Sequence[Part], limit: int) -> Fitted:
-    """`limit` in bytes of UTF-8, of which there are never fewer than characters; a few hundred at least."""
+def fitted(parts: Sequence[Part], limit: int, *, notice: str = _CUT) -> Fitted:
+    """`limit` in bytes of UTF-8, of which there are never fewer than characters; a few hundred at least.
+
+    `notice` is the last paragraph of a text that was cut.
+    """
     texts = [part.text for part in parts]
     if _size(_BETWEEN.join(filter(None, texts))) <= limit:
         return Fitted(text=_BETWEEN.join(filter(None, texts)), is_whole=True)
-    room = limit - _size(_BETWEEN + _CUT)
+    room = limit - _size(_BETWEEN + notice)
     for shorten in (_without_the_longest, _without_any):
         texts = shorten(parts, texts, room)
     texts = _cut_to(texts, room)
-    return Fitted(text=_BETWEEN.join([*filter(None, texts), _CUT]), is_whole=False)
+    return Fitted(text=_BETWEEN.join([*filter(None, texts), notice]), is_whole=False)
 
 
 def _without_the_longest(parts: Sequence[Part], texts: list[str], room: int) -> list[str]:

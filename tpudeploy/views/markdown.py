@@ -21,6 +21,10 @@ COMMENT_BYTES = 60_000
 # A step's summary of more than a mebibyte is not shown; others may have written into it before.
 SUMMARY_BYTES = 1_000_000
 
+_CUT = (
+    "> [!CAUTION]\n> Cut short, so this approves nothing. All of it is in the files of the run, and more on its page."
+)
+
 _WILL: Mapping[Action, str] = {
     Action.CREATE: "create",
     Action.UPDATE: "update in place",
@@ -31,15 +35,29 @@ _WILL: Mapping[Action, str] = {
 
 
 def plan(
-    of: Plan, revisions: Mapping[str, Revision], *, orphans: Iterable[str], whole: str, run_url: str, limit: int
+    of: Plan,
+    revisions: Mapping[str, Revision],
+    *,
+    orphans: Iterable[str],
+    whole: str,
+    ending: str,
+    run_url: str,
+    limit: int,
 ) -> Fitted:
-    """`orphans` are deployments with a state and without a profile; `whole` is the plan's fingerprint."""
+    """`orphans` are deployments with a state and without a profile; `whole` is the plan's fingerprint.
+
+    `ending` is the last line: what merging does. Where the text is cut, its notice is the only one that says that.
+    """
     shown = [c for c in of.changes if c.action is not Action.NO_OP]
     about = summary(shown).removeprefix("Plan: ").rstrip(".") if shown else "no changes"
     head = f"### tpudeploy plan · {about}{_money(shown)}"
     notes = "\n".join([*_checks(of.diagnostics), *map(_orphan, orphans), *_pending(of.goals)])
     parts = [Part(text=head), *changes(of, revisions), Part(text=notes)]
-    return fitted([*parts, Part(text=_foot(whole if shown else "", run_url))], limit)
+    fingerprint = whole if shown else ""
+    complete = fitted([*parts, Part(text=_foot(fingerprint, run_url, ending if shown else ""))], limit, notice=_CUT)
+    if complete.is_whole:
+        return complete
+    return fitted([*parts, Part(text=_foot(fingerprint, run_url))], limit, notice=_CUT)
 
 
 def changes(of: Plan, revisions: Mapping[str, Revision] | None = None) -> list[Part]:
@@ -231,8 +249,8 @@ def _pending(goals: Iterable[Goal]) -> Iterator[str]:
             yield f"- **Note:** {code(goal.name)}: an earlier run did not reach its end; what it began stays approved."
 
 
-def _foot(whole: str, run_url: str) -> str:
+def _foot(whole: str, run_url: str, ending: str = "") -> str:
     told = [f"fingerprint {code(whole)}"] if whole else []
     told += [f"[run]({run_url})"] if run_url else []
     line = " · ".join([*told, f"tpudeploy {VERSION}"])
-    return f"{line}\\\nMerging applies this plan, if it is still the same then." if whole else line
+    return f"{line}\\\n{ending}" if ending else line

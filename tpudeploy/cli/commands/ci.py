@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tpudeploy.adapters.pipeline import approval_key
 from tpudeploy.cli import options, pipelines
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.run import Run
@@ -27,6 +28,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.option(parser, "artifacts", "write plan.json and plan.md there", metavar="DIR", type=Path)
     options.option(parser, "accept", "with `apply`: a fingerprint that you approve", metavar="FINGERPRINT", default="")
+    options.option(
+        parser,
+        "approval",
+        "with `apply`: the -artifacts of a `plan` that was signed for this commit",
+        metavar="DIR",
+        type=Path,
+    )
     options.flag(parser, "resume", "with `apply`: only go on with what an earlier run began, and renew runs that end")
     options.option(
         parser, "timeout", "with `apply`: stop after this long (exit 12)", type=options.duration, default="45m"
@@ -38,9 +46,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    here = Run.of(given, context, context.workspace(given.profiles, lock_timeout=given.lock_timeout))
-    try:
-        return _DOES[given.what](given, context, here)
-    except TpudeployError as error:
-        here.end(error.exit_code, error.code)
-        raise
+    with approval_key() as key:
+        workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
+        here = Run.of(given, context, workspace, key=key)
+        try:
+            return _DOES[given.what](given, context, here)
+        except TpudeployError as error:
+            here.end(error.exit_code, error.code)
+            raise
