@@ -1,7 +1,8 @@
 # make demo        the whole way on an emulator: apply, ask, look, destroy
 # make test        the test suite; long searches are sampled
 # make exhaustive  the long searches, whole, and the long stories
-# make lint        format, lint, types, floors, shell
+# make lint        format, lint, types, floors, shell, workflows
+# make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do
 # make clean       removes .venv and every cache
@@ -12,9 +13,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
-SCRIPTS := .ci/run .ci/promtool tpudeploy/emulator/machine/shim.sh $(wildcard examples/*.sh examples/*/*.sh)
+WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml)
+GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
+SCRIPTS := .ci/run .ci/promtool .ci/actionlint tpudeploy/emulator/machine/shim.sh $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test exhaustive lint bench hunt clean
+.PHONY: demo test exhaustive lint constraints bench hunt clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -25,12 +28,19 @@ test: .venv/installed-dev .venv/promtool-tried
 exhaustive: .venv/installed-dev
 	pytest -n 2 -m 'exhaustive or long'
 
-lint: .venv/installed-dev
+lint: .venv/installed-dev .venv/actionlint-tried
 	ruff format --check .
 	ruff check .
 	mypy
 	lint-imports
 	shellcheck $(SCRIPTS)
+	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
+	! command -v actionlint >/dev/null || actionlint $(GITHUB_WORKFLOWS)
+
+# What a pipeline installs, with hashes, anew from pyproject.toml; as little of it as possible changes, unless UPGRADE=1.
+constraints: .venv/installed-dev
+	uv pip compile pyproject.toml --quiet --extra gcs --group build --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate $(if $(UPGRADE),--upgrade) --output-file constraints/pipeline.txt
 
 bench: .venv/installed-dev
 	python tests/bench/startup.py
@@ -53,6 +63,11 @@ clean:
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable '.[dev]'
 	@touch .venv/installed $@
+
+# Without it, `make lint` leaves it out, and says so.
+.venv/actionlint-tried: .ci/actionlint | .venv/bin/python
+	@.ci/actionlint .venv/bin/actionlint || echo "actionlint will be left out of the lint set." >&2
+	@touch $@
 
 # Without it, the tests of alert rules are skipped, and say so.
 .venv/promtool-tried: .ci/promtool | .venv/bin/python

@@ -52,5 +52,12 @@ Variables of the repository:
   TPUDEPLOY_PLAN_ACCOUNT=$plan
   TPUDEPLOY_APPLY_ACCOUNT=$apply
   TPUDEPLOY_BACKEND=gs://$BUCKET/states
+Environments of the repository, each for the branch main alone (Settings, Environments, Deployment branches):
+  production         with the people who say when to apply as reviewers
+  production-resume  without reviewers
+  production-plan    without reviewers
+A secret of production and of production-plan, and of nothing else: who has it can approve any plan.
+  key=\$(openssl rand -hex 32)
+  for name in production production-plan; do gh secret set TPUDEPLOY_APPROVAL_KEY --env "\$name" <<< "\$key"; done
 Where an endpoint has a key (VLLM_API_KEY), both accounts need roles/secretmanager.secretAccessor on that secret.
 TOLD

@@ -16,13 +16,14 @@ import pytest
 import yaml
 from desk import PROFILE
 from github_api import REPOSITORY, TOKEN, GitHubApi
+from workflow import APPROVAL_KEY
 
 from tpudeploy.cli.main import parse, two_dashes
 from tpudeploy.emulator import running
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "05-pull-requests"
-WORKFLOWS = [FOLDER / f"{name}.yml" for name in ("pull-request", "merge", "schedule")]
+WORKFLOWS = [FOLDER / f"{name}.yml" for name in ("pull-request", "plan", "merge", "schedule")]
 GITLAB = FOLDER / "gitlab-ci.yml"
 ACTION = ROOT / "action.yml"
 
@@ -60,7 +61,7 @@ def _jobs() -> list[Any]:
 @pytest.mark.parametrize("job", _jobs())
 def test_a_job_ends_keeps_no_token_in_its_checkout_and_gets_what_it_needs(job: Any) -> None:
     assert job["timeout-minutes"]
-    steps = {step["uses"].partition("@")[0]: step for step in job["steps"]}
+    steps = {step["uses"].partition("@")[0]: step for step in job["steps"] if "uses" in step}
     assert steps["actions/checkout"]["with"]["persist-credentials"] is False
     does = steps["tpudeploy/tpudeploy"]["with"]["command"]
     needs = {
@@ -74,16 +75,81 @@ def test_a_job_ends_keeps_no_token_in_its_checkout_and_gets_what_it_needs(job: A
     assert ("google-github-actions/auth" in steps) == bool(needs)
     account = steps.get("google-github-actions/auth", {"with": {}})["with"].get("service_account", "")
     assert ("APPLY" in account) == (does in {"apply", "resume"})
-    assert ("environment" in job) == (does in {"apply", "resume"})
+    assert ("environment" in job) == (does in {"plan", "apply", "resume"})
+    # The key that approves goes to jobs of protected environments that need it, and to no other.
+    assert ("approval-key" in steps["tpudeploy/tpudeploy"]["with"]) == (does in {"plan", "apply"})
     known = _tree(ACTION)["inputs"]
     assert set(steps["tpudeploy/tpudeploy"]["with"]) <= set(known)
 
 
 def test_no_workflow_runs_for_strangers_with_our_credentials() -> None:
     for path in WORKFLOWS:
-        assert "pull_request_target" not in path.read_text(encoding="utf-8")
-    plan = _tree(FOLDER / "pull-request.yml")["jobs"]["plan"]
-    assert plan["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
+        assert ("pull_request_target" in _tree(path)[True]) == (path.stem == "plan")  # YAML reads `on` as a boolean
+    tree = _tree(FOLDER / "plan.yml")
+    assert list(tree["jobs"]) == ["plan"]
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in tree["jobs"]["plan"]["if"]
+
+
+def test_the_workflow_that_holds_the_key_runs_nothing_of_the_pull_request() -> None:
+    """It is that of the default branch; what it checks out is read by a git that only prints, and by us, as data."""
+    steps = _tree(FOLDER / "plan.yml")["jobs"]["plan"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == ['test "$(git rev-parse HEAD^2)" = "$HEAD"']
+    assert all("working-directory" not in step for step in steps)
+    (install, *_) = (step["run"] for step in _tree(ACTION)["runs"]["steps"] if "run" in step)
+    assert "python -I -m pip" in install  # without -I, a pip.py at the root of the pull request would be run
+
+
+def test_a_plan_is_of_the_commit_that_it_says(tmp_path: Path) -> None:
+    """The merge that GitHub prepares may be of an older or newer commit than the run."""
+    check = next(s["run"] for s in _tree(FOLDER / "plan.yml")["jobs"]["plan"]["steps"] if "run" in s)
+
+    def git(*words: str) -> str:
+        config = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+        done = subprocess.run(["git", *config, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "--quiet", "--initial-branch", "main")
+    git("commit", "--quiet", "--allow-empty", "--message", "base")
+    git("checkout", "--quiet", "-b", "topic")
+    git("commit", "--quiet", "--allow-empty", "--message", "head")
+    head = git("rev-parse", "HEAD")
+    git("checkout", "--quiet", "main")
+    git("commit", "--quiet", "--allow-empty", "--message", "meanwhile")
+    git("merge", "--quiet", "--no-ff", "topic")
+    for commit, code in ((head, 0), ("0" * 40, 1)):
+        around = {"HEAD": commit, "PATH": os.environ["PATH"]}
+        done = subprocess.run(["bash", "-e", "-c", check], cwd=tmp_path, env=around, check=False)
+        assert done.returncode == code
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+def test_actions_of_others_are_held_to_a_commit_and_the_comment_says_which_version(path: Path) -> None:
+    used = re.findall(r"- uses: (\S+)(.*)", path.read_text("utf-8"))
+    assert used
+    for name, comment in used:
+        if not name.startswith("tpudeploy/"):
+            assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", name)
+            assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment)
+    whole = "".join(other.read_text("utf-8") for other in [*WORKFLOWS, ACTION])
+    commits = dict(re.findall(r"uses: (\S+)@([0-9a-f]{40})", whole))
+    assert all(f"{action}@{commit}" in whole for action, commit in commits.items())
+    assert len(set(re.findall(r"uses: (\S+@[0-9a-f]{40})", whole))) == len(commits)  # each at one commit everywhere
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+def test_an_attackers_eye_finds_nothing_in_them(path: Path) -> None:
+    program = Path(sys.executable).with_name("zizmor")
+    command = [str(program), "--offline", "--no-progress", "--config", str(ROOT / "zizmor.yml"), str(path)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_on_gitlab_the_apply_takes_the_files_of_the_signed_plan_alone() -> None:
+    jobs = _tree(GITLAB)
+    assert jobs["apply"]["needs"] == ["plan"]
+    assert jobs["plan"]["environment"] == {"name": "production-plan", "action": "access"}
+    assert "environment" not in jobs["show"]
+    assert all("merge_request_event" not in str(jobs[name]["rules"]) for name in ("plan", "apply", "resume"))
 
 
 def test_no_run_drops_one_that_would_do_more() -> None:
@@ -124,7 +190,13 @@ def _step(command: str, folder: Path, environment: dict[str, str]) -> subprocess
     (step,) = (s for s in _tree(ACTION)["runs"]["steps"] if s.get("id") == "run")
     (folder / "output").touch()
     given = {"BACKEND": "", "ACCEPT": "", "LABEL": "", "AUTHOR": "github-actions[bot]", "TIMEOUT": "45m"}
-    given |= {"COMMAND": command, "PROFILES": "deploy/**/*.yaml", "RUNNER_TEMP": str(folder), "HOME": str(folder)}
+    given |= {
+        "TPUDEPLOY_APPROVAL_KEY": APPROVAL_KEY,
+        "COMMAND": command,
+        "PROFILES": "deploy/**/*.yaml",
+        "RUNNER_TEMP": str(folder),
+        "HOME": str(folder),
+    }
     given |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     return subprocess.Popen(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],

@@ -1,0 +1,63 @@
+"""What a pipeline installs: constraints/pipeline.txt has it with versions and hashes, and is what pyproject.toml asks for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "constraints" / "pipeline.txt").read_text("utf-8")
+REFRESH = "run `make constraints`"
+
+
+def _held() -> dict[str, Version]:
+    """Each package, with its version."""
+    lines = re.findall(r"^([\w.-]+)==(\S+)", TEXT, re.MULTILINE)
+    assert lines
+    return {canonicalize_name(name): Version(version) for name, version in lines}
+
+
+def _wanted() -> list[Requirement]:
+    tree = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    project = tree["project"]
+    built_by = [*tree["dependency-groups"]["build"], *tree["build-system"]["requires"]]
+    return [Requirement(r) for r in (*project["dependencies"], *project["optional-dependencies"]["gcs"], *built_by)]
+
+
+def test_it_holds_what_the_project_asks_for() -> None:
+    held = _held()
+    for wanted in _wanted():
+        name = canonicalize_name(wanted.name)
+        assert name in held, f"{wanted} is missing: {REFRESH}"
+        assert wanted.specifier.contains(held[name]), f"{name} {held[name]} is not {wanted}: {REFRESH}"
+
+
+def test_it_holds_what_that_asks_for_in_turn() -> None:
+    """From a file with hashes that lacks one of them, pip installs nothing. Read from what is installed here."""
+    held = _held()
+    seen: set[tuple[str, frozenset[str]]] = set()
+    left = [(r, frozenset(r.extras)) for r in _wanted()]
+    while left:
+        wanted, extras = left.pop()
+        name = canonicalize_name(wanted.name)
+        assert name in held, f"{wanted.name} is missing: {REFRESH}"
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        for line in metadata.requires(name) or ():
+            needed = Requirement(line)
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in (extras or {""})):
+                left.append((needed, frozenset(needed.extras)))
+    assert len(seen) > len(_wanted())
+
+
+def test_each_has_hashes_and_none_says_where_it_comes_from() -> None:
+    for block in re.split(r"\n(?=\w)", TEXT.strip()):
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block.splitlines()[0]
+    assert not re.search(r"://|index|find-links|\.(org|com|io|net)\b", TEXT)
