@@ -125,8 +125,8 @@ class Goal:
     """What a person approved and a run began. Whoever finds it may resume it without asking again.
 
     `fingerprint` is that of the wanted deployment, or "" to remove all of it. `removes`: what was approved is a
-    `destroy`; states of before say so by the fingerprint alone. `approval` names what a pipeline carried it out by, such
-    as a merged commit; "" where a person at a terminal approved it.
+    `destroy`; states of before say so by the fingerprint alone. `approval` names what a pipeline carried it out by: a
+    merged commit, for one; "" where a person at a terminal approved it.
     """
 
     fingerprint: str
