@@ -126,7 +126,7 @@ def accelerator_type(name: str) -> AcceleratorType:
     found = catalog.accelerator_type(name)
     if found is None:
         known = [t.name for t in catalog.accelerator_types()]
-        meant = catalog.closest(name, known)
+        meant = catalog.closest_type(name, is_accepted=lambda _: True)
         hint = f"Did you mean `{meant}`?" if meant else f"There are {', '.join(known)}."
         raise UsageError(f"There is no slice type `{name}`.", hint=hint)
     return found

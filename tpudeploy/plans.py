@@ -20,6 +20,17 @@ class Plan(Planned):
         known = {field.name: getattr(planned, field.name) for field in fields(planned)}
         return cls(**known if backend is None else {**known, "backend": backend})
 
+    @property
+    def fingerprint(self) -> str:
+        """The hash of its effects: what an approval holds. Two plans that do the same have the same one."""
+        from tpudeploy.core.approval import plan_print
+
+        return plan_print(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """The document that `plan --json` and `show --json` print."""
+        return {**super().to_dict(), "fingerprint": self.fingerprint}
+
     def save(self, path: str | Path) -> None:
         """Write it whole or not at all. Raise `errors.UsageError` for a file that holds something else than a plan."""
         from tpudeploy.adapters import plan_files

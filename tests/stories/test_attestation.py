@@ -194,7 +194,7 @@ def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(desk:
     assert "-refresh-only` writes them" not in told.out, "nothing could write it down"
     assert at.run("plan", profile, "-detailed-exitcode").code == 0, "no plan would undo it"
     assert at.run("plan", profile, "-refresh-only", "-detailed-exitcode").code == 0
-    found = json.loads(at.run("drift", profile, "-json").out.splitlines()[-1])["goals"][0]["drift"]
+    found = json.loads(at.run("drift", profile, "-json").out)["goals"][0]["drift"]
     assert [(d["address"], d["kind"]) for d in found] == [("gemma[1]", "not in effect")]
 
 

@@ -58,7 +58,7 @@ def test_a_serving_change_is_planned_as_a_second_slice_with_what_both_cost(desk:
     assert "serving.max_model_len = 16384 -> 8192 # needs another server" in planned.words
     assert "both are billed, about $2.81/h, from the grant of the new one" in planned.words
     assert "Plan: 1 to add, 0 to change, 1 to destroy." in planned.out
-    (row,) = json.loads(at.run("plan", "-json", profile).out.splitlines()[-1])["resource_changes"]
+    (row,) = json.loads(at.run("plan", "-json", profile).out)["resource_changes"]
     assert row["change"]["actions"] == ["create", "delete"]
     assert row["action_reason"] == "replace_because_of_serving_change"
 

@@ -139,7 +139,9 @@ def test_output_and_query_speak_to_the_endpoint(desk: Open) -> None:
     assert at.run("apply", "-auto-approve", profile).code == 0
     published = json.loads(at.run("output", "gemma", "-json").out)
     assert published["url"].startswith("http://")
-    assert at.run("output", "gemma").out == f'endpoint = "{published["url"]}"\n'
+    assert at.run("output", "gemma").out.startswith(
+        f'endpoint   = "{published["url"]}"\ngeneration = 1\nsince      = "'
+    )
 
     answered = at.run("query", profile, "Say hello.")
     assert answered.code == 0, answered.all
@@ -227,7 +229,7 @@ def test_results_of_the_library_are_what_the_command_line_prints(desk: Open) -> 
     profile = at.folder / at.write()
     with Workspace.open(at.folder, clock=at.clock, patience=at.patience) as workspace:
         plan = workspace.plan([Profile.load(profile)])
-        assert json.loads(at.run("plan", "gemma.yaml", "-json").out.splitlines()[-1]) == plan.to_dict()
+        assert json.loads(at.run("plan", "gemma.yaml", "-json").out) == plan.to_dict()
         report = workspace.apply(plan)
         assert report.to_dict()["endpoints"] != []
         stands = [status.to_dict() for status in workspace.status([Profile.load(profile)])]

@@ -12,7 +12,7 @@ def _change(at: Desk, before: str, after: str) -> tuple[str, dict[str, Any]]:
     """The plan's words and its one change, from one profile to another."""
     assert at.run("apply", "-auto-approve", at.write(before)).code == 0
     at.write(after)
-    (goal,) = json.loads(at.run("plan", "-json", "gemma.yaml").out.splitlines()[-1])["goals"]
+    (goal,) = json.loads(at.run("plan", "-json", "gemma.yaml").out)["goals"]
     (change,) = goal["changes"]
     return at.run("plan", "gemma.yaml").words, change
 

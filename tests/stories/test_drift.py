@@ -161,7 +161,7 @@ def test_a_slice_that_was_taken_away_is_told_as_lost_and_asked_for_again(desk: O
     (name,) = at.slices
     at.emulator.preempt(name)
     at.clock.sleep(60)
-    document = json.loads(at.run("drift", "-json", profile).out.splitlines()[-1])
+    document = json.loads(at.run("drift", "-json", profile).out)
     (row,) = document["resource_drift"]
     assert (row["address"], row["kind"], row["change"]["actions"]) == ("gemma[0]", "lost", ["delete"])
     planned = at.run("plan", profile)
@@ -173,7 +173,7 @@ def test_drift_in_json_tells_both_sides(desk: Open) -> None:
     at = desk()
     profile = _deployed(at)
     _set(at, "labels", team="ads")
-    document = json.loads(at.run("drift", "-json", profile).out.splitlines()[-1])
+    document = json.loads(at.run("drift", "-json", profile).out)
     assert (document["mode"], document["is_empty"]) == ("refresh-only", False)
     (row,) = document["resource_drift"]
     assert (row["kind"], row["change"]["actions"]) == ("changed", ["update"])

@@ -91,10 +91,7 @@ def test_a_renamed_profile_is_told_whose_slices_it_would_buy_anew(desk: Open) ->
     assert planned.code == 0
     assert "Warning: gemma-search has no state, and what gemma has is just what it asks for" in planned.err
     assert "`tpudeploy state mv gemma gemma-search`" in planned.err
-    codes = [
-        check["address"]["name"]
-        for check in json.loads(at.run("plan", "-json", renamed).out.splitlines()[-1])["checks"]
-    ]
+    codes = [check["address"]["name"] for check in json.loads(at.run("plan", "-json", renamed).out)["checks"]]
     assert "TPU3022" in codes
 
 

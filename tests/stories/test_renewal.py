@@ -88,7 +88,7 @@ def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(desk: Op
     assert "(its run ends; a successor takes over before)" in planned.out
     assert "its run ends at 2026-09-21 20:13 UTC, whatever has become of the successor" in planned.words
     assert "both are billed, about" in planned.words
-    (row,) = json.loads(at.run("plan", "-json", profile).out.splitlines()[-1])["resource_changes"]
+    (row,) = json.loads(at.run("plan", "-json", profile).out)["resource_changes"]
     assert row["action_reason"] == "replace_because_run_ends"
 
 

@@ -431,7 +431,7 @@ def test_what_was_changed_can_be_read_by_programs(at: Desk) -> None:
         assert tree.pop("format") == "tpudeploy.state-change/1"
         return tree
 
-    gone: dict[str, object] = {"type": "rm", "deployment": "gemma", "forgotten": [name]}
+    gone: dict[str, object] = {"type": "rm", "changes": [{"deployment": "gemma", "forgotten": [name]}]}
     assert told("rm", "-dry-run", "gemma") == {**gone, "is_dry_run": True}
     assert told("rm", "-auto-approve", "gemma") == {**gone, "is_dry_run": False}
     put: dict[str, object] = {"type": "push", "deployment": "gemma", "forgotten": []}

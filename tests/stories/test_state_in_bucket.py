@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from desk import PROFILE, Desk, Open
+from strict_schema import strict
 
 from tpudeploy import Profile, Workspace
 from tpudeploy.domain.deployment import Provisioning
@@ -128,8 +129,15 @@ def test_a_lock_whose_holder_died_is_freed_by_a_person_and_by_nobody_else(desk: 
     assert "There is no lock with the id 0123" in wrong.words
     assert at.run(*APPLY, *BACKEND).code == 10
     freed = at.run("force-unlock", "-force", lease.info.id, *BACKEND)
-    assert (freed.code, freed.out) == (0, "The lock of gemma is gone.\n")
+    assert (freed.code, freed.out) == (0, "Released the lock of gemma.\n")
     assert at.run(*APPLY, *BACKEND).code == 0
+
+
+def test_a_lock_that_is_released_is_a_document(desk: Open) -> None:
+    at = desk()
+    at.write()
+    _, lease = taken(at)
+    strict(at, "unlock").validate(json.loads(at.run("force-unlock", "-force", lease.info.id, "-json", *BACKEND).out))
 
 
 def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(desk: Open) -> None:

@@ -50,7 +50,7 @@ def _neighbour(path: Path) -> str:
     from difflib import get_close_matches  # only where a name is wrong
 
     try:
-        near = get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
+        near = get_close_matches(path.name, [p.name for p in path.parent.iterdir() if p.is_file()], n=1)
     except OSError:
         return f"there is no folder `{path.parent}`"
     return f'did you mean "{path.parent / near[0]}"?' if near else ""

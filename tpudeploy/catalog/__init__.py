@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
+
+# What people and Google's other services call a generation, beside the name in its row.
+_ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
+    "v6e": ("v6", "v6lite", "v6litepod", "trillium", "ct6e"),
+    "v5e": ("v5", "v5lite", "v5litepod", "ct5lp"),
+}
+_TYPE_NAME = re.compile(r"^(?:tpu[-_ ]?)?(?P<generation>v\d+[a-z]*|ct\d[a-z]+|trillium)(?:\D+(?P<chips>\d{1,5})\w*)?$")
 
 
 def accelerator_types() -> tuple[AcceleratorType, ...]:
@@ -29,8 +37,29 @@ def usd_per_chip_hour(generation_name: str, region: str, provisioning: str) -> f
     return generation(generation_name).prices.get(region, {}).get(provisioning)
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant, or None."""
+def closest(word: str, known: Iterable[str], *, is_accepted: Callable[[str], bool] = bool) -> str | None:
+    """Return the known word that was probably meant, or None.
+
+    `is_accepted` is the check that refused `word`, for a suggestion that it would refuse too is worse than none. Words
+    that are known by name alone need none.
+    """
     from difflib import get_close_matches  # only where a word is wrong
 
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
+    return next(filter(is_accepted, get_close_matches(word, list(known), n=5, cutoff=0.6)), None)
+
+
+def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool]) -> str | None:
+    """Return the accelerator type that was probably meant, or None.
+
+    It has the generation that was written, by whichever of its names, and the size nearest to the one that was
+    written; of two that are equally near, the larger. For a generation that the catalogue does not have, no other one
+    is offered: it is another machine, with another memory.
+    """
+    written = _TYPE_NAME.search(name.strip().lower())
+    if written is None:
+        return None
+    meant = next((g.name for g in GENERATIONS if written["generation"] in (g.name, *_ALSO_CALLED.get(g.name, ()))), "")
+    sizes = [t for t in accelerator_types() if t.generation == meant and is_accepted(t)]
+    chips = max(int(written["chips"] or 1), 1)
+    nearest = min(sizes, key=lambda t: (max(t.chips, chips) / min(t.chips, chips), -t.chips), default=None)
+    return None if nearest is None else nearest.name

@@ -196,7 +196,7 @@ def _approve(given: argparse.Namespace, context: Context, found: Proposal) -> No
     from tpudeploy.views import excerpt
 
     terminal = context.terminal
-    (terminal.talk if given.json else terminal.data)(view.proposal(found, terminal.paint))
+    terminal.data(view.proposal(found, terminal.paint))
     if found.diagnostics:
         terminal.talk(f"\n{excerpt.diagnostics(found.diagnostics, terminal.paint)}")
     if not given.auto_approve:
@@ -210,7 +210,7 @@ def _tell(given: argparse.Namespace, context: Context, experimenting: Experiment
 
     terminal, found = context.terminal, experimenting.result(done)
     if given.json:
-        terminal.data(documents.text(documents.ab(found)))
+        context.reply.set(documents.ab(found))
     else:
         kept = str(experimenting.experiments.path(done))
         terminal.data("\n" + view.result(found, terminal.paint, kept=kept, width=terminal.width))

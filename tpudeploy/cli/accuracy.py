@@ -186,7 +186,7 @@ def _tell(
 
     terminal = context.terminal
     if given.json:
-        terminal.data(documents.text(documents.accuracy(before, after, found)))
+        context.reply.set(documents.accuracy(before, after, found))
     elif before is None or found is None:
         terminal.data(view.sheet(after))
     else:

@@ -51,7 +51,7 @@ def carry_out(
     if not may_reset and not given.json:
         report = ask_for_resets(terminal, plan, report, go_on)
     if given.json:
-        terminal.data(jsonl.result(report))
+        terminal.document(jsonl.result(report))
     if report.failures or given.json:
         return _end(context, report, as_json=given.json)
     if plan.mode is Mode.REFRESH_ONLY and not plan.is_empty:
@@ -79,7 +79,10 @@ def _show(given: argparse.Namespace, context: Context, plan: Plan) -> None:
     """A saved plan was shown when it was made, and approved by whoever hands it in."""
     terminal, is_new = context.terminal, not plan.source
     if is_new or given.json:
-        terminal.data(jsonl.result(plan) if given.json else view.plan(plan, terminal.paint))
+        if given.json:
+            terminal.document(jsonl.result(plan))
+        else:
+            terminal.data(view.plan(plan, terminal.paint))
     if plan.diagnostics and is_new:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}\n")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudeploy.adapters.system_clock import SystemClock
-from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import errors
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
-    """Run the command; whatever it raises becomes text on stderr and an exit code."""
-    terminal = Terminal.of_process(no_color=options.no_color)
-    streams: bool = getattr(options, "streams", False) and options.json
+    """Run the command and return its exit code. What it raises is text on stderr, and with --json a document too."""
+    terminal = Terminal.of_process(no_color=options.no_color, as_json=options.json)
+    streams = options.json and is_stream(options)
     try:
         with ExitStack() as at_exit:
             context = Context(
@@ -37,18 +36,33 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
                 at_exit=at_exit,
             )
             if streams:
-                terminal.data(_first_line())
+                terminal.document(_first_line())
             if hasattr(options, "profiles"):
                 options.profiles = context.written_out(options.profiles)
             code: int = options.command.run(options, context)
+            if options.json and context.reply.text:
+                terminal.document(context.reply.text)
     except errors.TpudeployError as error:
         return _stopped(terminal, error, streams=streams)
     except KeyboardInterrupt:
         return _stopped(terminal, interrupted(), streams=streams)
     except Exception:  # noqa: BLE001 - the boundary: whatever comes here is our bug, and is reported as one
-        terminal.talk(bug())
-        return exits.BUG
+        return _stopped(terminal, bug(), streams=streams)
     return code
+
+
+def is_stream(options: argparse.Namespace) -> bool:
+    """Whether --json prints a line for each event, and not one document: a run that may last for hours."""
+    return any(getattr(options, name, False) for name in ("streams", "watch", "follow"))
+
+
+def refused(error: errors.UsageError, *, as_json: bool, streams: bool) -> int:
+    """Say that the command line cannot be understood, and return the exit code."""
+    terminal = Terminal.of_process(no_color=False, as_json=as_json)
+    terminal.talk("\n".join([f"Error: {error.message}", *(f"  {line}" for line in error.hint.splitlines())]))
+    if as_json:
+        _tell_programs(terminal, error, streams=streams, is_first=True)
+    return error.exit_code
 
 
 def _first_line() -> str:
@@ -58,13 +72,22 @@ def _first_line() -> str:
 
 
 def _stopped(terminal: Terminal, error: errors.TpudeployError, *, streams: bool) -> int:
-    """Said to the person, and last in the stream; its exit code."""
-    if streams and not isinstance(error, errors.OutputFailed):
-        from tpudeploy.views import jsonl
-
-        terminal.data(jsonl.error(error))
+    """Say it to the person, and to programs as the document or as the last line of the stream; return its exit code."""
+    if terminal.as_json and not isinstance(error, errors.OutputFailed):
+        _tell_programs(terminal, error, streams=streams)
     report(terminal, error)
     return error.exit_code
+
+
+def _tell_programs(terminal: Terminal, error: errors.TpudeployError, *, streams: bool, is_first: bool = False) -> None:
+    from tpudeploy.views import jsonl
+
+    try:
+        if streams and is_first:
+            terminal.document(jsonl.first())
+        terminal.document(jsonl.error(error) if streams else jsonl.error_document(error))
+    except errors.OutputFailed:
+        pass  # the error itself is the news, and is on stderr
 
 
 def report(terminal: Terminal, error: errors.TpudeployError) -> None:
@@ -87,8 +110,8 @@ def interrupted() -> errors.Interrupted:
     )
 
 
-def bug() -> str:
-    """The exception that is being handled, as ours: what is said of it, with a report in a file."""
+def bug() -> errors.Bug:
+    """Return the exception that is being handled as an error of ours, with a report in a file."""
     import platform
     import tempfile
     import traceback
@@ -97,8 +120,8 @@ def bug() -> str:
         file.write(f"tpudeploy {VERSION}, Python {platform.python_version()}, {platform.platform()}\n\n")
         file.write(traceback.format_exc())
     last = traceback.format_exc().strip().splitlines()[-1]
-    return (
-        f"Error: this is a bug in tpudeploy: {last}\n"
-        f"  The state is saved after each step, so running the command again is safe.\n"
-        f"  Please report it with {Path(file.name)}"
+    return errors.Bug(
+        f"this is a bug in tpudeploy: {last}",
+        hint="The state is saved after each step, so running the command again is safe.\n"
+        f"Please report it with {Path(file.name)}",
     )

@@ -6,9 +6,11 @@ import argparse
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tpudeploy.cli.reply import Reply
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain.frozen import frozen
 
@@ -32,6 +34,7 @@ class Context:
     backend: str | None
     parallelism: int
     at_exit: ExitStack
+    reply: Reply = field(default_factory=Reply, repr=False)
 
     def unstopped(self) -> Context:
         """The same with time that nobody has stopped: for what is to be done after an interrupt."""
@@ -73,6 +76,10 @@ class Context:
         from tpudeploy.cli.folders import written_out
 
         return written_out(self.folder, paths, self.terminal)
+
+    def is_profile(self, written: str) -> bool:
+        """Whether a word names a profile, and not a deployment: a deployment's name has neither a dot nor a slash."""
+        return "." in written or "/" in written or (self.folder / written).is_file()
 
     def read(self, path: str, options: argparse.Namespace) -> Profile:
         """One profile, overlays and settings laid over it. Raise `errors.ConfigError` with every problem."""

@@ -11,11 +11,14 @@ from tpudeploy.domain.draft import Draft, NoDraft
 from tpudeploy.domain.tree import tree
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.core.ab.proposal import Proposal
     from tpudeploy.core.ab.result import Result
     from tpudeploy.core.accuracy.sheet import Sheet
     from tpudeploy.core.accuracy.verdict import Verdict
+    from tpudeploy.core.deviation import Deviation
     from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.benchmark import Run
@@ -25,9 +28,13 @@ if TYPE_CHECKING:
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
+    from tpudeploy.domain.errors import TpudeployError
+    from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.metrics import Metrics
+    from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
+    from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.domain.timeline import Timeline
 
@@ -158,6 +165,89 @@ def answer(of: Completion) -> Document:
         "completion_tokens": of.completion_tokens,
         "tokens_per_second": rate(of.tokens_per_second),
         "tokens_per_second_after_first": rate(of.tokens_per_second_then),
+    }
+
+
+def gc(found: Garbage, report: Report | None, error: TpudeployError | None) -> Document:
+    """What nothing needs, what came of removing it, and what stopped that; both null where there is none."""
+    removed = None if report is None else report.to_dict()
+    return {**found.to_dict(), "report": removed, "error": None if error is None else error.to_dict()}
+
+
+def output(name: str, outputs: Mapping[str, object]) -> Document:
+    """The outputs of one deployment, or the one that was named."""
+    return {"format": "tpudeploy.output/1", "name": name, **outputs}
+
+
+def outputs(found: Mapping[str, Mapping[str, object]]) -> Document:
+    """The outputs of every deployment that has an endpoint."""
+    return {"format": "tpudeploy.outputs/1", "deployments": [{"name": name, **each} for name, each in found.items()]}
+
+
+def files(paths: Iterable[Path]) -> Document:
+    """What a command wrote."""
+    return {"format": "tpudeploy.files/1", "files": [str(path) for path in paths]}
+
+
+def version(tpudeploy: str, vllm: str) -> Document:
+    return {"format": "tpudeploy.version/1", "tpudeploy": tpudeploy, "vllm": vllm}
+
+
+def completion(shell: str, script: str) -> Document:
+    return {"format": "tpudeploy.completion/1", "shell": shell, "script": script}
+
+
+def shipped(names: Iterable[str]) -> Document:
+    return {"format": "tpudeploy.profiles/1", "profiles": list(names)}
+
+
+def render(name: str, what: str, text: str, content: object) -> Document:
+    """`content` are the values of a text that is JSON; null where it is not."""
+    return {"format": "tpudeploy.render/1", "name": name, "what": what, "text": text, "content": content}
+
+
+def alerts(text: str, remarks: Iterable[str]) -> Document:
+    return {"format": "tpudeploy.alerts/1", "text": text, "remarks": list(remarks)}
+
+
+def explanation(code: str, text: str) -> Document:
+    return {"format": "tpudeploy.explanation/1", "code": code, "title": text.partition("\n")[0], "text": text}
+
+
+def explanations(groups: Mapping[str, Mapping[str, str]]) -> Document:
+    """Every code with its title, by where it comes from."""
+    listed = [
+        {"name": name, "codes": [{"code": code, "title": text.partition("\n")[0]} for code, text in texts.items()]}
+        for name, texts in groups.items()
+    ]
+    return {"format": "tpudeploy.explanations/1", "groups": listed}
+
+
+def unlocked(name: str, id_: str) -> Document:
+    return {"format": "tpudeploy.unlock/1", "name": name, "id": id_}
+
+
+def emulator(environment: Mapping[str, str]) -> Document:
+    """The variables that send every Google call to the emulator."""
+    return {"format": "tpudeploy.emulator/1", "environment": dict(environment)}
+
+
+def pipeline(
+    does: str,
+    *,
+    plan: Plan | None = None,
+    report: Report | None = None,
+    deviations: Iterable[Deviation] = (),
+    message: str = "",
+) -> Document:
+    """What `ci` did, or why there was nothing to do; `exit_code` of the process says how it ended."""
+    return {
+        "format": "tpudeploy.ci/1",
+        "does": does,
+        "message": message,
+        "plan": None if plan is None else plan.to_dict(),
+        "report": None if report is None else report.to_dict(),
+        "deviations": [{"name": each.name, "kind": each.kind} for each in deviations],
     }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.commands import COMMANDS
-from tpudeploy.cli.options import everywhere
+from tpudeploy.cli.options import TRUE, everywhere, written
 
 if TYPE_CHECKING:
     from tpudeploy.domain.patience import Patience
@@ -28,19 +28,36 @@ _ONE_DASH = re.compile(r"-[a-z][a-z-]+(=.*)?", re.DOTALL)
 class Usage(Exception):
     """A command line that cannot be understood. argparse would exit 2, which here means "changes"."""
 
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = f"{message[0].upper()}{message[1:]}"
+        self.hint = hint
+
 
 # Over in seconds, however large the fleet. Every other may wait for hours, or measure for as long.
 _BRIEF = {"plan", "validate"}
+_STREAMS = {"apply", "destroy"}  # whose --json is a stream, whatever else is written
 
 
 class Parser(argparse.ArgumentParser):
     @property
-    def known(self) -> Iterable[str]:
-        """Every option there is."""
+    def option_names(self) -> Iterable[str]:
+        """Every option that the command has, with its dashes."""
         return self._option_string_actions
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Raise argparse.ArgumentError for what is not one of the choices, with the one that was meant."""
+        if action.choices is None or value in action.choices:
+            return
+        from tpudeploy.cli.suggestions import did_you_mean
+
+        choices = [str(choice) for choice in action.choices]
+        meant = did_you_mean(str(value), choices)
+        raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{meant}")
+
     def error(self, message: str) -> NoReturn:
-        raise Usage(f"{message}.\n  Run `{self.prog} --help` for what it takes.")
+        sentence = message if message.endswith((".", "?")) else f"{message}."
+        raise Usage(sentence, hint=f"Run `{self.prog} --help` for its options.")
 
 
 def run() -> NoReturn:
@@ -78,8 +95,7 @@ def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Pati
         options = parse(words)
         sys.stdout.flush()
     except Usage as usage:
-        sys.stderr.write(f"Error: {str(usage)[0].upper()}{str(usage)[1:]}\n")
-        return exits.ERROR
+        return _refused(words, usage)
     except OSError as cause:
         return _unheard(cause)
     if options is None:
@@ -96,7 +112,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
         _overview()
         return None
     if name not in COMMANDS:
-        raise Usage(f"There is no command `{name}`.{_meant(name, COMMANDS)}\n  Run `tpudeploy --help` for all of them.")
+        from tpudeploy.cli.suggestions import did_you_mean
+
+        raise Usage(
+            f"There is no command `{name}`.{did_you_mean(name, COMMANDS)}",
+            hint="Run `tpudeploy --help` for all commands.",
+        )
     command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
     parser = Parser(prog=f"tpudeploy {name}", description=command.__doc__, allow_abbrev=False)
     everywhere(parser)
@@ -109,9 +130,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
     except SystemExit:
         return None  # argparse printed the help
     if unknown:
+        from tpudeploy.cli.suggestions import did_you_mean_option
+
+        meant = did_you_mean_option(parser, rest[:end], unknown[0])
         raise Usage(
-            f"`{parser.prog}` knows no `{unknown[0]}`.{_meant(unknown[0], parser.known)}\n"
-            f"  Run `{parser.prog} --help` for what it takes."
+            f"`{parser.prog}` has no option `{unknown[0]}`.{meant}",
+            hint=f"Run `{parser.prog} --help` for its options.",
         )
     if end < len(rest):
         options.argv = rest[end + 1 :]
@@ -126,7 +150,7 @@ def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
     at = named[0] if named else None
     before = words[:at]
     if "--version" in before:
-        return "version", ()
+        return "version", [word for word in words if word == "--json"]
     if at is None:
         return None, ()
     if words[at] == "help":
@@ -157,8 +181,11 @@ def _unheard(cause: OSError) -> int:
     return exits.SUCCESS if isinstance(cause, BrokenPipeError) else exits.ERROR
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
+def _refused(words: Sequence[str], usage: Usage) -> int:
+    from tpudeploy.cli.boundary import refused
+    from tpudeploy.domain.errors import UsageError
 
-    near = get_close_matches(word, list(known), n=1)
-    return f" Did you mean `{near[0]}`?" if near else ""
+    ours = words[: words.index("--")] if "--" in words else words
+    as_json = "--json" in ours or written("json").lower() in TRUE
+    streams = _split(ours)[0] in _STREAMS or bool({"--watch", "--follow"} & set(ours))
+    return refused(UsageError(usage.message, hint=usage.hint), as_json=as_json, streams=streams)

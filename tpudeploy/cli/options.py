@@ -56,6 +56,7 @@ def everywhere(parser: argparse.ArgumentParser) -> None:
     """What every command takes."""
     option(parser, "chdir", "work in this folder", metavar="DIR", type=Path, default=Path())
     flag(parser, "no-color", "plain text (NO_COLOR does the same)")
+    flag(parser, "json", "print JSON on stdout, one document, and text for people on stderr")
 
 
 def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:
@@ -105,13 +106,8 @@ def parallelism(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def json(parser: argparse.ArgumentParser) -> None:
-    flag(parser, "json", "machine-readable output on stdout")
-
-
 def events(parser: argparse.ArgumentParser) -> None:
-    """As `json`, for what prints events line by line: its first line is then their version, whatever follows."""
-    json(parser)
+    """Make --json a stream of JSON lines: their version, each event as it happens, and the report."""
     parser.set_defaults(streams=True)
 
 

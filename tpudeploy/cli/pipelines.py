@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tpudeploy import gitops
 from tpudeploy.adapters import pipeline as adapter
-from tpudeploy.cli import exits
+from tpudeploy.cli import documents, exits
 from tpudeploy.cli.approval import distinct, done, under_way
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
@@ -26,6 +26,7 @@ from tpudeploy.views import plan as view
 P = TypeVar("P", bound=Plan)
 # What a later run goes on with by itself.
 _UNFINISHED = (errors.CapacityTimeout, errors.StillStarting, errors.StillDraining)
+_NOTHING = "Nothing is under way."
 _NOT_YET = "Not at its end yet. What was begun stays approved, and the next scheduled run goes on."
 
 
@@ -37,6 +38,7 @@ def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
             told = "The profiles are valid. A pull request from a fork has no credentials, so that no plan is made."
             context.terminal.data(told)
             adapter.summarize(told)
+            context.reply.set(documents.pipeline("plan", message=told))
             return exits.SUCCESS
         planned = run.workspace.plan(profiles, on_event=teller(context.terminal, as_json=False))
         left = gitops.orphans(run.workspace, profiles)
@@ -45,6 +47,7 @@ def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
         raise
     proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left, key=run.key)
     _show(context, planned)
+    context.reply.set(documents.pipeline("plan", plan=planned))
     run.keep(planned, proposal)
     forbidden = errors_in(planned.diagnostics)
     run.judge("plan", *((Verdict.FAILURE, forbidden[0].message) if forbidden else (Verdict.SUCCESS, _sum(planned))))
@@ -65,7 +68,8 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
         if given.resume:
             planned = gitops.only_begun(run.workspace.with_approved_renewals(planned))
             if not planned.goals:
-                context.terminal.data("Nothing is under way.")
+                context.terminal.data(_NOTHING)
+                context.reply.set(documents.pipeline("apply", message=_NOTHING))
                 return exits.SUCCESS
         _show(context, planned)
         planned = _with_approval(given, context, run, planned, profiles)
@@ -83,6 +87,7 @@ def drift(given: argparse.Namespace, context: Context, run: Run) -> int:
     found = gitops.deviations(run.workspace, profiles, on_event=teller(context.terminal, as_json=False))
     lines = [f"{d.name}: {d.kind}" for d in found]
     context.terminal.data("\n".join(lines) or "All is as the profiles say.")
+    context.reply.set(documents.pipeline("drift", deviations=found))
     adapter.summarize("\n\n".join(f"### {issue.title(d)}\n\n{issue.body(d)}" for d in found) or "No drift.")
     adapter.outputs({"drift": ", ".join(lines)})
     if run.forge is not None:
@@ -145,6 +150,7 @@ def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
     else:
         code, verdict, words = exits.SUCCESS, Verdict.SUCCESS, _sum(planned) if planned.is_empty else done(report)
         context.terminal.data(f"\n{words}")
+    context.reply.set(documents.pipeline("apply", plan=planned, report=report, message=words))
     run.end(code, (final or found[0]).code if found else "")
     run.judge("apply", verdict, words)
     told = outcome.result(words, found)

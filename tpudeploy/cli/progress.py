@@ -24,8 +24,8 @@ def telling(terminal: Terminal, clock: Clock, *, as_json: bool) -> Iterator[Call
         yield live.tell
 
 
-def teller(terminal: Terminal, *, as_json: bool) -> Callable[[Event], None]:
-    """A callback for `on_event`; safe to call from several threads."""
+def teller(terminal: Terminal, *, as_json: bool = False) -> Callable[[Event], None]:
+    """A callback for `on_event`, `as_json` where the command prints a stream. Safe to call from several threads."""
     from tpudeploy.views import events, jsonl
     from tpudeploy.views.repeats import Repeats
 
@@ -34,7 +34,7 @@ def teller(terminal: Terminal, *, as_json: bool) -> Callable[[Event], None]:
     def tell(event: Event) -> None:
         with lock:
             if as_json:
-                terminal.data(jsonl.line(event))
+                terminal.document(jsonl.line(event))
             elif repeats.is_new(event):
                 terminal.talk(events.line(event, terminal.paint))
 

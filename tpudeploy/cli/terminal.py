@@ -1,4 +1,7 @@
-"""stdout is data, stderr is talk; colour where a person looks, unless told otherwise."""
+"""stdout is data, stderr is talk; colour where a person looks, unless told otherwise.
+
+With --json, stdout holds documents alone: what is text for people goes to stderr instead.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,19 @@ class Terminal:
     stderr: TextIO
     colour: bool
     is_drawable: bool
+    as_json: bool = False
 
     @classmethod
-    def of_process(cls, *, no_color: bool) -> Terminal:
+    def of_process(cls, *, no_color: bool, as_json: bool = False) -> Terminal:
         allowed = not no_color and not os.environ.get("NO_COLOR")
         kind = os.environ.get("TERM", "")
         return cls(
             stdin=sys.stdin,
             stdout=sys.stdout,
             stderr=sys.stderr,
-            colour=allowed and sys.stdout.isatty() and kind != "dumb",
+            colour=allowed and not as_json and sys.stdout.isatty() and kind != "dumb",
             is_drawable=sys.stderr.isatty() and kind not in {"", "dumb"},
+            as_json=as_json,
         )
 
     @property
@@ -49,7 +54,8 @@ class Terminal:
 
     @property
     def is_interactive(self) -> bool:
-        return self.stdin.isatty() and self.stdout.isatty()
+        """Whether a person can be asked. Never with --json: the question would stand among documents."""
+        return not self.as_json and self.stdin.isatty() and self.stdout.isatty()
 
     @property
     def is_in_foreground(self) -> bool:
@@ -69,7 +75,14 @@ class Terminal:
         return size if all(size) else _USUAL
 
     def data(self, text: str, end: str = "\n") -> None:
-        """To a terminal as far as it can show it; to a file or a pipe in UTF-8, whatever the locale says.
+        """Write the result of a command, as text for people. Raise `errors.OutputFailed` where it cannot be written."""
+        if self.as_json:
+            self.talk(text)
+        else:
+            self.document(text, end)
+
+    def document(self, text: str, end: str = "\n") -> None:
+        """Write to stdout whatever the mode: to a terminal as far as it can show it, elsewhere in UTF-8.
 
         Raise `errors.OutputFailed` where it cannot be written.
         """

@@ -11,6 +11,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from tpudeploy.core.approval import plan_print
 from tpudeploy.core.typed import read
 from tpudeploy.core.wanted import CONTAINER_NAME
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
@@ -29,7 +30,7 @@ def is_plan(text: str) -> bool:
 
 def dumps(plan: Plan) -> str:
     saved = tree(replace(plan, goals=tuple(map(_lean, plan.goals)), source=""))
-    document = {**plan.to_dict(), "digest": _digest(saved), "saved": saved}
+    document = {**_shown(plan), "digest": _digest(saved), "saved": saved}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -58,9 +59,14 @@ def _whole(document: dict[str, Any], source: str) -> Plan:
         plan = read(Plan, saved)
     except (ValueError, KeyError, TypeError) as cause:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
-    if json.loads(json.dumps(plan.to_dict())) != document:
+    if json.loads(json.dumps(_shown(plan))) != document:
         raise _unreadable(source, "what it shows is not what it would do")
     return replace(plan, source=source)
+
+
+def _shown(plan: Plan) -> dict[str, object]:
+    """What `plan --json` prints of it."""
+    return {**plan.to_dict(), "fingerprint": plan_print(plan)}
 
 
 def _lean(goal: Goal) -> Goal:

@@ -39,8 +39,8 @@ TpudeployError                        message · hint · code · exit_code
 ├── OutputFailed             1        stdout takes no more: a full disk, a reader that left
 ├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
 ├── EmulatorRunning          1        names the one that runs (emulator/process.py)
-└── Interrupted            130        saved; a re-run resumes
-(anything else)             70        a bug of ours
+├── Interrupted            130        saved; a re-run resumes
+└── Bug                     70        a mistake in tpudeploy itself: whatever else was raised
 """
 
 from __future__ import annotations
@@ -324,6 +324,13 @@ class OutputFailed(TpudeployError):
     """stdout takes no more: a full disk, or a reader that left."""
 
     code = "TPU0003"
+
+
+class Bug(TpudeployError):
+    """tpudeploy itself made a mistake. The state is saved after each step, so running the command again is safe."""
+
+    code = "TPU0070"
+    exit_code = 70
 
 
 class Interrupted(TpudeployError):

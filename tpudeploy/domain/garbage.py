@@ -46,6 +46,7 @@ class Stray:
         found = self.found
         return {
             "address": self.address,
+            "deployment": self.deployment,
             "name": found.ref.name,
             "project": found.ref.project,
             "zone": found.ref.zone,
@@ -83,7 +84,7 @@ class Garbage:
         return tuple(s for s in self.strays if s.goes)
 
     def to_dict(self) -> dict[str, object]:
-        """The first line that `gc --json` prints."""
+        """What `gc --json` prints, beside what came of it."""
         return {
             "format": "tpudeploy.gc/1",
             "type": "gc",

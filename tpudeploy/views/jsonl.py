@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from tpudeploy.domain.errors import ConfigError, TpudeployError
@@ -21,6 +22,7 @@ from tpudeploy.views import events
 from tpudeploy.views.paint import Paint
 
 FORMAT = "tpudeploy.events/1"
+ERROR = "tpudeploy.error/1"
 VERSION = 1
 
 
@@ -41,10 +43,24 @@ def kind(of: type[Event]) -> str:
 
 
 def error(of: TpudeployError) -> str:
-    """The last line of a stream that something stopped. Of profiles, every problem is in `diagnostics`."""
+    """The last line of a stream that something stopped."""
+    return json.dumps({"v": VERSION, **error_tree(of)}, ensure_ascii=False)
+
+
+def error_document(of: TpudeployError) -> str:
+    """The document of a command that something stopped."""
+    return json.dumps(error_tree(of), ensure_ascii=False)
+
+
+def error_tree(of: TpudeployError) -> dict[str, object]:
+    """An error for programs. Every problem of the profiles is in `diagnostics`."""
     diagnostics = of.diagnostics if isinstance(of, ConfigError) else ()
-    facts = {**of.to_dict(), "diagnostics": tree(diagnostics)}
-    return json.dumps({"v": VERSION, "type": "error", **facts}, ensure_ascii=False)
+    return {"format": ERROR, "type": "error", **of.to_dict(), "diagnostics": tree(diagnostics)}
+
+
+def document(of: Mapping[str, object]) -> str:
+    """A document as a line of a stream. It has a `type`, as every line has."""
+    return json.dumps({"v": VERSION, **of}, ensure_ascii=False)
 
 
 def result(of: Plan | Report | Garbage) -> str:

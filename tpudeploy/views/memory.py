@@ -18,10 +18,10 @@ from tpudeploy.views import words
 _UNSET = (None, "", False, 0.0)
 
 
-def listed(states: Mapping[str, State], found: Iterable[Address]) -> str:
+def listed(states: Mapping[str, State], found: Iterable[Address]) -> dict[str, Any]:
     rows = ((each, states[each.deployment].record(each.replica or 0)) for each in found)
     known = [{"address": str(each), "slices": [a.name for a in record.attempts]} for each, record in rows]
-    return json.dumps({"format": "tpudeploy.state-list/1", "resources": known}, indent=2)
+    return {"format": "tpudeploy.state-list/1", "resources": known}
 
 
 def shown(state: State, found: Iterable[Record]) -> str:
@@ -30,20 +30,19 @@ def shown(state: State, found: Iterable[Record]) -> str:
     return "\n\n".join(blocks)
 
 
-def shown_as_json(state: State, found: Iterable[Record]) -> str:
-    known: dict[str, Any] = {
+def shown_as_json(state: State, found: Iterable[Record]) -> dict[str, Any]:
+    return {
         "format": "tpudeploy.state-show/1",
         "deployment": state.deployment,
         "lineage": state.lineage,
         "serial": state.serial,
         "resources": [{"address": address(state.deployment, r.index), **tree(r)} for r in found],
     }
-    return json.dumps(known, indent=2, ensure_ascii=False)
 
 
-def changed(verb: str, **facts: object) -> str:
-    """What a verb that changes the state has done, on one line."""
-    return json.dumps({"format": "tpudeploy.state-change/1", "type": verb, **facts}, ensure_ascii=False)
+def changed(verb: str, **facts: object) -> dict[str, Any]:
+    """What a verb that changes the state has done."""
+    return {"format": "tpudeploy.state-change/1", "type": verb, **facts}
 
 
 def history(now: State | None, before: Sequence[State]) -> str:
@@ -52,7 +51,7 @@ def history(now: State | None, before: Sequence[State]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
-def history_as_json(name: str, now: State | None, before: Sequence[State]) -> str:
+def history_as_json(name: str, now: State | None, before: Sequence[State]) -> dict[str, Any]:
     known = [
         {
             "serial": state.serial,
@@ -63,7 +62,7 @@ def history_as_json(name: str, now: State | None, before: Sequence[State]) -> st
         }
         for state in _all(now, before)
     ]
-    return json.dumps({"format": "tpudeploy.state-history/1", "deployment": name, "states": known}, indent=2)
+    return {"format": "tpudeploy.state-history/1", "deployment": name, "states": known}
 
 
 def _all(now: State | None, before: Sequence[State]) -> list[State]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
@@ -55,11 +55,13 @@ def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(context.written_out(given.profiles), given)
     wanted = given.ttft if given.run is None else _measured(given, context, profiles)
     text, remarks = made(given.format, profiles, ttft_seconds=wanted)
-    if given.out is None:
-        context.terminal.data(text.removesuffix("\n"))
-    else:
+    if given.out is not None:
         _write(context.folder / given.out, text)
         context.terminal.talk(f"Wrote {given.out}.")
+    if given.json:
+        context.reply.set(documents.alerts(text, remarks))
+    elif given.out is None:
+        context.terminal.data(text.removesuffix("\n"))
     for line in remarks:
         context.terminal.talk(line)
     return exits.SUCCESS

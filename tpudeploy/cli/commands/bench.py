@@ -50,7 +50,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", metavar="FILE", help="with report: the page; CSV and Vega-Lite go beside it")
     options.option(parser, "profile", "with report: what it deploys, for memory and the last start", metavar="PROFILE")
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -169,12 +168,14 @@ def _report(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.reporting import written
 
     if given.out is None:
-        raise UsageError("Where to?", hint="tpudeploy bench report ID -o report.html")
+        raise UsageError("`bench report` needs an output file.", hint="tpudeploy bench report ID -o report.html")
     first, *others = given.words[1:]
     of = None if given.profile is None else context.load([given.profile], given)[0]
     workspace = context.workspace([] if given.profile is None else [given.profile])
-    for path in written(workspace, first, others, profile=of, out=context.folder / given.out):
+    paths = written(workspace, first, others, profile=of, out=context.folder / given.out)
+    for path in paths:
         context.terminal.talk(f"Wrote {path}")
+    context.reply.set(documents.files(paths))
     return exits.SUCCESS
 
 
@@ -183,7 +184,7 @@ def _list(given: argparse.Namespace, context: Context) -> int:
 
     runs = context.workspace().runs.all()
     if given.json:
-        context.terminal.data(documents.text(documents.runs(runs)))
+        context.reply.set(documents.runs(runs))
     else:
         context.terminal.data(listed(runs, context.terminal.paint))
     return exits.SUCCESS
@@ -195,7 +196,7 @@ def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Work
 
     terminal, kept = context.terminal, workspace.runs.path(run)
     if given.json:
-        terminal.data(dumps(run).rstrip("\n"))
+        context.reply.set_text(dumps(run))
     else:
         terminal.data("\n" + result(run, terminal.paint, kept=str(kept), width=terminal.width))
 

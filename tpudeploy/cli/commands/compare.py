@@ -34,7 +34,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--published", action="store_true", help="list the published tables")
     ab.arguments(parser)
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -53,7 +52,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     if given.published:
         runs = tuple(published().values())
-        terminal.data(documents.text(documents.runs(runs)) if given.json else view.published(runs, terminal.paint))
+        if given.json:
+            context.reply.set(documents.runs(runs))
+        else:
+            terminal.data(view.published(runs, terminal.paint))
         return exits.SUCCESS
     if len(given.runs) < _FEWEST:
         raise UsageError(
@@ -63,7 +65,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace()
     found = compare([named(workspace, name) for name in given.runs])
     measure = Measure(given.by)
-    terminal.data(
-        documents.text(documents.comparison(found)) if given.json else view.comparison(found, measure, terminal.paint)
-    )
+    if given.json:
+        context.reply.set(documents.comparison(found))
+    else:
+        terminal.data(view.comparison(found, measure, terminal.paint))
     return exits.SUCCESS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import exits
+from tpudeploy.cli import documents, exits
 from tpudeploy.cli.commands import COMMANDS
 from tpudeploy.cli.context import Context
 
@@ -25,5 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    context.terminal.data(_SCRIPTS[given.shell].format(names=" ".join(COMMANDS)))
+    script = _SCRIPTS[given.shell].format(names=" ".join(COMMANDS))
+    if given.json:
+        context.reply.set(documents.completion(given.shell, script))
+    else:
+        context.terminal.data(script)
     return exits.SUCCESS

@@ -13,7 +13,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
     options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -21,7 +20,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace, terminal = context.workspace([given.profile]), context.terminal
     found = workspace.doctor(profile, refresh=given.refresh)
     if given.json:
-        terminal.data(documents.text(documents.doctor(found, emulated=workspace.is_emulated)))
+        context.reply.set(documents.doctor(found, emulated=workspace.is_emulated))
     else:
         from tpudeploy.views.doctor import doctor
 

@@ -14,15 +14,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     planning.arguments(parser)
     options.backend(parser)
-    options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    terminal = context.terminal
     asked: planning.Asked = {**planning.asked(given), "refresh_only": True}
     profiles = context.load(given.profiles, given)
-    plan = context.workspace(given.profiles).plan(
-        profiles, **asked, attest=True, on_event=teller(terminal, as_json=given.json)
-    )
-    tell(plan, terminal, as_json=given.json)
+    plan = context.workspace(given.profiles).plan(profiles, **asked, attest=True, on_event=teller(context.terminal))
+    tell(plan, context)
     return exits.SUCCESS if plan.is_empty else exits.CHANGES

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -37,6 +37,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
     def ready(emulator: Emulator) -> None:
         context.terminal.talk("The emulator is ready. In another terminal:")
+        if given.json:  # at once, and not at the end: whoever reads it waits for it
+            context.terminal.document(documents.text(documents.emulator(emulator.environment)))
         for name, value in emulator.environment.items():
             context.terminal.data(f"export {name}={value}")
         context.terminal.talk("Ctrl-C ends it, with every machine on it.")

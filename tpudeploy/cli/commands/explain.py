@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tpudeploy.catalog import closest
-from tpudeploy.cli import exits
+from tpudeploy.cli import documents, exits
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
@@ -18,12 +18,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.explanations import explanations
 
-    known = explanations()
     if given.code is None:
-        context.terminal.data(_all(context))
+        _list(given, context)
         return exits.SUCCESS
-    wanted, text = explained(given.code.strip(), known)
-    context.terminal.data(f"{context.terminal.paint.bold(wanted)}  {text}")
+    wanted, text = explained(given.code.strip(), explanations())
+    if given.json:
+        context.reply.set(documents.explanation(wanted, text))
+    else:
+        context.terminal.data(f"{context.terminal.paint.bold(wanted)}  {text}")
     return exits.SUCCESS
 
 
@@ -42,12 +44,15 @@ def explained(written: str, known: dict[str, str]) -> tuple[str, str]:
     )
 
 
-def _all(context: Context) -> str:
+def _list(given: argparse.Namespace, context: Context) -> None:
     from tpudeploy.cli.explanations import groups
 
+    if given.json:
+        context.reply.set(documents.explanations(groups()))
+        return
     blocks = []
     for name, texts in groups().items():
         width = max(map(len, texts))
         lines = (f"  {code.ljust(width)}  {text.splitlines()[0]}" for code, text in texts.items())
         blocks.append("\n".join((context.terminal.paint.bold(name), *lines)))
-    return "\n\n".join(blocks)
+    context.terminal.data("\n\n".join(blocks))

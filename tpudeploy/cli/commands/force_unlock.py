@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
 
@@ -20,5 +20,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
         question = "Do you really want to force-unlock? A run that still lives loses its lock, and stops."
         approve(context, question, otherwise="Pass -force, once you are sure that nobody holds it.")
     name = context.workspace().states.force_unlock(given.id)
-    context.terminal.data(f"The lock of {name} is gone.")
+    if given.json:
+        context.reply.set(documents.unlocked(name, given.id))
+    else:
+        context.terminal.data(f"Released the lock of {name}.")
     return exits.SUCCESS

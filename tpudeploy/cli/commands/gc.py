@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.approval import approve, distinct
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
-from tpudeploy.domain.errors import CloudError
+from tpudeploy.domain.errors import CloudError, NotApproved
 from tpudeploy.domain.garbage import Garbage
+from tpudeploy.domain.report import Report
 from tpudeploy.views import gc as view
-from tpudeploy.views import jsonl
 from tpudeploy.workspace import Workspace
 
 
@@ -22,35 +22,46 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
     options.flag(parser, "foreign", "remove also what no state here speaks of")
     options.flag(parser, "auto-approve", "do not ask")
-    options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
     profiles = context.load(given.profiles, given)
     workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
-    found = workspace.gc(profiles, foreign=given.foreign, on_event=teller(terminal, as_json=given.json))
-    terminal.data(jsonl.result(found) if given.json else view.gc(found, terminal.paint))
-    if found.unreachable:
+    found = workspace.gc(profiles, foreign=given.foreign, on_event=teller(terminal))
+    if not given.json:
+        terminal.data(view.gc(found, terminal.paint))
+    unanswered = _unanswered(found) if found.unreachable else None
+    if unanswered is not None:
         terminal.talk("")
-        tell_error(terminal, _unanswered(found))
-    code = _remove(given, context, workspace, found) if found.going else exits.SUCCESS
-    return code or (exits.ERROR if found.unreachable else exits.SUCCESS)
+        tell_error(terminal, unanswered)
+    report, refused = None, None
+    if found.going:
+        try:
+            report = _remove(given, context, workspace, found)
+        except NotApproved as error:
+            if not given.json:
+                raise
+            refused = error  # what there is to remove is part of the answer: the document has both
+            tell_error(terminal, error)
+    worst = refused or (report and report.error) or unanswered
+    if given.json:
+        context.reply.set(documents.gc(found, report, worst), on_one_line=True)
+    return exits.SUCCESS if worst is None else worst.exit_code
 
 
-def _remove(given: argparse.Namespace, context: Context, workspace: Workspace, found: Garbage) -> int:
+def _remove(given: argparse.Namespace, context: Context, workspace: Workspace, found: Garbage) -> Report:
+    """Raise `errors.NotApproved`."""
     terminal = context.terminal
     if not given.auto_approve:
         otherwise = "Pass -auto-approve, once you have read the list."
         approve(context, "Do you really want to remove this? There is no undo.", otherwise=otherwise)
-    report = workspace.collect(found, on_event=teller(terminal, as_json=given.json))
-    if given.json:
-        terminal.data(jsonl.result(report))
-    else:
+    report = workspace.collect(found, on_event=teller(terminal))
+    if not given.json:
         terminal.data(view.done(report, terminal.paint))
     for error in distinct(report):
         tell_error(terminal, error)
-    return exits.SUCCESS if report.error is None else report.error.exit_code
+    return report
 
 
 def _unanswered(found: Garbage) -> CloudError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "foreign", "although it is tied to another lineage")
     options.lock_timeout(parser)
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -45,9 +43,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     else:
         profile = _profile(where, given, context)
         found = workspace.find_slice(given.id, profile)
-    attempt = workspace.import_slice(
-        where, profile, found, foreign=given.foreign, on_event=teller(context.terminal, as_json=given.json)
-    )
+    attempt = workspace.import_slice(where, profile, found, foreign=given.foreign, on_event=teller(context.terminal))
     _tell(given, context, found, attempt)
     return exits.SUCCESS
 
@@ -99,7 +95,7 @@ def _tell(given: argparse.Namespace, context: Context, found: Found, attempt: At
     where = _replica(address(given.address))
     if given.json:
         known = {"format": "tpudeploy.import/1", "type": "import", "address": str(where), "slice": tree(attempt)}
-        context.terminal.data(json.dumps(known, ensure_ascii=False))
+        context.reply.set(known, on_one_line=True)
         return
     wrote = f"Wrote {given.profile}. " if given.generate else ""
     told = f"{outstanding(attempt, context.clock.now())}, {found.slice.raw_state}"

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tpudeploy.catalog import closest
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.commands import schema
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
@@ -27,7 +27,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
     shipped = assets.profiles()
     if given.source == "list":
-        context.terminal.data("\n".join(shipped))
+        if given.json:
+            context.reply.set(documents.shipped(shipped))
+        else:
+            context.terminal.data("\n".join(shipped))
         return exits.SUCCESS
     if given.source not in shipped:
         near = closest(given.source, shipped)
@@ -40,7 +43,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
         raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
     # The profile's first line sends an editor there; a person's own file of that name stays.
     _wrote(path.with_name(SCHEMA), f"{schema.text()}\n")
-    context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
+    if given.json:
+        context.reply.set(documents.files([path, path.with_name(SCHEMA)]))
+    else:
+        context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
     return exits.SUCCESS
 
 

@@ -34,7 +34,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.flag(parser, "follow", "show what comes until it serves or fails")
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -49,7 +48,9 @@ def run(given: argparse.Namespace, context: Context) -> int:
     if given.ask and given.profile is None and given.colleague is None:
         raise UsageError("Nobody is there to ask.", hint="Name a deployment that serves: --with PROFILE.")
     profile = None if given.profile is None else context.load([given.profile], given)[0]
-    if given.follow and profile is not None and given.file is None:
+    if given.follow and given.file is not None:
+        raise UsageError("--follow reads the logs of machines, and --file is a log that exists.", hint="Leave one out.")
+    if given.follow and profile is not None:
         _follow(profile, given, context)
         return exits.SUCCESS
     logs = _logs(profile, given, context)
@@ -83,7 +84,7 @@ def _explain(logs: dict[str, str], profile: Profile | None, given: argparse.Name
     readings, terminal = read_all(logs, profile), context.terminal
     drafted = _drafted(logs, readings, profile, given, context) if given.ask else None
     if given.json:
-        terminal.data(documents.text(documents.logs(readings) | documents.draft(drafted)))
+        context.reply.set(documents.logs(readings) | documents.draft(drafted))
         return
     told = {name: explained(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
     terminal.data("\n\n".join(_headed(told)))
@@ -122,13 +123,17 @@ def read_all(logs: Mapping[str, str], profile: Profile | None) -> dict[str, Read
 def _follow(profile: Profile, given: argparse.Namespace, context: Context) -> None:
     """Line by line as they come; of several machines, until all have come to an end."""
     from tpudeploy.core.bootlog import has_ended
+    from tpudeploy.views import jsonl
 
     workspace, shown = context.workspace([given.profile]), dict[str, int]()
     while True:
         found = workspace.logs(profile.spec.name)
         for name, lines in found.items():
             for line in lines[shown.get(name, 0) :]:
-                context.terminal.data(line if len(found) == 1 else f"{name}: {line}")
+                if given.json:
+                    context.terminal.document(jsonl.document({"type": "log_line", "log": name, "line": line}))
+                else:
+                    context.terminal.data(line if len(found) == 1 else f"{name}: {line}")
             shown[name] = len(lines)
         if all(has_ended("\n".join(lines)) for lines in found.values()):
             return

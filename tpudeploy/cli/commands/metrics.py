@@ -14,14 +14,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("of", metavar="PROFILE | NAME", nargs="?", help=told)
     options.overlays(parser)
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     found = _found(given, context)
     terminal = context.terminal
     if given.json:
-        terminal.data(documents.text(documents.metrics(found)))
+        context.reply.set(documents.metrics(found))
         return exits.SUCCESS
     from tpudeploy.views.metrics import metrics
 
@@ -32,12 +31,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
 def _found(given: argparse.Namespace, context: Context) -> Metrics:
     if given.of is None:
         return context.workspace().metrics_of_published()
-    if _is_profile(given.of, context):
+    if context.is_profile(given.of):
         (profile,) = context.load([given.of], given)
         return context.workspace([given.of]).metrics(profile)
     return context.workspace().metrics_of_published([given.of])
-
-
-def _is_profile(written: str, context: Context) -> bool:
-    """A deployment's name has neither a dot nor a slash."""
-    return "." in written or "/" in written or (context.folder / written).exists()

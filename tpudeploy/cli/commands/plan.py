@@ -26,7 +26,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     planning.arguments(parser)
     options.switch(parser, "refresh", "take the cloud to be as the states remember it; apply looks all the same")
     options.backend(parser)
-    options.events(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -34,12 +33,12 @@ def run(given: argparse.Namespace, context: Context) -> int:
     asked = planning.asked(given, destroy=given.destroy)
     if given.pin and (given.destroy or given.refresh_only):
         raise UsageError("-pin is for what is to be applied.", hint="Leave out -destroy and -refresh-only.")
-    profiles, emit = context.load(given.profiles, given), teller(terminal, as_json=given.json)
+    profiles, emit = context.load(given.profiles, given), teller(terminal)
     workspace = context.workspace(given.profiles)
     if given.pin and not workspace.pin(profiles, on_event=emit):
         terminal.talk("Nothing has moved: the pins are what they were.")
     plan = workspace.plan(profiles, **asked, on_event=emit)
-    tell(plan, terminal, as_json=given.json)
+    tell(plan, context)
     if given.out is not None:
         plan.save(context.folder / given.out)
         terminal.talk(f"\n{_saved(given.out, plan)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
@@ -19,7 +18,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", help="the question")
     options.option(parser, "max-tokens", "at most so many tokens (default 256)", type=int, default=256)
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -27,7 +25,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace, terminal = context.workspace([given.profile]), context.terminal
     if given.json:
         answer = workspace.ask(profile, given.prompt, max_tokens=given.max_tokens)
-        terminal.data(json.dumps(documents.answer(answer), ensure_ascii=False))
+        context.reply.set(documents.answer(answer))
         return exits.SUCCESS
     heard: list[str] = []
 

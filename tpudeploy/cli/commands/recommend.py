@@ -28,7 +28,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "budget", "USD a month, at list prices", metavar="USD", type=float)
     options.option(parser, "run", "the operating points of this run", metavar="ID")
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -50,11 +49,10 @@ def _operating(given: argparse.Namespace, context: Context) -> int:
 
     found = named(context.workspace(), given.run)
     points, terminal = operating_points(found), context.terminal
-    terminal.data(
-        documents.text(documents.operating(found, points))
-        if given.json
-        else view.operating(found, points, terminal.paint)
-    )
+    if given.json:
+        context.reply.set(documents.operating(found, points))
+    else:
+        terminal.data(view.operating(found, points, terminal.paint))
     return exits.SUCCESS
 
 
@@ -77,7 +75,7 @@ def _workload(given: argparse.Namespace, context: Context) -> int:
     best = found.choices[0] if found.choices else None
     text = None if best is None else laid_over(given, context, best)
     if given.json:
-        terminal.data(documents.text(documents.recommendation(found, text)))
+        context.reply.set(documents.recommendation(found, text))
     else:
         terminal.talk(view.recommendation(found, terminal.paint))
         if text is not None:

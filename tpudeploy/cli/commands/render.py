@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import exits, options
+from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
@@ -24,7 +24,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     (profile,) = context.load([given.profile], given)
     deployment = context.workspace([given.profile]).deployment(profile, offline=True)
-    context.terminal.data(_RENDERERS[given.what](profile, deployment).removesuffix("\n"))
+    text = _RENDERERS[given.what](profile, deployment).removesuffix("\n")
+    if given.json:
+        content = json.loads(text) if given.what in _JSON else None
+        context.reply.set(documents.render(deployment.name, given.what, text, content))
+    else:
+        context.terminal.data(text)
     return exits.SUCCESS
 
 
@@ -56,7 +61,7 @@ def _request(_: Profile, deployment: Deployment) -> str:
     from tpudeploy.domain.names import SliceName
 
     if not deployment.candidates:
-        raise ConfigError("No place is left that the profile allows to ask.", hint="Widen placement.zones.")
+        raise ConfigError("The profile allows no zone and provisioning model to try.", hint="Widen placement.zones.")
     name = SliceName(deployment=deployment.name, lineage="0" * 8, replica=0, attempt=0)
     known = replace(deployment, project=deployment.project or "PROJECT")
     body = queued_resource(slice_request(known, name, deployment.candidates[0]))
@@ -77,3 +82,4 @@ _RENDERERS: Mapping[str, Callable[[Profile, Deployment], str]] = {
     "request": _request,
     "profile": _profile,
 }
+_JSON = {"argv", "request"}  # of these the document has the values too, and not only the text

@@ -1,4 +1,4 @@
-"""The JSON Schema of profiles, for editors; or of plans, states, events, pins and runs, for programs that read them."""
+"""Print the JSON Schema of profiles, for editors; or of a document that --json prints, for programs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ import json
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 
-_WHAT = ("profile", "plan", "state", "events", "lock", "run")
+_PROFILE = "profile"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", choices=_WHAT, default=_WHAT[0], help="of what (default: profile)")
+    from tpudeploy.views.schemas import SCHEMAS
+
+    names = (_PROFILE, *SCHEMAS)
+    about = f"a name in the `format` of a document (default: {_PROFILE}): {', '.join(names)}"
+    parser.add_argument("what", metavar="WHAT", nargs="?", choices=names, default=_PROFILE, help=about)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    context.terminal.data(text(given.what))
+    if given.json:
+        context.reply.set_text(text(given.what))
+    else:
+        context.terminal.data(text(given.what))
     return exits.SUCCESS
 
 
-def text(what: str = "profile") -> str:
+def text(what: str = _PROFILE) -> str:
     """Of profiles, what stands in profiles/profile.schema.json, where the profiles' first lines send an editor."""
-    if what == "profile":
+    if what == _PROFILE:
         from tpudeploy.config.jsonschema import json_schema
 
         return json.dumps(json_schema(), indent=2, ensure_ascii=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
@@ -15,15 +14,15 @@ from tpudeploy.views.remembered import document, remembered
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="PLANFILE", nargs="?", help="a saved plan")
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    terminal = context.terminal
-    if given.file is None:
-        states = context.workspace().remembered()
-        told = json.dumps(document(states), indent=2) if given.json else remembered(states, terminal.paint)
-        terminal.data(told)
+    if given.file is not None:
+        tell(Plan.load(context.folder / given.file), context)
         return exits.SUCCESS
-    tell(Plan.load(context.folder / given.file), terminal, as_json=given.json)
+    states = context.workspace().remembered()
+    if given.json:
+        context.reply.set(document(states))
+    else:
+        context.terminal.data(remembered(states, context.terminal.paint))
     return exits.SUCCESS

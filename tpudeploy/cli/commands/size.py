@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
-    options.json(parser)
     options.flag(parser, "sweep", "try other slices, splits, KV types, utilizations and lengths")
 
 
@@ -31,7 +30,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     found, swept = check([deployment]), swept_around(deployment) if given.sweep else None
     terminal = context.terminal
     if given.json:
-        terminal.data(documents.text(documents.size(deployment, (*profile.warnings, *found), swept)))
+        context.reply.set(documents.size(deployment, (*profile.warnings, *found), swept))
         return exits.SUCCESS
     terminal.data(view.size(deployment.name, deployment.budget, terminal.paint))
     if swept is not None:

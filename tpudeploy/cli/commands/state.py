@@ -11,7 +11,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.states import VERBS, Verb
 from tpudeploy.domain.errors import UsageError
 
-_OWN = ("auto_approve", "dry_run", "force", "json", "serial")
+_OWN = ("auto_approve", "dry_run", "force", "serial")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "serial", "pull: the state of that serial, as `history` names it", metavar="N", type=int)
     options.lock_timeout(parser)
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

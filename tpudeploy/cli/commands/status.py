@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
+from tpudeploy.views import jsonl
 from tpudeploy.views.status import status
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "timeline", "how each machine's last start went, part by part, and what made it take so long")
     options.option(parser, "html", "write it as a page", metavar="FILE")
     options.flag(parser, "watch", "look again and again, until nothing is on its way any more")
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -47,12 +47,17 @@ def run(given: argparse.Namespace, context: Context) -> int:
         path = context.folder / given.html
         write(path, fleet(found, at=context.clock.now(), emulated=workspace.is_emulated))
         terminal.talk(f"Wrote {path}")
+        if given.json and not given.watch:
+            context.reply.set(documents.files([path]))
         return exits.SUCCESS
     if given.json:
         known = documents.status(found, emulated=workspace.is_emulated)
         known |= documents.details(more) if given.details else {}
         known |= documents.timelines(starts) if given.timeline else {}
-        terminal.data(documents.text(known))
+        if given.watch:
+            terminal.document(jsonl.document({"type": "status", **known}))
+        else:
+            context.reply.set(known)
         return exits.SUCCESS
     terminal.data(status(found, terminal.paint, emulated=workspace.is_emulated))
     if given.details:
@@ -72,13 +77,18 @@ def _look(workspace: Workspace, profiles: Sequence[Profile]) -> tuple[Deployment
 
 def _watched(workspace: Workspace, profiles: Sequence[Profile], context: Context) -> tuple[DeploymentStatus, ...]:
     """The last look; those before it are told where they show something new."""
-    shown = ""
+    terminal, shown = context.terminal, ""
     while True:
         found = _look(workspace, profiles)
         if not any(replica.is_on_its_way for each in found for replica in each.replicas):
             return found
-        told = status(found, context.terminal.paint, emulated=False)
+        told = status(found, terminal.paint, emulated=False)
         if told != shown:
-            context.terminal.talk(f"{told}\n")
+            if terminal.as_json:
+                terminal.document(
+                    jsonl.document({"type": "status", **documents.status(found, emulated=workspace.is_emulated)})
+                )
+            else:
+                terminal.talk(f"{told}\n")
             shown = told
         context.clock.sleep(_EVERY)

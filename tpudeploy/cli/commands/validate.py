@@ -12,7 +12,7 @@ from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.core.checks import check
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.errors import ConfigError
+from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.views.excerpt import diagnostics
 
 if TYPE_CHECKING:
@@ -30,10 +30,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.reports import REPORTS
 
+    if given.json and given.format not in {"text", "json"}:
+        raise UsageError(f"-json and -format {given.format} are two forms of output.", hint="Leave one out.")
     found = checked(given.profiles, given, context)
-    if given.format != "text":
+    if given.json:
+        context.reply.set_text(REPORTS["json"](found))
+    elif given.format != "text":
         context.terminal.data(REPORTS[given.format](found))
-    for row in found if given.format == "text" else ():
+    for row in found if given.format == "text" and not given.json else ():
         if row.found:
             context.terminal.talk(diagnostics(row.found, context.terminal.paint) + "\n")
         if row.is_valid:

@@ -15,7 +15,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
     accuracy.arguments(parser)
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
@@ -28,7 +27,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     found = context.workspace([given.profile]).verify(profile)
     terminal = context.terminal
     if given.json:
-        terminal.data(documents.text(documents.verify(found)))
+        context.reply.set(documents.verify(found))
     else:
         terminal.data(verify(found, terminal.paint))
     return exits.SUCCESS if found.holds else exits.REFUSED

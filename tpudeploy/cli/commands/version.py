@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tpudeploy.cli import exits
+from tpudeploy.cli import documents, exits
 from tpudeploy.cli.context import Context
 from tpudeploy.version import VERSION
 
@@ -16,6 +16,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.catalog.flags import VLLM_VERSION
 
-    del given
-    context.terminal.data(f"tpudeploy {VERSION} (flags of vLLM {VLLM_VERSION})")
+    if given.json:
+        context.reply.set(documents.version(VERSION, VLLM_VERSION))
+    else:
+        context.terminal.data(f"tpudeploy {VERSION} (flags of vLLM {VLLM_VERSION})")
     return exits.SUCCESS

@@ -13,14 +13,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "type", "the slice type, e.g. v6e-4 (default: the profile's, else v6e-1)", metavar="TYPE")
     options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
     options.backend(parser)
-    options.json(parser)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
     workspace, terminal = context.workspace(given.profiles), context.terminal
     found = workspace.zones(context.load(given.profiles, given), type=given.type, refresh=given.refresh)
     if given.json:
-        terminal.data(documents.text(documents.zones(found, emulated=workspace.is_emulated)))
+        context.reply.set(documents.zones(found, emulated=workspace.is_emulated))
         return exits.SUCCESS
     from tpudeploy.views.zones import zones
 

@@ -29,11 +29,13 @@ class Sized(Answer):
 
 
 class Alerts(Answer):
+    format: Literal["tpudeploy.alerts/1"]
     text: str = Field(description="what the file holds: YAML, or JSON for a dashboard")
     remarks: list[str]
 
 
 class Explained(Answer):
+    format: Literal["tpudeploy.explanation/1"]
     code: str
     text: str
 
@@ -61,7 +63,9 @@ class Memory(Answer):
 
 
 class Output(Answer):
-    url: str
+    format: Literal["tpudeploy.output/1"]
+    name: str
+    endpoint: str = Field(description="the address, without a path")
 
 
 class Garbage(Answer):

@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from tpudeploy.cli import documents
+from tpudeploy.cli.commands.output import outputs_of
 from tpudeploy.cli.mcp.offline import OneProfile, Profiles
 from tpudeploy.cli.mcp.session import Asked, session
-from tpudeploy.domain.errors import QueryFailed
 
 SomeProfiles = Annotated[
     tuple[str, ...], Field(description="paths inside the project; none for all that is remembered")
@@ -52,10 +52,7 @@ def memory_layout(ctx: Asked, profile: OneProfile) -> documents.Document:
 def output(ctx: Asked, name: Name) -> documents.Document:
     """Where a deployment answers, as the last apply published it."""
     with session(ctx).project.opened() as at:
-        published = at.workspace.endpoint(name)
-    if published is None:
-        raise QueryFailed(f"{name} has no endpoint.", hint="Plan and apply its profile first.")
-    return dict(published)
+        return documents.output(name, outputs_of(at.workspace, name))
 
 
 def drift(ctx: Asked, profiles: Profiles) -> documents.Document:

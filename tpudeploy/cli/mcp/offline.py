@@ -59,7 +59,7 @@ def alerts(
 
     with session(ctx).project.opened(*profiles) as at:
         text, remarks = made(form, at.profiles, ttft_seconds=ttft_seconds)
-    return {"text": text, "remarks": remarks}
+    return documents.alerts(text, remarks)
 
 
 def explain(
@@ -70,4 +70,4 @@ def explain(
     from tpudeploy.cli.explanations import explanations
 
     found, text = explained(code.strip(), explanations())
-    return {"code": found, "text": text}
+    return documents.explanation(found, text)

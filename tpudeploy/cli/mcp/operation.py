@@ -9,7 +9,6 @@ from typing import Protocol
 
 from tpudeploy.cli.boundary import bug
 from tpudeploy.cli.documents import Document
-from tpudeploy.cli.exits import BUG
 from tpudeploy.domain.errors import Interrupted, TpudeployError
 from tpudeploy.domain.frozen import frozen
 
@@ -97,7 +96,7 @@ class Operation:
         except TpudeployError as error:
             self._end("failed", error=error.to_dict(), refusal=error)
         except Exception:  # noqa: BLE001 - the boundary of this thread: whatever comes here is our bug, and is reported
-            self._end("failed", error={"code": "", "exit_code": BUG, "message": bug(), "hint": ""})
+            self._end("failed", error=bug().to_dict())
         else:
             failed = None if came.error is None else came.error.to_dict()
             self._end("succeeded" if failed is None else "failed", result=came.document, error=failed)

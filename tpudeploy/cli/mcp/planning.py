@@ -10,7 +10,6 @@ from pydantic import Field
 from tpudeploy.cli import documents, planning
 from tpudeploy.cli.mcp.offline import Profiles
 from tpudeploy.cli.mcp.session import Asked, session
-from tpudeploy.core.approval import plan_print
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.plan import plan as view
 
@@ -35,7 +34,6 @@ def plan(
     return {
         **made.to_dict(),
         "plan_id": kept.id,
-        "fingerprint": plan_print(made),
         "needs_consent": bool(kept.ends),
         "text": view(made, Paint()),
     }

@@ -22,28 +22,28 @@ class Verb:
 
 
 VERBS: Mapping[str, Verb] = {
-    "list": Verb(does="addresses that a state remembers", words="[ADDR...]", most=None, options=frozenset({"json"})),
-    "show": Verb(does="all that is remembered of one", words="ADDR", least=1, options=frozenset({"json"})),
+    "list": Verb(does="addresses that a state remembers", words="[ADDR...]", most=None),
+    "show": Verb(does="all that is remembered of one", words="ADDR", least=1),
     "mv": Verb(
         does="rename a deployment, or move a slice to another index",
         words="SRC DST",
         least=2,
         most=2,
-        options=frozenset({"force", "json"}),
+        options=frozenset({"force"}),
     ),
     "rm": Verb(
         does="forget slices without deleting them",
         words="ADDR...",
         least=1,
         most=None,
-        options=frozenset({"auto_approve", "dry_run", "force", "json"}),
+        options=frozenset({"auto_approve", "dry_run", "force"}),
     ),
     "pull": Verb(does="print a state as it is, or as it was", words="[NAME]", options=frozenset({"serial"})),
     "push": Verb(
         does="put a state in its place, from a file or - for stdin",
         words="FILE",
         least=1,
-        options=frozenset({"force", "json"}),
+        options=frozenset({"force"}),
     ),
-    "history": Verb(does="earlier states, where the place keeps them", words="[NAME]", options=frozenset({"json"})),
+    "history": Verb(does="earlier states, where the place keeps them", words="[NAME]"),
 }

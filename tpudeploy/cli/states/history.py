@@ -18,7 +18,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     if now is None and not before:
         raise StateError(f"{name} has no state here, and had none that is kept.")
     if given.json:
-        context.terminal.data(memory.history_as_json(name, now, before))
+        context.reply.set(memory.history_as_json(name, now, before))
         return exits.SUCCESS
     context.terminal.data(memory.history(now, before))
     if now is not None and now.serial > 1 and not before:

@@ -18,7 +18,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     states = {name: state for name, state in read.items() if state is not None}
     found = tuple(named(states, wanted))
     if given.json:
-        context.terminal.data(memory.listed(states, found))
+        context.reply.set(memory.listed(states, found))
     elif found:
         context.terminal.data("\n".join(map(str, found)))
     return exits.SUCCESS

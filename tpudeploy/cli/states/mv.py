@@ -14,10 +14,10 @@ from tpudeploy.workspace import Workspace
 
 def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     source, target = map(address, given.words)
-    emit = teller(context.terminal, as_json=given.json)
+    emit = teller(context.terminal)
     workspace.move_state(str(source), str(target), force=given.force, on_event=emit)
     if given.json:
-        context.terminal.data(memory.changed("mv", source=str(source), target=str(target)))
+        context.reply.set(memory.changed("mv", source=str(source), target=str(target)))
         return exits.SUCCESS
     context.terminal.data(f"Moved {source} to {target}.")
     if source.replica is None:

@@ -17,7 +17,10 @@ from tpudeploy.workspace import Workspace
 def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     name = deployment(workspace.states, given.words)
     state = state_of(workspace.states, name) if given.serial is None else _was(workspace.states, name, given.serial)
-    context.terminal.data(statefile.dumps(state).removesuffix("\n"))
+    if given.json:
+        context.reply.set_text(statefile.dumps(state))
+    else:
+        context.terminal.data(statefile.dumps(state).removesuffix("\n"))
     return exits.SUCCESS
 
 

@@ -19,11 +19,11 @@ from tpudeploy.workspace import Workspace
 
 def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     terminal, state = context.terminal, _read(given.words[0], context.folder)
-    dropped = workspace.push_state(state, force=given.force, on_event=teller(terminal, as_json=given.json))
+    dropped = workspace.push_state(state, force=given.force, on_event=teller(terminal))
     if given.json:
         names = [attempt.name for attempt in dropped or ()]
         facts = {"deployment": state.deployment, "is_changed": dropped is not None, "forgotten": names}
-        terminal.data(memory.changed("push", **facts))
+        context.reply.set(memory.changed("push", **facts))
         return exits.SUCCESS
     if dropped is None:
         terminal.data(f"The state of {state.deployment} is that already.")

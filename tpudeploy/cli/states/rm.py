@@ -28,7 +28,7 @@ class _Going:
 
 
 def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    say = context.terminal.talk if given.json else context.terminal.data
+    say = context.terminal.data
     going = tuple({(g.deployment, g.attempt.name): g for g in _going(workspace.states, given)}.values())
     told = (f"  {g.address}: {outstanding(g.attempt, context.clock.now())}" for g in going)
     say("\n".join(["To be forgotten, not deleted. What runs goes on to run, and to cost:", "", *told]))
@@ -36,23 +36,17 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
         say("")
     elif not given.dry_run:
         approve(context, "Do you really want to forget this?", otherwise="Pass -auto-approve, once you have read it.")
-    for deployment in dict.fromkeys(g.deployment for g in going):
-        _forget(given, context, workspace, deployment, [g.attempt.name for g in going if g.deployment == deployment])
-    return exits.SUCCESS
-
-
-def _forget(
-    given: argparse.Namespace, context: Context, workspace: Workspace, deployment: str, names: list[str]
-) -> None:
-    """Or only say what would be, where no more is asked for."""
-    terminal = context.terminal
+    names: dict[str, list[str]] = {}
+    for each in going:
+        names.setdefault(each.deployment, []).append(each.attempt.name)
     if not given.dry_run:
-        emit = teller(terminal, as_json=given.json)
-        left = workspace.forget(deployment, names, force=given.force, on_event=emit)
-        if not given.json:
-            terminal.data(_said(left, len(names)))
+        for deployment, forgotten in names.items():
+            left = workspace.forget(deployment, forgotten, force=given.force, on_event=teller(context.terminal))
+            say(_said(left, len(forgotten)))
     if given.json:
-        terminal.data(memory.changed("rm", deployment=deployment, forgotten=names, is_dry_run=given.dry_run))
+        changes = [{"deployment": deployment, "forgotten": forgotten} for deployment, forgotten in names.items()]
+        context.reply.set(memory.changed("rm", changes=changes, is_dry_run=given.dry_run))
+    return exits.SUCCESS
 
 
 def _going(states: StateBackend, given: argparse.Namespace) -> Iterator[_Going]:

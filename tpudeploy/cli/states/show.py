@@ -16,5 +16,8 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     wanted = address(given.words[0])
     state = state_of(workspace.states, wanted.deployment)
     found = records(state, wanted)
-    context.terminal.data(memory.shown_as_json(state, found) if given.json else memory.shown(state, found))
+    if given.json:
+        context.reply.set(memory.shown_as_json(state, found))
+    else:
+        context.terminal.data(memory.shown(state, found))
     return exits.SUCCESS

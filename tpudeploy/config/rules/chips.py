@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config import codes
-from tpudeploy.config.diagnose import did_you_mean, problem, quoted, warning
+from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path
 from tpudeploy.config.rules import look
 from tpudeploy.domain.accelerator import AcceleratorType
@@ -22,10 +22,16 @@ _DP: Path = ("serving", "data_parallel_size")
 def known_type(root: MapNode) -> Iterator[Diagnostic]:
     name = look.value(root, _TYPE, str)
     if name and catalog.accelerator_type(name) is None:
-        names = [known.name for known in catalog.accelerator_types()]
-        hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+        meant = catalog.closest_type(name, is_accepted=_is_supported)
+        names = [known.name for known in catalog.accelerator_types() if _is_supported(known)]
+        hint = f'did you mean "{meant}"?' if meant else f"there are {', '.join(names)}"
         message = f"There is no accelerator type {quoted(name)}"
         yield problem(codes.UNKNOWN_TYPE, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
+
+
+def _is_supported(slice_type: AcceleratorType) -> bool:
+    """What `single_host` of config/unsupported.py accepts: advice that the next check refuses is none."""
+    return slice_type.hosts == 1
 
 
 def own_runtime(root: MapNode) -> Iterator[Diagnostic]:

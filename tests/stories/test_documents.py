@@ -1,0 +1,257 @@
+"""Every command with --json: one document on stdout, which the schema that the product ships describes to the last key.
+
+apply, destroy, --watch and --follow print streams, whose lines have one schema. What stops a command is a document too.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import PROFILE, Open, Said
+from strict_schema import lines, strict
+from workflow import Both
+
+from tpudeploy.cli.commands import COMMANDS
+
+TPUDEPLOY = str(Path(sys.executable).with_name("tpudeploy"))
+VLLM = {
+    "date": "20260801-120000",
+    "backend": "vllm",
+    "model_id": "google/gemma-4-E2B-it",
+    "num_prompts": 20,
+    "max_concurrency": 4,
+    "duration": 10.0,
+    "completed": 20,
+    "total_input_tokens": 20480,
+    "total_output_tokens": 2560,
+    "request_throughput": 2.0,
+    "output_throughput": 256.0,
+    "mean_ttft_ms": 100.0,
+    "median_ttft_ms": 90.0,
+    "p99_ttft_ms": 200.0,
+    "mean_tpot_ms": 10.0,
+    "median_tpot_ms": 9.0,
+    "p99_tpot_ms": 20.0,
+}
+# What each command line answers while gemma.yaml serves: the kind of its document, and its exit code.
+SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("files", 0, ("init", "mine.yaml")),
+    ("profiles", 0, ("init", "-from", "list")),
+    ("diagnostics", 0, ("validate", "gemma.yaml")),
+    ("diagnostics", 1, ("validate", "gemma.yaml", "missing.yaml", "broken.yaml")),
+    ("size", 0, ("size", "gemma.yaml", "-sweep")),
+    ("size", 0, ("size", "gemma.yaml", "-set", "model.id=some/body")),
+    *(("render", 0, ("render", "gemma.yaml", what)) for what in ("startup-script", "argv", "request", "profile")),
+    ("doctor", 0, ("doctor", "gemma.yaml")),
+    ("zones", 0, ("zones", "gemma.yaml")),
+    ("plan", 0, ("plan", "gemma.yaml")),
+    ("plan", 2, ("plan", "gemma.yaml", "-set", "serving.max_model_len=8192", "-detailed-exitcode", "-pin")),
+    ("plan", 13, ("plan", "-destroy", "gemma.yaml", "-set", "lifecycle.prevent_destroy=true")),
+    ("plan", 0, ("plan", "gemma.yaml", "-out", "gemma.tfplan")),
+    ("plan", 0, ("show", "gemma.tfplan")),
+    ("plan", 0, ("drift", "gemma.yaml")),
+    ("show", 0, ("show",)),
+    ("ci", 0, ("ci", "plan", "gemma.yaml")),
+    ("ci", 0, ("ci", "drift", "gemma.yaml")),
+    ("ci", 0, ("ci", "apply", "gemma.yaml", "-resume")),
+    ("ci", 0, ("ci", "apply", "gemma.yaml")),
+    ("gc", 0, ("gc",)),
+    ("status", 0, ("status",)),
+    ("status", 0, ("status", "gemma.yaml", "-details", "-timeline")),
+    ("files", 0, ("status", "-html", "page.html")),
+    ("output", 0, ("output", "gemma")),
+    ("output", 0, ("output", "gemma.yaml", "endpoint")),
+    ("outputs", 0, ("output",)),
+    ("logs", 0, ("logs", "gemma.yaml")),
+    ("logs", 0, ("logs", "-explain", "-ask", "-file", "boot.log", "-with", "gemma.yaml")),
+    ("verify", 0, ("verify", "gemma.yaml")),
+    ("accuracy", 0, ("verify", "gemma.yaml", "-accuracy", "arithmetic", "-questions", "4")),
+    ("metrics", 0, ("metrics", "gemma.yaml")),
+    ("query", 0, ("query", "gemma.yaml", "Hello")),
+    ("run", 0, ("bench", "import", "result.json", "-type", "v6e-1")),
+    ("runs", 0, ("bench", "list")),
+    ("runs", 0, ("compare", "-published")),
+    ("comparison", 0, ("compare", "agent-e2b-v6e-1", "agent-e2b-v6e-4")),
+    ("operating", 0, ("recommend", "-run", "agent-e2b-v6e-1")),
+    ("recommendation", 0, ("recommend", "gemma.yaml", "-users", "4", "-context", "1024", "-output", "128")),
+    ("alerts", 0, ("alerts", "gemma.yaml")),
+    ("alerts", 0, ("alerts", "gemma.yaml", "-format", "dashboard", "-out", "dashboard.json")),
+    ("state-list", 0, ("state", "list")),
+    ("state-show", 0, ("state", "show", "gemma")),
+    ("state-history", 0, ("state", "history")),
+    ("state", 0, ("state", "pull")),
+    ("state-change", 0, ("state", "push", "state.json")),
+    ("state-change", 0, ("state", "rm", "gemma", "-dry-run")),
+    ("state-change", 0, ("state", "mv", "gemma", "chat")),
+    ("state-change", 0, ("state", "mv", "chat", "gemma")),
+    ("explanation", 0, ("explain", "TPU1201")),
+    ("explanations", 0, ("explain",)),
+    ("completion", 0, ("completion", "bash")),
+    ("version", 0, ("version",)),
+    ("version", 0, ("-version",)),
+)
+# What each of them answers where it cannot do what is asked, and its exit code.
+STOPPED: tuple[tuple[int, tuple[str, ...]], ...] = (
+    (1, ("init", "-from", "nothing-like-it")),
+    (1, ("validate", "gemma.yaml", "-format", "sarif")),
+    *((1, (command, "broken.yaml")) for command in ("size", "doctor", "zones", "plan", "drift", "gc", "status")),
+    (1, ("render", "broken.yaml", "docker")),
+    (1, ("show", "broken.yaml")),
+    (1, ("ci", "plan", "broken.yaml")),
+    (11, ("ci", "apply", "gemma.yaml")),
+    (1, ("output", "gemma")),
+    (1, ("output", "gemma", "endpont")),
+    (1, ("logs", "gemma.yaml")),
+    (1, ("verify", "gemma.yaml")),
+    (1, ("metrics", "gemma.yaml")),
+    (1, ("query", "gemma.yaml", "Hello")),
+    (1, ("bench", "show", "nothing")),
+    (1, ("bench", "report", "nothing")),
+    (1, ("compare", "nothing")),
+    (1, ("recommend", "gemma.yaml")),
+    (1, ("alerts", "broken.yaml")),
+    (1, ("import", "gemma", "no-such-slice")),
+    (1, ("state", "show", "gemma")),
+    (1, ("state", "remove", "gemma")),
+    (1, ("force-unlock", "nobodys", "-force")),
+    (1, ("emulator", "run")),
+    (1, ("schema", "plans")),
+    (1, ("explain", "TPU9999")),
+    (1, ("completion", "tcsh")),
+    (1, ("mcp", "-no-such-option")),
+    (1, ("version", "too-many")),
+    (1, ("no-such-command",)),
+)
+
+
+def document(said: Said) -> Any:
+    """The one document on stdout."""
+    return json.loads(said.out)
+
+
+def test_every_command_answers_with_a_document_of_its_schema(desk: Open) -> None:
+    at = desk(nodes="real")
+    at.write()
+    at.write("version: 1\n", "broken.yaml")
+    at.write(json.dumps(VLLM), "result.json")
+    at.write("INFO 08-01 12:00:00 Starting\nValueError: no\n", "boot.log")
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    at.write(at.run("state", "pull").out, "state.json")
+    for kind, code, words in SERVING:
+        said = at.run(*words, "-json")
+        assert said.code == code, f"{words}\n{said.all}"
+        found = document(said)
+        assert found["format"] == f"tpudeploy.{kind}/1", words
+        strict(at, kind).validate(found)
+    printed = json.loads(at.run("schema", "profile", "-json").out)
+    assert printed["$schema"]
+
+
+def test_what_stops_a_command_is_a_document_with_its_exit_code(desk: Open) -> None:
+    at = desk()
+    at.write()
+    at.write("version: 1\n", "broken.yaml")
+    error = strict(at, "error")
+    for code, words in STOPPED:
+        said = at.run(*words, "-json")
+        found = document(said)
+        error.validate(found)
+        assert (said.code, found["exit_code"]) == (code, code), words
+        assert found["message"] in said.err or found["diagnostics"], words
+    assert document(at.run("plan", "broken.yaml", "-json"))["diagnostics"][0]["location"]["file"].endswith(
+        "broken.yaml"
+    )
+
+
+def test_no_command_is_without_a_document() -> None:
+    named = {words[0] for _, _, words in SERVING} | {words[0] for _, words in STOPPED} | {"apply", "destroy", "schema"}
+    assert named >= set(COMMANDS)
+
+
+def test_the_variable_asks_for_documents_as_the_flag_does(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    monkeypatch.setenv("TPUDEPLOY_JSON", "1")
+    assert document(at.run("version"))["format"] == "tpudeploy.version/1"
+    assert document(at.run("version", "-no-such-option"))["code"] == "TPU0002"
+
+
+def test_a_bug_of_ours_is_a_document_too(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    monkeypatch.setattr("tpudeploy.workspace.Workspace.open", lambda *_, **__: 1 / 0)
+    said = at.run("status", "-json")
+    found = document(said)
+    strict(at, "error").validate(found)
+    assert (said.code, found["exit_code"], found["code"]) == (70, 70, "TPU0070")
+    assert "ZeroDivisionError" in found["message"]
+    assert "tpudeploy-bug-" in found["hint"]
+
+
+def test_what_gc_would_remove_and_why_it_did_not_are_one_document(desk: Open) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write(), "-wait", "accepted").code == 0
+    (at.folder / ".tpudeploy" / "state" / "gemma.json").unlink()
+    refused = at.run("gc", "-json", "-foreign")
+    found = document(refused)
+    strict(at, "gc").validate(found)
+    assert (refused.code, found["report"], found["error"]["code"]) == (1, None, "TPU3003")
+    assert [stray["goes"] for stray in found["strays"]] == [True]
+    removed = document(at.run("gc", "-json", "-foreign", "-auto-approve"))
+    strict(at, "gc").validate(removed)
+    assert removed["report"]["outcomes"]
+    assert removed["error"] is None
+
+
+def test_an_import_answers_with_the_slice_as_the_state_has_it(desk: Open) -> None:
+    at = desk()
+    assert at.run("apply", "-auto-approve", at.write(), "-wait", "accepted").code == 0
+    (name,) = at.slices
+    assert at.run("state", "rm", "gemma", "-auto-approve", "-force", "-json").code == 0
+    imported = document(at.run("import", "gemma[0]", name, "-foreign", "-json"))
+    strict(at, "import").validate(imported)
+
+
+@pytest.mark.parametrize("words", [("status", "-watch"), ("logs", "gemma.yaml", "-follow")], ids=" ".join)
+def test_what_watches_prints_a_stream_of_json_lines(desk: Open, words: tuple[str, ...]) -> None:
+    at = desk(nodes="real")
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    said = at.run(*words, "-json")
+    assert said.code == 0, said.all
+    event = strict(at, "events")
+    first, *rest = lines(said)
+    assert first["type"] == "version"
+    assert {line["type"] for line in rest} == {"status" if words[0] == "status" else "log_line"}
+    for line in (first, *rest):
+        event.validate(line)
+
+
+def test_the_emulator_prints_a_document_and_leaves_stdout_to_the_command_that_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "gemma.yaml").write_text(PROFILE, encoding="utf-8")
+    run = [TPUDEPLOY, "emulator", "run", "--json", "--", TPUDEPLOY, "plan", "--json", "gemma.yaml"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["format"] == "tpudeploy.plan/1"
+    assert json.loads(done.stdout)["fingerprint"]
+
+
+def test_nothing_is_asked_in_the_middle_of_a_document(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = desk()
+    at.write()
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    said = at.run("apply", "-json", "gemma.yaml")
+    assert said.code == 1
+    assert lines(said)[-1]["code"] == "TPU3003"
+
+
+def test_the_fingerprint_of_a_plan_is_the_one_that_an_approval_holds(pipeline: Both) -> None:
+    at, here = pipeline
+    here.on_pull_request()
+    told = document(at.run("ci", "plan", "gemma.yaml", "-json"))
+    strict(at, "ci").validate(told)
+    plan = document(at.run("plan", "gemma.yaml", "-json"))
+    assert plan["fingerprint"] == told["plan"]["fingerprint"]
+    assert plan["fingerprint"] in here.comment()
