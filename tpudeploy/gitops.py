@@ -125,7 +125,8 @@ def with_approval(
     """
     goals = approval.needing_approval(plan)
     if not goals:
-        return _approved_by(plan, pipeline.commit)
+        # A renewal, which the profile approves, or a run that this one takes over: later runs may continue either.
+        return _approved_by(plan, pipeline.commit or "ci apply")
     if accepted:
         if accepted != approval.plan_print(plan):
             raise _unapproved(plan, f"The plan is no longer {accepted}.")
