@@ -90,7 +90,7 @@ def test_the_list_names_everything_once_by_the_first_line_of_its_page(capsys: Ca
     assert sum(len(texts) for texts in groups().values()) == len(explanations())
 
 
-@pytest.mark.parametrize("code", ["TPU7001", "TPU7002", "provisioning-stuck"])
+@pytest.mark.parametrize("code", ["TPU7001", "TPU7002", "TPU7003", "provisioning-stuck"])
 def test_what_is_no_refusal_of_googles_is_explained_too(capsys: Capture, code: str) -> None:
     assert len(_screen(capsys, code).splitlines()) > 2
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
 from typing import TYPE_CHECKING
 
+from tpudeploy.cli.examples import EXAMPLES
 from tpudeploy.cli.refusal_page import page
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
@@ -48,14 +49,9 @@ def groups() -> dict[str, dict[str, str]]:
     from tpudeploy.core import lost, pins, renamed, room, targets
     from tpudeploy.core.bootlog.signatures import GROUPS as BOOTS
     from tpudeploy.core.checks import CHECKS
-    from tpudeploy.emulator.process import EmulatorRunning
-    from tpudeploy.emulator.scenario import ScenarioInvalid
 
-    found: list[type[errors.TpudeployError]] = [*_tree(errors.TpudeployError), EmulatorRunning, ScenarioInvalid]
-    classes = {cls.code: _of_class(cls, GROUPS.values()) for cls in found if cls.code not in EXPLANATIONS}
-    written = {
-        code: f"{about.title}\n\n{about.meaning}\n\nFor example:\n{about.fix}" for code, about in EXPLANATIONS.items()
-    }
+    classes = {cls.code: _of_class(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
+    written = {code: _page(code, about.title, about.meaning, about.fix) for code, about in EXPLANATIONS.items()}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
     plans = {code: text for part in (lost, targets, room, renamed, pins) for code, text in part.MEANINGS.items()}
@@ -67,6 +63,23 @@ def groups() -> dict[str, dict[str, str]]:
         "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_OURS},
         **boots,
     }
+
+
+def _page(code: str, title: str, cause: str, instead: str = "") -> str:
+    """Of a code of ours: what it means, what brings it out, what to write instead, and the command that helps."""
+    parts = [title, f"Cause: {cause}"]
+    example = EXAMPLES.get(code)
+    if example is not None:
+        parts.append(f"Example:\n{_indented(example.text)}")
+    if instead:
+        parts.append(f"Instead:\n{_indented(instead)}")
+    if example is not None:
+        parts.append(f"Command:\n{_indented(example.command)}")
+    return "\n\n".join(parts)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def of_text(text: str) -> tuple[str, str]:
@@ -111,13 +124,21 @@ def _of_class(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verd
     """Its first sentence with what it is called, the rest, and which refusals come to it."""
     title, _, rest = (getdoc(cls) or "").partition(". ")
     kinds = ", ".join(row.kind for rows in refusals for row in rows if row.remedy in _BECOME.get(cls, ()))
+    cause = rest or f"{title.rstrip('.')}."
     paragraphs = (
-        title.rstrip("."),
-        rest,
+        _page(cls.code, title.rstrip("."), cause),
         f"The library raises {cls.__name__}; the command line exits {cls.exit_code}.",
         f"Refusals that come to it: {kinds}. `tpudeploy explain REFUSAL` tells more." if kinds else "",
     )
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+
+def every_error() -> tuple[type[errors.TpudeployError], ...]:
+    """Return every error that we raise on purpose, those of the emulator included."""
+    from tpudeploy.emulator.process import EmulatorRunning
+    from tpudeploy.emulator.scenario import ScenarioInvalid
+
+    return tuple(dict.fromkeys([*_tree(errors.TpudeployError), EmulatorRunning, ScenarioInvalid]))
 
 
 def _tree(cls: type[errors.TpudeployError]) -> Iterator[type[errors.TpudeployError]]:

@@ -70,6 +70,12 @@ FLOATING_IMAGE = "TPU1340"
 OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})
 
 
+_RESERVED = (
+    "placement: {provisioning: [reserved], zones: [us-east5-b], "
+    "reservation: projects/my-project/locations/us-east5-b/reservations/my-reservation}"
+)
+
+
 class Explanation(NamedTuple):
     title: str
     meaning: str
@@ -110,7 +116,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     SYNTAX: Explanation(
         "Invalid YAML",
         "The text is no YAML. Often a value needs quotes: one with `: `, with ` #`, or with `${...}` inside { }.",
-        'env: {GREETING: "${env:GREETING}"}',
+        'serving: {env: {GREETING: "${env:GREETING}"}}',
     ),
     TAB: Explanation(
         "Tab indentation", "YAML is indented with spaces; a tab means nothing there.", "serving:\n  port: 8000"
@@ -123,11 +129,15 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "extends: base.yaml",
     ),
     DUPLICATE_KEY: Explanation(
-        "Duplicate key", "A key may stand once in a mapping; which of two was meant cannot be known.", "port: 8000"
+        "Duplicate key",
+        "A key may stand once in a mapping; which of two was meant cannot be known.",
+        "serving: {port: 8000}",
     ),
-    KEY_NOT_TEXT: Explanation("Key is not text", "A key is a word, not empty, a list or a mapping.", "port: 8000"),
+    KEY_NOT_TEXT: Explanation(
+        "Key is not text", "A key is a word, not empty, a list or a mapping.", "serving: {port: 8000}"
+    ),
     TAG: Explanation(
-        "YAML tag", "Tags (`!!float`, `!python/...`) are not part of the format.", 'runtime_version: "2.0"'
+        "YAML tag", "Tags (`!!float`, `!python/...`) are not part of the format.", 'model: {revision: "2.0"}'
     ),
     MERGE_KEY: Explanation(
         "Merge key", "`<<` is not part of YAML 1.2. Layers are written as files.", "extends: base.yaml"
@@ -135,7 +145,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     NOT_FINITE: Explanation(
         "Not a finite number",
         "NaN, infinities and numbers beyond a double have no meaning here.",
-        "hbm_utilization: 0.9",
+        "serving: {hbm_utilization: 0.9}",
     ),
     CREDENTIAL: Explanation(
         "Looks like a credential",
@@ -161,12 +171,12 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     UNSET_VARIABLE: Explanation(
         "Unset variable",
         "`${env:NAME}` needs NAME in the environment, or a default.",
-        "project: ${env:PROJECT:-my-project}",
+        'placement: {project: "${env:PROJECT:-my-project}"}',
     ),
     INTERPOLATION_FORM: Explanation(
         "Unknown interpolation",
         "Only ${env:NAME} and ${env:NAME:-default} are known. A dollar before a brace is written $$.",
-        'setup: ["echo $${HOME}"]',
+        'serving: {setup: ["echo $${HOME}"]}',
     ),
     INTERPOLATION_IN_KEY: Explanation(
         "Interpolation in a key", "Values may hold ${env:NAME}, keys may not.", "name: demo-${env:USER}"
@@ -178,11 +188,15 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     WRONG_TYPE: Explanation(
         "Wrong type",
         "The value is not of the key's type. Text that looks like a number needs quotes: 1.10 would become 1.1.",
-        'revision: "1.10"',
+        'model: {revision: "1.10"}',
     ),
-    NOT_A_CHOICE: Explanation("Not one of the choices", "The key knows a few values only.", "kv_cache_dtype: fp8"),
-    OUT_OF_RANGE: Explanation("Out of range", "The number is too small or too large.", "hbm_utilization: 0.9"),
-    WRONG_FORM: Explanation("Wrong form", "The text is not of the form that the key needs.", "timeout: 45m"),
+    NOT_A_CHOICE: Explanation(
+        "Not one of the choices", "The key knows a few values only.", "serving: {kv_cache_dtype: fp8}"
+    ),
+    OUT_OF_RANGE: Explanation(
+        "Out of range", "The number is too small or too large.", "serving: {hbm_utilization: 0.9}"
+    ),
+    WRONG_FORM: Explanation("Wrong form", "The text is not of the form that the key needs.", "health: {timeout: 45m}"),
     NOT_SUPPORTED: Explanation(
         "Not supported yet",
         "The key belongs to the format, but this version does not act on it; ignoring it would be worse.",
@@ -196,7 +210,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "tpu: {type: v6e-4}\nserving: {tensor_parallel_size: 4}",
     ),
     RUNTIME_MISMATCH: Explanation(
-        "Runtime of another generation", "Each TPU generation has its own VM image.", "runtime_version: v2-alpha-tpuv6e"
+        "Runtime of another generation",
+        "Each TPU generation has its own VM image.",
+        "tpu: {runtime_version: v2-alpha-tpuv6e}",
     ),
     IDLE_CHIPS: Explanation(
         "Idle chips",
@@ -206,12 +222,12 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     UNKNOWN_FLAG: Explanation(
         "Unknown vLLM flag",
         "The pinned vLLM version has no such flag, so the server would not start.",
-        "args: {seed: 1}",
+        "serving: {args: {seed: 1}}",
     ),
     FLAG_VALUE: Explanation(
         "A value that the flag cannot express",
         "How a value is written comes from the flag: alone, as one word, as several, as JSON.",
-        "args: {enable_prefix_caching: true}",
+        "serving: {args: {enable_prefix_caching: true}}",
     ),
     FLAG_HAS_KEY: Explanation(
         "The flag has a key", "What the format has a key for is written there.", "serving: {max_model_len: 8192}"
@@ -219,7 +235,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     FLAG_TWICE: Explanation(
         "The same flag twice",
         "By an alias, or by `_` and `-`: which value was meant cannot be known.",
-        "args: {seed: 1}",
+        "serving: {args: {seed: 1}}",
     ),
     VARIABLE_TWICE: Explanation(
         "The same variable twice",
@@ -229,7 +245,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     VARIABLE_NAME: Explanation(
         "Not a variable's name",
         "Letters, digits and underscores, not beginning with a digit.",
-        "env: {HF_HOME: /cache}",
+        "serving: {env: {HF_HOME: /cache}}",
     ),
     SECRET_IN_ENV: Explanation(
         "A secret among plain values",
@@ -242,44 +258,48 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "secrets: {HF_TOKEN: projects/my-project/secrets/hf-token/versions/latest}",
     ),
     FLEX_WITHOUT_END: Explanation(
-        "flex-start without an end", "Google grants flex-start for a time that is asked for.", "max_run_duration: 12h"
+        "flex-start without an end",
+        "Google grants flex-start for a time that is asked for.",
+        "placement: {provisioning: [flex-start], max_run_duration: 12h}",
     ),
-    RUN_TOO_LONG: Explanation("Longer than 7 days", "A slice with an end runs at most 7 days.", "max_run_duration: 7d"),
+    RUN_TOO_LONG: Explanation(
+        "Longer than 7 days", "A slice with an end runs at most 7 days.", "placement: {max_run_duration: 7d}"
+    ),
     RESERVED_ALONE: Explanation(
         "`reserved` without a reservation",
         "Which reservation is taken from must be said.",
-        "reservation: projects/my-project/locations/us-east5-b/reservations/my-reservation",
+        _RESERVED,
     ),
     RESERVATION_UNUSED: Explanation(
         "A reservation that nothing uses",
         "A reservation is only taken from by `reserved`, in its own zone.",
-        "provisioning: [reserved]",
+        _RESERVED,
     ),
     REPEATED: Explanation(
-        "The same choice twice", "In an order of preference, each stands once.", "provisioning: [spot]"
+        "The same choice twice", "In an order of preference, each stands once.", "placement: {provisioning: [spot]}"
     ),
     ZONE_UNKNOWN: Explanation(
         "A zone that the catalogue does not know",
         "A warning: the catalogue lists where a type has been seen, and zones change.",
-        "zones: [us-east5-b]",
+        "placement: {zones: [us-east5-b]}",
     ),
     LABEL: Explanation(
         "Not a label",
         "Lower case, digits, `_` and `-`, at most 63; keys begin with a letter.",
-        "labels: {team: search}",
+        "placement: {labels: {team: search}}",
     ),
     VOLUME: Explanation(
         "Not a volume",
         "Absolute host path: absolute container path, each container path once.",
-        "volumes: {/data: /data}",
+        "serving: {volumes: {/data: /data}}",
     ),
     UNKNOWN_PATH: Explanation(
-        "No such path", "`ignore_changes` lists paths of the format.", "ignore_changes: [serving.image]"
+        "No such path", "`ignore_changes` lists paths of the format.", "lifecycle: {ignore_changes: [serving.image]}"
     ),
     FLOATING_IMAGE: Explanation(
         "Floating image tag",
         "A warning: the tag moves. What it is at the first apply is held in tpudeploy.lock.json from then on, so that "
         "two applies a day apart serve the same engine; commit that file.",
-        "image: vllm/vllm-tpu:v0.32.0",
+        "serving: {image: vllm/vllm-tpu:v0.32.0}",
     ),
 }

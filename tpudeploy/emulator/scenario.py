@@ -50,7 +50,7 @@ from tpudeploy.emulator.trouble import Trouble
 class ScenarioInvalid(TpudeployError):
     """A scenario that cannot be played."""
 
-    code = "TPU7001"
+    code = "TPU7003"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
