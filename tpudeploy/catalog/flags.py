@@ -63,8 +63,17 @@ def advice(name: str) -> str:
         return f"Write a mapping: `{_key(flag)}: {{{rest.replace('-', '_')}: …}}`."
     if positive and bare.startswith("no-") and positive.style is Style.TOGGLE:
         return f"Write `{_key(positive)}: false`."
-    near = flag or find(closest(bare, names()) or "")
+    near = nearest(name)
     return f"Did you mean `{_key(near)}`?" if near else ""
+
+
+def nearest(name: str) -> Flag | None:
+    """The flag that a name which `find` does not know was probably meant to be."""
+    bare = name.lstrip("-").replace("_", "-")
+    positive = find(bare.removeprefix("no-"))
+    if positive is not None and bare.startswith("no-") and positive.style is Style.TOGGLE:
+        return positive
+    return find(bare.partition(".")[0]) or find(closest(bare, names()) or "")
 
 
 def express(flag: Flag, value: object) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def parse(
 
 def _checked(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
     found = [d for rule in RULES for d in rule(tree)]
-    found.extend(unknown_key(path, at) for path, at in nulls.items() if _is_unknown(path))
+    found.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
     try:
         return ProfileSpec.model_validate(plain(tree)), found
     except ValidationError as error:

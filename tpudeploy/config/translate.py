@@ -14,6 +14,7 @@ from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location, plain
+from tpudeploy.config.unsupported import is_refused
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _EXPECTED: Mapping[str, str] = {
@@ -42,32 +43,42 @@ def translated(error: ValidationError, root: MapNode, deleted: Mapping[Path, Loc
     found = error.errors(include_url=False, include_input=False)
     # A misspelt required key is one problem, not an unknown key and a missing one.
     unknown = [finding["loc"] for finding in found if finding["type"] == "extra_forbidden"]
-    suggested = {(*path[:-1], closest(str(path[-1]), fields_at(path[:-1]) or ())) for path in unknown}
+    suggested = {(*path[:-1], closest(str(path[-1]), _absent(path[:-1], root))) for path in unknown}
     for finding in found:
         path = _path(finding["loc"], root)
         if finding["type"] == "missing":
             if finding["loc"] not in suggested:
                 yield _missing(finding["loc"], root, deleted)
         elif finding["type"] == "extra_forbidden":
-            yield unknown_key(finding["loc"], key_location(root, finding["loc"]))
+            yield unknown_key(finding["loc"], key_location(root, finding["loc"]), root)
         # A list whose items are all wrong counts as empty too, for pydantic.
         elif not (finding["type"] == "too_short" and plain(find(root, path) or root)):
             yield _of_value(finding["type"], finding.get("ctx", {}), path, find(root, path) or root)
 
 
-def unknown_key(path: Path, at: Location | None) -> Diagnostic:
+def unknown_key(path: Path, at: Location | None, root: MapNode) -> Diagnostic:
     word = str(path[-1])
-    return problem(codes.UNKNOWN_KEY, f"Unknown key {quoted(word)}", at, path=path, hint=_meant(path))
+    return problem(codes.UNKNOWN_KEY, f"Unknown key {quoted(word)}", at, path=path, hint=_meant(path, root))
 
 
-def _meant(path: Path) -> str:
-    """A key of that section; else the place where a key of that very name belongs; else a flag of vLLM's."""
+def _meant(path: Path, root: MapNode) -> str:
+    """A key of that section; else the place where a key of that very name belongs; else a flag of vLLM's.
+
+    None that is written already: it may stand once.
+    """
     word = str(path[-1])
-    known = fields_at(path[:-1]) or {}
-    elsewhere = next((dotted(key) for key in all_keys() if key[-1] == word.replace("-", "_")), "")
+    named = [key for key in all_keys() if key[-1] == word.replace("-", "_")]
+    elsewhere = next((dotted(key) for key in named if find(root, key) is None), "")
     if elsewhere:
         return f'did you mean "{elsewhere}"?'
-    return did_you_mean(word, known) or ("a flag of vLLM's stands under serving.args" if flags.find(word) else "")
+    if not named and flags.find(word):
+        return did_you_mean(word, _absent(path[:-1], root)) or "a flag of vLLM's stands under serving.args"
+    return did_you_mean(word, _absent(path[:-1], root))
+
+
+def _absent(section: Path, root: MapNode) -> list[str]:
+    """The keys of a section that are not written there."""
+    return [name for name in fields_at(section) or {} if find(root, (*section, name)) is None]
 
 
 def _path(loc: tuple[str | int, ...], root: MapNode) -> Path:
@@ -128,7 +139,8 @@ def _not_a_choice(expected: str, path: Path, node: Node) -> Diagnostic:
         message = f"Expected one of {', '.join(choices)}, got {_shape(node)}"
     else:
         message = f"{quoted(word)} is not one of {', '.join(choices)}"
-    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=did_you_mean(word, choices))
+    accepted = [choice for choice in choices if not is_refused(path, choice)]
+    return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=did_you_mean(word, accepted))
 
 
 def _shape(node: Node) -> str:

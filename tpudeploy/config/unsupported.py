@@ -26,6 +26,11 @@ def supported(root: MapNode) -> Iterator[Diagnostic]:
             yield problem(codes.NOT_SUPPORTED, message, node.at, path=path, hint="leave it out, or write its default")
 
 
+def is_refused(path: Path, value: object) -> bool:
+    """Whether this version refuses a value that the format has."""
+    return path in _REFUSED and (not _REFUSED[path] or value in _REFUSED[path])
+
+
 def single_host(root: MapNode) -> Iterator[Diagnostic]:
     slice_type = catalog.accelerator_type(look.value(root, _TYPE, str) or "")
     if slice_type and slice_type.hosts > 1:

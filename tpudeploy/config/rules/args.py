@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tpudeploy.catalog import flags
 from tpudeploy.config import codes
@@ -18,10 +18,11 @@ _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
 
 def args(root: MapNode) -> Iterator[Diagnostic]:
     first: dict[str, Location] = {}
+    written = {flag.name for name in look.entries(root, _ARGS) if (flag := flags.find(name)) is not None}
     for name, entry in look.entries(root, _ARGS).items():
         flag = flags.find(name)
         if flag is None:
-            yield _unknown(name, entry)
+            yield _unknown(root, name, entry, written)
         elif flag.name in first:
             yield _twice(name, flag, entry, first[flag.name])
         else:
@@ -45,9 +46,20 @@ def _alone(root: MapNode, name: str, flag: flags.Flag, entry: Entry) -> Iterator
             yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path)
 
 
-def _unknown(name: str, entry: Entry) -> Diagnostic:
+def _unknown(root: MapNode, name: str, entry: Entry, written: Collection[str]) -> Diagnostic:
     message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}"
-    return problem(codes.UNKNOWN_FLAG, message, entry.key, path=(*_ARGS, name), hint=_hint(flags.advice(name)))
+    return problem(codes.UNKNOWN_FLAG, message, entry.key, path=(*_ARGS, name), hint=_meant(root, name, written))
+
+
+def _meant(root: MapNode, name: str, written: Collection[str]) -> str:
+    """What to write instead, unless that would be refused too: a flag that is written already, or that has a key."""
+    near = flags.nearest(name)
+    if near is None or near.name in written or near.name in SECRET_OF_FLAG:
+        return "" if near is not None else _hint(flags.advice(name))
+    key = _KEY_OF_FLAG.get(near.name)
+    if key is None:
+        return _hint(flags.advice(name))
+    return f"write `{dotted(key)}` instead" if find(root, key) is None else f"{dotted(key)} is written already"
 
 
 def _twice(name: str, flag: flags.Flag, entry: Entry, first: Location) -> Diagnostic:

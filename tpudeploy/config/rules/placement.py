@@ -77,8 +77,9 @@ def each_once(root: MapNode) -> Iterator[Diagnostic]:
 def known_zones(root: MapNode) -> Iterator[Diagnostic]:
     slice_type = catalog.accelerator_type(look.value(root, ("tpu", "type"), str) or "")
     known = catalog.generation(slice_type.generation).zones if slice_type else ()
-    for path, zone in look.texts(root, _ZONES).items():
+    written = look.texts(root, _ZONES)
+    for path, zone in written.items():
         if slice_type and known and zone not in known:
             message = f"The catalogue knows no {slice_type.generation} in {quoted(zone)}"
-            hint = did_you_mean(zone, known)
+            hint = did_you_mean(zone, (each for each in known if each not in written.values()))
             yield warning(codes.ZONE_UNKNOWN, message, look.at(root, path), path=path, hint=hint)

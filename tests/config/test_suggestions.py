@@ -1,0 +1,197 @@
+"""What an error suggests is accepted by the check that refused the word: a suggestion that is refused is worse than none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from config.sources import problems
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tpudeploy import catalog
+from tpudeploy.catalog import flags
+from tpudeploy.cli.commands import COMMANDS
+from tpudeploy.cli.main import Usage, parse, two_dashes
+from tpudeploy.config import codes
+from tpudeploy.config.keys import all_keys, fields_at
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.loading import accelerator_type
+
+HEAD = "version: 1\nname: demo\nmodel: {id: google/gemma-4-E2B-it}\n"
+IMAGE = 'image: "vllm/vllm-tpu:v0.32.0"'
+MEANT = re.compile(r"[Dd]id you mean [\"`]([^\"`]+)[\"`]")
+WRITE = re.compile(r"write `([a-z_.]+)` instead")
+ANY_TIME = settings(deadline=None)  # a busy machine takes its time
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+@st.composite
+def misspelt(draw: st.DrawFn, words: list[str]) -> str:
+    """One of the words, with a letter or two lost, doubled, changed or moved."""
+    word = draw(st.sampled_from(words))
+    for _ in range(draw(st.integers(1, 2))):
+        at = draw(st.integers(0, max(len(word) - 1, 0)))
+        letter = draw(st.sampled_from(LETTERS))
+        word = draw(
+            st.sampled_from(
+                [
+                    word[:at] + word[at + 1 :],
+                    word[:at] + letter + word[at:],
+                    word[:at] + letter + word[at + 1 :],
+                    word[:at] + word[at : at + 2][::-1] + word[at + 2 :],
+                ]
+            )
+        )
+    return word
+
+
+def _of(found: tuple[Diagnostic, ...], code: str) -> str:
+    return next((f"{d.hint} " for d in found if d.code == code), "")
+
+
+def _types(word: str) -> str:
+    return f'{HEAD}tpu: {{type: "{word}"}}\nserving: {{{IMAGE}}}\n'
+
+
+def _args(word: str) -> str:
+    return f'{HEAD}tpu: {{type: v6e-4}}\nserving: {{{IMAGE}, args: {{"{word}": 1}}}}\n'
+
+
+def _key(word: str) -> str:
+    return f'{HEAD}tpu: {{type: v6e-4}}\nserving: {{{IMAGE}, "{word}": 1}}\n'
+
+
+def _zone(word: str) -> str:
+    return f'{HEAD}tpu: {{type: v6e-4}}\nserving: {{{IMAGE}}}\nplacement: {{zones: ["{word}"]}}\n'
+
+
+def _path(word: str) -> str:
+    return f'{HEAD}tpu: {{type: v6e-4}}\nserving: {{{IMAGE}}}\nlifecycle: {{ignore_changes: ["{word}"]}}\n'
+
+
+def _backend(word: str) -> str:
+    return f'{HEAD}tpu: {{type: v6e-4}}\nserving: {{{IMAGE}}}\nplacement: {{backend: "{word}"}}\n'
+
+
+def _model(word: str) -> str:
+    return f'{HEAD}tpu: {{type: v6e-4}}\nserving: {{{IMAGE}, kv_cache_dtype: "{word}"}}\n'
+
+
+TYPES = [t.name for t in catalog.accelerator_types()]
+PROFILES: dict[str, tuple[Callable[[str], str], list[str], set[str]]] = {
+    "type": (_types, [*TYPES, "v5e-4", "v6e-3", "trillium-8"], {codes.UNKNOWN_TYPE, codes.NOT_SUPPORTED}),
+    "flag": (_args, list(flags.names()), {codes.UNKNOWN_FLAG, codes.FLAG_HAS_KEY, codes.FLAG_TWICE}),
+    "key": (_key, list(fields_at(("serving",)) or ()), {codes.UNKNOWN_KEY, codes.DUPLICATE_KEY}),
+    "zone": (_zone, list(catalog.generation("v6e").zones), {codes.ZONE_UNKNOWN}),
+    "path": (_path, [".".join(map(str, key)) for key in all_keys()], {codes.UNKNOWN_PATH}),
+    "backend": (_backend, ["queued-resource", "gce-instance", "auto"], {codes.NOT_A_CHOICE, codes.NOT_SUPPORTED}),
+    "choice": (_model, ["auto", "fp8", "bfloat16", "fp8_e5m2"], {codes.NOT_A_CHOICE}),
+}
+
+
+@pytest.mark.parametrize("what", PROFILES)
+@ANY_TIME
+@given(data=st.data())
+def test_what_is_suggested_for_a_profile_is_accepted(what: str, data: st.DataObject) -> None:
+    written, words, refusals = PROFILES[what]
+    word = data.draw(misspelt(words))
+    for hint in (d.hint for d in problems(written(word)) if d.code in refusals):
+        for meant in MEANT.findall(hint):
+            if "." in meant and what == "key":
+                assert tuple(meant.split(".")) in set(all_keys())
+            else:
+                said = problems(written(meant))
+                assert not refusals & {d.code for d in said}, (word, meant, said)
+        for meant in WRITE.findall(hint):
+            assert tuple(meant.split(".")) in set(all_keys())
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("v6e-3", "v6e-4"),
+        ("v5e-4", "v5litepod-4"),
+        ("v5lite-8", "v5litepod-8"),
+        ("v6e-9", "v6e-8"),
+        ("v6e-12", "v6e-8"),
+        ("trillium-4", "v6e-4"),
+        ("ct6e-standard-4t", "v6e-4"),
+        ("V6E-4", "v6e-4"),
+    ],
+)
+def test_a_type_that_there_is_not_has_the_nearest_size_of_its_generation(written: str, meant: str) -> None:
+    assert f'did you mean "{meant}"?' in _of(problems(_types(written)), codes.UNKNOWN_TYPE)
+    assert accelerator_type(meant).name == meant
+
+
+@pytest.mark.parametrize("written", ["v5p-8", "v4-8", "a100", "v7x-4"])
+def test_another_generation_is_not_offered_instead_of_one_that_is_not_known(written: str) -> None:
+    hint = _of(problems(_types(written)), codes.UNKNOWN_TYPE)
+    assert "did you mean" not in hint
+    assert "v6e-4, v6e-8" in hint
+
+
+def test_a_key_that_is_written_already_is_not_suggested() -> None:
+    twice = f"{HEAD}tpu: {{type: v6e-4, typ: v6e-8}}\nserving: {{{IMAGE}}}\n"
+    assert '"type"' not in _of(problems(twice), codes.UNKNOWN_KEY)
+
+
+def _refusal(words: list[str]) -> str:
+    try:
+        parse(two_dashes(words))
+    except Usage as usage:
+        return usage.message
+    except SystemExit:
+        return ""
+    return ""
+
+
+OPTIONS = {
+    "apply": ("gemma.yaml",),
+    "plan": ("gemma.yaml",),
+    "gc": (),
+    "bench": ("gemma.yaml",),
+    "force-unlock": ("1",),
+    "compare": ("a", "b"),
+    "status": (),
+    "state": ("list",),
+}
+NAMES = ["auto-approve", "timeout", "parallelism", "lock-timeout", "wait", "watch", "json", "file", "set", "replace"]
+OTHERS = ["yes", "y", "force", "var", "var-file", "jobs", "dir", "out", "refresh", "target", "backend", "concurrency"]
+
+
+@ANY_TIME
+@given(
+    command=st.sampled_from(sorted(OPTIONS)),
+    option=st.one_of(misspelt([*NAMES, *OTHERS]), st.sampled_from(OTHERS)),
+    value=st.sampled_from(["", "=2h", "=3"]),
+)
+def test_an_option_that_is_suggested_is_accepted_in_its_place(command: str, option: str, value: str) -> None:
+    dashes = "-" if len(option) == 1 else "--"
+    words = [command, *OPTIONS[command], f"{dashes}{option}{value}"]
+    for meant in MEANT.findall(_refusal(words)):
+        assert not _refusal([*words[:-1], meant]), (words, meant)
+
+
+CHOICES: Any = {
+    ("apply", "gemma.yaml", "--wait"): ["accepted", "granted", "serving"],
+    ("render", "gemma.yaml"): ["startup-script", "docker", "serve", "argv", "request", "profile"],
+    ("validate", "gemma.yaml", "--format"): ["text", "json", "github", "sarif", "junit"],
+    ("ci",): ["plan", "apply", "drift"],
+    ("completion",): ["bash", "zsh", "fish"],
+    ("schema",): ["profile", "plan", "events", "state-list"],
+    (): list(COMMANDS),
+}
+
+
+@ANY_TIME
+@given(data=st.data())
+def test_a_choice_or_a_command_that_is_suggested_is_accepted(data: st.DataObject) -> None:
+    before = data.draw(st.sampled_from(list(CHOICES)))
+    word = data.draw(misspelt(CHOICES[before]))
+    for meant in MEANT.findall(_refusal([*before, word])):
+        assert meant in CHOICES[before] or "is not one of" not in _refusal([*before, meant])
+        assert "There is no command" not in _refusal([*before, meant])
