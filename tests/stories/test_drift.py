@@ -228,10 +228,87 @@ def test_a_loss_that_was_written_down_is_no_news_and_still_made_good(desk: Open,
             del slices[key]
         assert "has been deleted" in at.run("drift", profile).out
     assert at.run("apply", "-refresh-only", "-auto-approve", profile).code == 0
-    assert at.run("drift", profile).code == 0
+    told = at.run("drift", profile)
+    assert told.code == 2, "written down or not, what was applied is not there"
+    assert "# gemma[0] has no slice\n" in told.out
+    assert f"- gemma[0] = {name} (us-east5-a)" in told.out
+    assert "The state knows already that a slice is missing" in told.out
+    before = at.state()
+    again = at.run("apply", "-refresh-only", profile)
+    assert again.code == 0, "there is nothing to approve"
+    assert "written down" not in again.out.replace("nothing to write down", "")
+    assert at.state() == before
+    assert "Objects have changed outside" not in at.run("plan", profile).out, "it is no news"
     assert "Plan: 1 to add" in at.run("plan", profile).out
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert list(at.slices.values()) == ["ACTIVE"]
+    assert at.run("drift", profile).code == 0
+
+
+GONE = ["preempted", "preempted, and written down", "deleted", "looked for", "destroyed", "destroyed, half"]
+
+
+@pytest.mark.parametrize("how", GONE)
+@pytest.mark.parametrize("later", [60.0, 7200.0])
+def test_what_was_applied_and_is_not_there_is_drift_for_both_commands(desk: Open, how: str, later: float) -> None:
+    at = desk(timings={"deleting": 30})
+    profile = _deployed(at)
+    (name,) = at.slices
+    _take_away(at, profile, how)
+    at.clock.sleep(later)
+    told = at.run("drift", profile)
+    assert told.code == 2, told.all
+    assert "# gemma[0] has" in told.out
+    assert how == "destroyed" or name in told.out
+    (row,) = json.loads(at.run("drift", "-json", profile).out.splitlines()[-1])["resource_drift"]
+    assert (row["address"], row["change"]["actions"]) == ("gemma[0]", ["delete"])
+    scheduled = at.run("ci", "drift", DETAILED, profile)
+    assert scheduled.code == 2, scheduled.all
+    assert "gemma: lost" in scheduled.out
+    at.emulator._cloud.troubles.clear()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(3600)
+    assert at.run("drift", profile).code == 0
+    assert at.run("ci", "drift", DETAILED, profile).code == 0
+
+
+def _take_away(at: Desk, profile: str, how: str) -> None:
+    (name,) = at.slices
+    match how:
+        case "destroyed":
+            assert at.run("destroy", "-auto-approve", profile).code == 0
+            return
+        case "destroyed, half":
+            at.killed(5, "destroy", "-auto-approve", profile)
+            return
+    at.emulator.preempt(name)
+    at.clock.sleep(60)
+    match how:
+        case "preempted, and written down":
+            assert at.run("apply", "-refresh-only", "-auto-approve", profile).code == 0
+        case "deleted":
+            slices = at.emulator._cloud.slices
+            for key in [key for key in slices if key.endswith(name)]:
+                del slices[key]
+        case "looked for":
+            at.emulator.script({"fault": "wait-for-ever"})
+            assert at.run("apply", "-auto-approve", "-timeout", "10m", profile).code == 12
+
+
+@pytest.mark.parametrize("change", [("16384", "8192"), ("v6e-1", "v6e-4")])
+def test_what_an_apply_replaces_or_restarts_is_not_missing_meanwhile(desk: Open, change: tuple[str, str]) -> None:
+    at = desk(timings={"waiting": 600}, boot={"boot_seconds": 300})
+    profile = _deployed(at, LABELLED + "lifecycle: {replace: destroy-before-create}\n")
+    at.write(at.folder.joinpath(profile).read_text(encoding="utf-8").replace(*change))
+    at.killed(120, "apply", "-auto-approve", profile)
+    assert at.run("drift", profile).code == 0
+    assert at.run("ci", "drift", DETAILED, profile).code == 0
+
+
+def test_a_replica_that_only_the_profile_has_is_not_missing(desk: Open) -> None:
+    at = desk()
+    _deployed(at)
+    assert at.run("drift", at.write(LABELLED + "replicas: 2\n")).code == 0
 
 
 def test_a_refresh_only_plan_can_be_saved_and_is_refused_where_the_world_moved_on(desk: Open) -> None:

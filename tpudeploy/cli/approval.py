@@ -54,7 +54,7 @@ def carry_out(
         terminal.document(jsonl.result(report))
     if report.failures or given.json:
         return _end(context, report, as_json=given.json)
-    if plan.mode is Mode.REFRESH_ONLY and not plan.is_empty:
+    if plan.mode is Mode.REFRESH_ONLY and plan.has_news:
         terminal.data(terminal.paint.green("\nDone! What was found is written down. Nothing was touched."))
         return exits.SUCCESS
     code = _sum_up(context, plan, report)

@@ -20,17 +20,21 @@ class Kind(StrEnum):
     DRIFT = "drift"
 
 
+_LOST = {DriftKind.LOST, DriftKind.DELETED, DriftKind.MISSING}
+
+
 @frozen
 class Deviation:
-    """`kind` is the worst of what was found; `lost` and `drifted` are what a plan would do about it.
+    """`kind` is the worst of what was found; `drifted` is what a plan would do about it.
 
-    `outside` is what was changed of what stands: it may be more than a plan would undo. `ineffective`: what serves
-    otherwise than it was told.
+    `lost` are the slices that were applied and are not there, by the mechanism of `tpudeploy drift`. `outside` is what
+    was changed of what stands: it may be more than a plan would undo. `ineffective`: what serves otherwise than it was
+    told.
     """
 
     name: str
     kind: Kind
-    lost: tuple[Change, ...]
+    lost: tuple[Drift, ...]
     unhealthy: tuple[ReplicaStatus, ...]
     drifted: tuple[Change, ...]
     outside: tuple[Drift, ...]
@@ -40,13 +44,13 @@ class Deviation:
 def deviation(goal: Goal, status: DeploymentStatus, observed: Goal | None = None) -> Deviation | None:
     """None where all is well and where nothing was ever deployed.
 
-    While a run is under way, only a boot that failed is one: the rest is what the run is about. `observed` is the same
-    deployment's part of a plan that asked its engines too.
+    While a run is under way, only what was lost is one, and a boot that failed: the rest is what the run is about.
+    `observed` is the same deployment's part of a plan that asked its engines too.
     """
     if not goal.lineage:
         return None
     changes = () if status.underway else goal.changes
-    lost = tuple(c for c in changes if c.action is Action.CREATE and c.reason in {Reason.LOST, Reason.GONE})
+    lost = tuple(d for d in (observed or goal).drift if d.kind in _LOST)
     unhealthy = tuple(r for r in status.replicas if _is_unhealthy(r, is_underway=bool(status.underway)))
     drifted = tuple(c for c in changes if _differs(c))
     outside = () if status.underway else tuple(d for d in goal.drift if _matters(d, goal))

@@ -8,9 +8,10 @@ from dataclasses import replace
 from tpudeploy.core.fate import Fate, Moment, judge
 from tpudeploy.core.node import LABELS, TAGS, differing
 from tpudeploy.domain.attestation import Attestation
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
 from tpudeploy.domain.slices import Slice
-from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import Attempt, Record, State
 
 SERVER = "server"  # the fingerprint of what runs, by the machine's own word
 SERVING = "serving"
@@ -26,6 +27,72 @@ def drift(state: State, moment: Moment) -> tuple[Drift, ...]:
         if attempt.granted_at is not None and attempt.releasing_at is None and not attempt.is_lost
         for found in _of_slice(state.deployment, record.index, attempt, moment)
     )
+
+
+def missing(deployment: Deployment, state: State, moment: Moment) -> tuple[Drift, ...]:
+    """Return the replicas that were applied and have no slice now, where `drift` has nothing new to say of them.
+
+    An earlier run may have written the loss down, may be looking for another slice, or may have been a `destroy`. What
+    was never applied is not missing, nor is a replica that only the profile has by now.
+    """
+    found = ((index, _missing(state, state.record(index), moment)) for index in range(deployment.replicas))
+    return tuple(
+        Drift(
+            deployment=state.deployment,
+            replica=index,
+            kind=DriftKind.MISSING,
+            slice_name=what[0],
+            zone=str(state.record(index).home or ""),
+            detail=what[1],
+        )
+        for index, what in found
+        if what is not None
+    )
+
+
+def _missing(state: State, record: Record, moment: Moment) -> tuple[str, str] | None:
+    """The slice that one replica had, "" where its name is forgotten, and what has become of it."""
+    judged = [judge(a, moment) for a in record.attempts]
+    if any(j.fate is Fate.UP and j.attempt.releasing_at is None for j in judged):
+        return None
+    granted = [j.attempt for j in judged if j.attempt.granted_at is not None]
+    if any(a.releasing_at is None and not a.is_lost for a in granted):
+        return None  # `drift` tells of it
+    written_down = next((a.name for a in granted if a.is_lost), "")
+    if written_down:
+        return written_down, "taken away, as the state knows"
+    if record.lost:
+        return record.lost, "taken away; no other slice serves in its place yet"
+    is_removed = state.goal is not None and state.goal.is_removal
+    if granted and is_removed:
+        return granted[0].name, "deleted by a `tpudeploy destroy` that was interrupted"
+    if not state.attempts and state.goal is None and state.next_attempt:
+        return "", "deleted by `tpudeploy destroy`"
+    return None
+
+
+def with_losses(state: State, moment: Moment) -> State:
+    """Return `state` in which each replica names the slice that was taken from it, until another one serves."""
+    for record in state.records:
+        lost = _lost(record, moment)
+        if lost != record.lost:
+            state = state.with_record(replace(record, lost=lost))
+    return state
+
+
+def _lost(record: Record, moment: Moment) -> str:
+    judged = [judge(a, moment) for a in record.attempts]
+    if any(j.fate is Fate.UP and j.attempt.served and j.attempt.releasing_at is None for j in judged):
+        return ""
+    taken = (
+        j.attempt.name
+        for j in judged
+        if j.attempt.served
+        and j.attempt.granted_at is not None
+        and j.attempt.releasing_at is None
+        and j.fate in {Fate.GONE, Fate.DEAD, Fate.LEAVING}
+    )
+    return next(taken, record.lost)
 
 
 def ineffective(deployment: str, replica: int, attempt: Attempt, found: Attestation) -> Drift:
@@ -63,7 +130,7 @@ def recorded(state: State, found: Iterable[Drift]) -> State:
         if attempt is None:
             continue
         if each.kind is DriftKind.DELETED:
-            state = state.with_record(record.without(attempt.name))
+            state = state.with_record(replace(record.without(attempt.name), lost=attempt.name))
         else:
             silent = any(f.path == SERVING for f in each.fields)
             known = replace(attempt, is_lost=each.kind is DriftKind.LOST, served=attempt.served and not silent)

@@ -75,6 +75,7 @@ def _record(tree: Mapping[str, Any]) -> Record:
             attempts=tuple(_checked(Attempt(**_placed(a))) for a in tree["attempts"]),
             refusals=tuple(_checked(Refused(**_placed(r) | {"scope": Scope(r["scope"])})) for r in tree["refusals"]),
             home=Zone(tree["home"]) if tree.get("home") is not None else None,
+            lost=tree.get("lost", ""),
         )
     )
 

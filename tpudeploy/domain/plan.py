@@ -132,6 +132,7 @@ class DriftKind(StrEnum):
     LOST = "lost"
     UNHEALTHY = "unhealthy"
     NOT_IN_EFFECT = "not in effect"  # its engine does not do what was applied
+    MISSING = "missing"  # nothing stands of what was applied, and the state knows it
 
 
 @frozen
@@ -268,6 +269,11 @@ class Plan:
         return all(c.action is Action.NO_OP for c in self.changes)
 
     @property
+    def has_news(self) -> bool:
+        """Whether its drift holds anything that the states do not know, so that it can be written down."""
+        return any(d.kind is not DriftKind.MISSING for d in self.drift)
+
+    @property
     def is_complete(self) -> bool:
         """Whether it is about all replicas of its deployments."""
         return all(goal.targets is None for goal in self.goals)
@@ -281,7 +287,7 @@ class Plan:
     def needs_approval(self) -> bool:
         """Whether anything would happen that nobody has approved yet."""
         if self.mode is Mode.REFRESH_ONLY:
-            return bool(self.drift)
+            return self.has_news
         return any(c.action is not Action.NO_OP for g in self.goals if not g.resumes for c in g.changes)
 
     def to_dict(self) -> dict[str, object]:

@@ -56,7 +56,7 @@ def resource_change(of: Change) -> dict[str, object]:
 
 def resource_drift(of: Drift) -> dict[str, object]:
     """One row of `resource_drift`: from what was applied to what is live. `kind` is ours."""
-    is_gone = of.kind in {"deleted", "lost"}
+    is_gone = of.kind in {"deleted", "lost", "missing"}
     live = {**of.before, **{field.path: field.live for field in of.fields}}
     present = {path: value for path, value in live.items() if value is not None}
     applied = {**of.before, **{f.path: f.applied for f in of.fields if f.applied is not None}}

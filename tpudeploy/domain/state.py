@@ -100,12 +100,16 @@ class Refused:
 
 @frozen
 class Record:
-    """One replica. `home` is the zone of the slice that it had last: where it is asked for first, once that is lost."""
+    """One replica. `home` is the zone of the slice that it had last: where it is asked for first, once that is lost.
+
+    `lost` is the slice that served and was taken away, "" where none was or another one serves in its place.
+    """
 
     index: int
     attempts: tuple[Attempt, ...] = ()
     refusals: tuple[Refused, ...] = ()
     home: Zone | None = None
+    lost: str = ""
 
     def attempt(self, name: str) -> Attempt | None:
         return next((a for a in self.attempts if a.name == name), None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from tpudeploy.core.decide import decide, matches, remove
+from tpudeploy.core.drift import with_losses
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.outstanding import outstanding
 from tpudeploy.core.remember import remember
@@ -196,6 +197,8 @@ class Convergence:
                 _still_ours(world, goal, held)
             observed = look(world, held.state, goal.deployment, patient=True)
             learnt = remember(held.state, observed)
+            if goal.deployment is not None:
+                learnt = with_losses(learnt, Moment(observed=observed, patience=world.patience))
             if learnt is not held.state:
                 before = held.state
                 held.save(learnt)
@@ -338,5 +341,5 @@ def finished(state: State, fingerprint: str) -> State:
     Another goal stands there where this one was a part of it, or somebody has begun something else.
     """
     is_other = state.goal is not None and state.goal.fingerprint != fingerprint
-    records = tuple(r for r in state.records if r.attempts or r.refusals)
+    records = tuple(r if r.attempts else replace(r, lost="") for r in state.records if r.attempts or r.refusals)
     return replace(state, goal=state.goal if is_other else None, records=records)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpudeploy.core.drift import drift, ineffective, recorded
+from tpudeploy.core.drift import drift, ineffective, missing, recorded
 from tpudeploy.core.fate import Moment
 from tpudeploy.core.fingerprint import aim_print
 from tpudeploy.core.targets import Targets, within
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.plan import Drift, Goal, Plan
+from tpudeploy.domain.plan import Drift, DriftKind, Goal, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
@@ -30,7 +30,8 @@ def observation(
     """
     budget = world.patience.faults_at_plan
     observed = looking_again(world, deployment.name, lambda: look(world, state, deployment), budget=budget)
-    found = drift(state, Moment(observed=observed, patience=world.patience))
+    moment = Moment(observed=observed, patience=world.patience)
+    found = (*drift(state, moment), *missing(deployment, state, moment))
     if witnesses is not None:
         found = (*found, *_not_in_effect(world, witnesses, deployment, serving(state, observed)))
     return Goal(
@@ -58,7 +59,7 @@ def _not_in_effect(
 def record(world: World, plan: Plan) -> Report:
     """Write down what `plan` found. Raise `errors.StalePlan` where the world or a state has moved on since."""
     for goal in plan.goals:
-        if goal.drift and goal.deployment is not None:
+        if any(d.kind is not DriftKind.MISSING for d in goal.drift) and goal.deployment is not None:
             _record(world, goal, goal.deployment, plan.source)
     return Report(outcomes=())
 

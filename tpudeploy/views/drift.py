@@ -14,6 +14,7 @@ _HAS = {
     DriftKind.LOST: "has been taken away",
     DriftKind.UNHEALTHY: "no longer serves",
     DriftKind.NOT_IN_EFFECT: "does not do what was applied",
+    DriftKind.MISSING: "has no slice",
 }
 _HEAD = """Note: Objects have changed outside of tpudeploy
 
@@ -24,6 +25,8 @@ _RECORDED = """Nothing will be done to undo these. If you expected them, `tpudep
 down in the state, without touching anything; `tpudeploy apply` undoes what the profile says otherwise."""
 _TOLD = """What an engine does otherwise than it was told is not written down. `tpudeploy verify` shows every setting
 and who says so; where the server was changed by hand, a reboot of its machine starts what was applied."""
+_MISSED = """The state knows already that a slice is missing, so there is nothing to write down. `tpudeploy apply`
+creates another one."""
 _NOTHING = "No changes. What is there is what was last applied."
 
 
@@ -37,7 +40,9 @@ def alone(of: Iterable[Drift], paint: Paint) -> str:
     known = tuple(of)
     if not known:
         return _NOTHING
-    left = [_RECORDED] if any(d.kind is not DriftKind.NOT_IN_EFFECT for d in known) else []
+    unrecorded = {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING}
+    left = [_RECORDED] if any(d.kind not in unrecorded for d in known) else []
+    left += [_MISSED] if any(d.kind is DriftKind.MISSING for d in known) else []
     left += [_TOLD] if any(d.kind is DriftKind.NOT_IN_EFFECT for d in known) else []
     return "\n".join([_HEAD.format(beside=""), "", _blocks(known, paint), "", "\n\n".join(left)])
 
@@ -47,11 +52,12 @@ def _blocks(of: Iterable[Drift], paint: Paint) -> str:
 
 
 def _block(of: Drift, paint: Paint) -> Iterator[str]:
-    is_gone = of.kind in {DriftKind.DELETED, DriftKind.LOST}
+    is_gone = of.kind in {DriftKind.DELETED, DriftKind.LOST, DriftKind.MISSING}
     yield f"  # {paint.bold(of.address)} {_HAS[of.kind]}"
     if of.detail and of.kind is not DriftKind.DELETED:
         yield f"  # ({words.plain(of.detail)})"
-    yield f"{paint.red('  -') if is_gone else paint.yellow('  ~')} {of.address} = {of.slice_name} ({of.zone})"
+    had = f" = {of.slice_name}{f' ({of.zone})' if of.zone else ''}" if of.slice_name else ""
+    yield f"{paint.red('  -') if is_gone else paint.yellow('  ~')} {of.address}{had}"
     width = max((len(f.path) for f in of.fields), default=0)
     yield from (_field(field, width, paint) for field in of.fields)
 

@@ -42,8 +42,9 @@ def settled(name: str) -> str:
 
 
 def _replicas(of: Deviation) -> Iterator[str]:
-    for change in of.lost:
-        yield f"- lost: {code(change.address)}, {prose(change.reason)}"
+    for gone in of.lost:
+        had = f" on {code(gone.slice_name)}" if gone.slice_name else ""
+        yield f"- lost: {code(gone.address)}{had}, {prose(gone.detail or gone.kind)}"
     for replica in of.unhealthy:
         said = replica.boot_detail or replica.detail
         why = f": {prose(said)}" if said else ""

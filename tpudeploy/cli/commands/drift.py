@@ -1,4 +1,4 @@
-"""Show what changed outside since the last apply, what serves included; exit 2 where anything did. Changes nothing."""
+"""Show what changed or vanished since the last apply; exit 2 where anything did. Changes nothing."""
 
 from __future__ import annotations
 
