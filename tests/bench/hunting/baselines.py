@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from bench.hunting.cloud import Cloud
 from bench.hunting.outcome import Outcome, next_look
-from bench.hunting.setting import HORIZON, MINUTE
+from bench.hunting.setting import HORIZON, LASTING, MINUTE
 from bench.hunting.worlds import Place, World
 
 from tpudeploy.domain.deployment import Provisioning
@@ -74,17 +74,19 @@ class _Person:
 
     def __init__(self, world: World) -> None:
         self._cloud = Cloud(world)
+        self._boot = world.setting.boot
         self._now = 0.0
         self._kept: str | None = None
+        self._usable_at = math.inf
 
     @property
     def is_patient(self) -> bool:
         return self._kept is None and self._now < HORIZON
 
     def gets(self, place: Place, model: Provisioning, hold: float = math.inf) -> bool:
-        """Ask, and wait until it is usable; give up what is dead, and what still queues after `hold` seconds.
+        """Ask, wait until it serves, and see whether it lasts; give up what is dead, and what queues after `hold` seconds.
 
-        What was not usable is gone afterwards.
+        What did not last is gone afterwards.
         """
         cloud, name, enough = self._cloud, str(self._cloud.creates), self._now + hold
         if cloud.ask(self._now, name, place.zone, model, lapses=self._now + VALID_UNTIL) is not None:
@@ -94,7 +96,7 @@ class _Person:
             self._looks_after(min(cloud.next_turn(), enough))
             held = cloud.held.get(name)
             state = held.now.state if held is not None else ""
-            if state == "ACTIVE":
+            if state == "ACTIVE" and self._lasts(name):
                 self._kept = name
                 return True
             if state in {"FAILED", "SUSPENDED"} or (state == "WAITING_FOR_RESOURCES" and self._now >= enough):
@@ -103,11 +105,23 @@ class _Person:
         cloud.forget(name)
         return False
 
+    def _lasts(self, name: str) -> bool:
+        """Stay until it has served for long enough, or is no longer there."""
+        boot = self._cloud.active_since(name) + self._boot
+        while self._cloud.active_since(name) < math.inf:
+            if self._now >= boot:
+                self._usable_at = min(self._usable_at, self._now)
+            if self._now >= boot + LASTING:
+                return True
+            self._looks_after(min(self._cloud.next_turn(), boot if self._now < boot else boot + LASTING))
+        self._usable_at = math.inf
+        return False
+
     def rests(self, seconds: float) -> None:
         self._looks_after(self._now + seconds)
 
     def outcome(self) -> Outcome:
-        return Outcome.of(self._cloud, usable_at=math.inf if self._kept is None else self._now, kept=self._kept)
+        return Outcome.of(self._cloud, now=self._now, usable_at=self._usable_at, kept=self._kept)
 
     def _looks_after(self, moment: float) -> None:
         self._now = next_look(self._now, moment)

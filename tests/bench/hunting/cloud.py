@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from bench.hunting.courses import GONE, REFUSED, Turn, course, said
-from bench.hunting.setting import CHIPS, DELETING
+from bench.hunting.setting import CHIPS, DELETING, MINUTE, Deletion
 from bench.hunting.worlds import Place, World
 
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
@@ -31,6 +31,10 @@ class Held:
     course: Iterator[Turn]
     now: Turn
     upcoming: Turn | None = None
+    active_at: float | None = None
+    is_given_back: bool = False
+    undeleted: bool = False
+    deletes_when_active: bool = False
 
 
 class Cloud:
@@ -40,7 +44,10 @@ class Cloud:
         self.slices: dict[str, Slice] = {}
         self.held: dict[str, Held] = {}
         self.creates = 0
-        self.active = 0
+        # Of the slices that were ACTIVE and are no longer: how many we gave back, how many Google took, chip-minutes.
+        self.doubles = 0
+        self.doomed = 0
+        self.wasted = 0.0
         self._setting = world.setting
         self._places = {place.zone: place for place in world.places}
         self._metadata = metadata or {}
@@ -50,9 +57,11 @@ class Cloud:
     def ask(self, now: float, name: str, zone: Zone, model: Provisioning, lapses: float) -> Refusal | None:
         """The refusal is a plain "no" to the call itself; others are shown by a look."""
         self.creates += 1
+        place = self._places[zone]
+        if not place.has_quota:
+            return said("quota-zero", zone, model)
         if self._is_over_quota(zone):
             return said("quota-exhausted", zone, model)
-        place = self._places[zone]
         to_come = course(place, model, self._setting.refusals, now, lapses)
         held = Held(name=name, place=place, model=model, course=to_come, now=Turn(now, "CREATING"))
         self.held[name] = held
@@ -63,11 +72,31 @@ class Cloud:
 
     def release(self, now: float, name: str) -> None:
         held = self.held.get(name)
-        if held is None or held.now.state in _STUBBORN:
+        if held is None:
             return
+        if held.now.state in _STUBBORN:
+            self._ignore(held)
+            return
+        held.is_given_back = True
         held.course = iter((Turn(now, "DELETING"), Turn(now + DELETING, GONE)))
         self._await_next(held)
         self.pass_until(now)
+
+    def keep(self, name: str) -> None:
+        """Nobody looks any more at what became of its deletion."""
+        self.held[name].undeleted = False
+        self._show(self.held[name])
+
+    def active_since(self, name: str) -> float:
+        """When it became ACTIVE, in seconds; infinite for not yet."""
+        held = self.held.get(name)
+        return math.inf if held is None or held.active_at is None or held.now.state != "ACTIVE" else held.active_at
+
+    def close(self, now: float, kept: str | None) -> None:
+        """Settle what still stands beside the one that is kept."""
+        for held in self.held.values():
+            if held.name != kept and held.active_at is not None and held.now.state == "ACTIVE":
+                self._end(held, now)
 
     def forget(self, name: str) -> None:
         """Nobody looks at this name any more."""
@@ -83,12 +112,32 @@ class Cloud:
     def pass_until(self, now: float) -> None:
         while self.next_turn() <= now:
             held = heappop(self._agenda)[3]
+            before = held.now.state
             held.now = turn = held.upcoming or held.now
-            self.active += turn.state == "ACTIVE"
+            if before == "ACTIVE" and held.active_at is not None:
+                self._end(held, turn.at)
+            if turn.state == "ACTIVE":
+                held.active_at = turn.at
+                if held.deletes_when_active:
+                    held.is_given_back = True
+                    held.course = iter((Turn(turn.at, "DELETING"), Turn(turn.at + DELETING, GONE)))
             if turn.state in {GONE, REFUSED}:
                 del self.held[held.name]
             self._show(held)
             self._await_next(held)
+
+    def _ignore(self, held: Held) -> None:
+        deletion = self._setting.deletion
+        held.undeleted = deletion is Deletion.FAILS
+        held.deletes_when_active |= deletion is Deletion.LATE and held.now.state == "PROVISIONING"
+        self._show(held)
+
+    def _end(self, held: Held, at: float) -> None:
+        """What was ACTIVE is so no longer."""
+        assert held.active_at is not None
+        self.wasted += CHIPS * (at - held.active_at) / MINUTE
+        self.doubles += held.is_given_back
+        self.doomed += not held.is_given_back
 
     def _await_next(self, held: Held) -> None:
         held.upcoming = turn = next(held.course, None)
@@ -106,6 +155,7 @@ class Cloud:
             phase=Phase.REFUSED if turn.state == REFUSED else QUEUED_RESOURCE[turn.state],
             raw_state=turn.state,
             refusal=turn.refusal,
+            undeleted=said("delete-refused", held.place.zone, held.model) if held.undeleted else None,
             provisioning=held.model,
             metadata=self._metadata,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -34,7 +35,7 @@ def course(place: Place, model: Provisioning, refusals: Refusals, at: float, lap
         yield Turn(at + ANSWER, REFUSED, said("model-unsupported", place.zone, model))
     elif fails_fast(model, refusals):
         answered = at + ANSWER
-        window = place.window(answered)
+        window = place.grant(model, answered)
         if window is None or window.opens > answered:
             yield Turn(answered, REFUSED, said("stockout", place.zone, model))
         else:
@@ -67,7 +68,7 @@ def _waiting(place: Place, model: Provisioning, refusals: Refusals, at: float, l
     ends, cause = lapses, "expired"
     if refusals is Refusals.LATE and model is Provisioning.SPOT and at + LATE < lapses:
         ends, cause = at + LATE, "stockout"
-    window = place.window(at)
+    window = place.grant(model, at)
     granted = ends if window is None else max(window.opens, at)
     if window is None or granted >= ends:
         yield Turn(ends, "FAILED", said(cause, place.zone, model))
@@ -77,11 +78,13 @@ def _waiting(place: Place, model: Provisioning, refusals: Refusals, at: float, l
 
 def _granted(place: Place, window: Window, model: Provisioning, at: float) -> Iterator[Turn]:
     yield Turn(at, "PROVISIONING")
-    if model is Provisioning.SPOT and window.preempted < window.provisioning:
-        yield Turn(at + window.preempted, "SUSPENDING")
-        yield Turn(at + window.preempted + SUSPENDING, "SUSPENDED")
-    elif window.internal:
-        yield Turn(at + window.provisioning, "SUSPENDING")
-        yield Turn(at + window.provisioning + SUSPENDING, "FAILED", said("internal-error", place.zone, model))
-    else:
-        yield Turn(at + window.provisioning, "ACTIVE")
+    lands, ends = at + window.provisioning, window.ends_at(model, at)
+    if window.internal and lands <= ends:
+        yield Turn(lands, "SUSPENDING")
+        yield Turn(lands + SUSPENDING, "FAILED", said("internal-error", place.zone, model))
+        return
+    if lands <= ends:
+        yield Turn(lands, "ACTIVE")
+    if ends < math.inf:
+        yield Turn(ends, "SUSPENDING")
+        yield Turn(ends + SUSPENDING, "SUSPENDED")

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 
-from bench.hunting.setting import HORIZON
+from bench.hunting.setting import HORIZON, LASTING
 from bench.hunting.worlds import Place, World
 
 
 def oracle(world: World) -> float:
     """When the first slice can be usable, in seconds; infinite where none can."""
-    return min((_soonest(place) for place in world.places if place.offers), default=math.inf)
+    boot = world.setting.boot
+    places = [place for place in world.places if place.offers and place.has_quota]
+    return min((_soonest(place, boot) for place in places), default=math.inf) + boot
 
 
-def _soonest(place: Place) -> float:
+def _soonest(place: Place, boot: float) -> float:
     """In one zone. A window that provisions slowly can be beaten by the one after it."""
     best, at = math.inf, 0.0
     while at < min(best, HORIZON) and (window := place.window(at)) is not None:
-        if not window.internal:
-            best = min(best, max(window.opens, 0.0) + window.provisioning)
+        lands = max(window.opens, 0.0) + window.provisioning
+        lasts = any(
+            window.ends_at(model, lands - window.provisioning) >= lands + boot + LASTING for model in place.offers
+        )
+        if lasts and not window.internal:
+            best = min(best, lands)
         at = window.closes
     return best

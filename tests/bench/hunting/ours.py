@@ -1,4 +1,4 @@
-"""tpudeploy's own policy in a world: the real `decide`, its steps carried out as engine/act.py and converge.py do."""
+"""tpudeploy's own policy in a world: the real `decide`, its steps carried out as by `apply -watch`, until one lasts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.hunting.cloud import Cloud
 from bench.hunting.outcome import Outcome, next_look
-from bench.hunting.setting import CHIPS, HORIZON, LOOK_EVERY
+from bench.hunting.setting import CHIPS, HORIZON, LASTING, LOOK_EVERY
 from bench.hunting.worlds import World
 
 import tpudeploy as td
@@ -88,6 +88,7 @@ class _Hunt:
         self._aim = aim
         self._print = server_print(aim.attributes)
         self._cloud = Cloud(world, metadata={SPEC_KEY: self._print})
+        self._boot = world.setting.boot
         self._state = State(deployment=aim.name, lineage="0" * 32, records=(Record(index=0),))
         self._budget = _Budget()
         self._tell = tell
@@ -99,11 +100,11 @@ class _Hunt:
     def outcome(self) -> Outcome:
         while self._now < HORIZON and (pause := self._tick()) is not None:
             if pause > 0:
-                due = min(self._cloud.next_turn(), self._now + pause, *self._asked_again_at())
+                due = min(self._cloud.next_turn(), self._now + pause, *self._due_by_itself())
                 assert due < math.inf, "nothing will ever happen, and nothing is waited for"
                 self._now = next_look(self._now, due if self._skips else self._now)
                 self._cloud.pass_until(self._now)
-        return Outcome.of(self._cloud, usable_at=self._usable_at, kept=self._kept)
+        return Outcome.of(self._cloud, now=self._now, usable_at=self._usable_at, kept=self._kept)
 
     def _tick(self) -> float | None:
         """Look, decide, act; seconds until that is due again, infinite until something changes, None at the end."""
@@ -115,6 +116,11 @@ class _Hunt:
             self._tell(self._now, self._record, step)
             if not self._act(step):
                 return 0.0  # a refusal: what is left was decided without knowing it
+        if all(isinstance(step, Done) for step in steps):
+            left = self._usable_at + LASTING - self._now
+            return left if left > 0 else None
+        if not any(isinstance(step, Done) for step in steps):
+            self._kept, self._usable_at = None, math.inf
         if all(isinstance(step, Done | GiveUp) for step in steps):
             return None
         due = [s.seconds for s in steps if isinstance(s, Wait) and s.seconds is not None]
@@ -124,7 +130,7 @@ class _Hunt:
 
     def _look(self) -> Observed:
         slices = self._cloud.slices
-        up = [name for name, found in slices.items() if found.phase is Phase.UP]
+        up = [name for name in slices if self._cloud.active_since(name) + self._boot <= self._now]
         report = BootReport(phase=BootPhase.SERVING, spec=self._print)
         return Observed(
             at=self._now,
@@ -146,8 +152,8 @@ class _Hunt:
                 self._drop(self._attempt(step.name), step.refusal)
                 self._cloud.forget(step.name)
             case Done():
+                self._usable_at = self._now if step.name != self._kept else self._usable_at
                 self._kept = step.name
-                self._usable_at = min(self._usable_at, self._now)
             case Wait() | GiveUp():
                 pass
             case _:
@@ -196,9 +202,12 @@ class _Hunt:
             record = replace(record, refusals=refusals)
         self._state = self._state.with_record(record)
 
-    def _asked_again_at(self) -> Iterator[float]:
-        """When a deletion that did not take is due to be asked for again: a wait that no step tells."""
+    def _due_by_itself(self) -> Iterator[float]:
+        """When a slice serves, and when a deletion that did not take is due to be asked for again: no step tells these."""
         for attempt in self._record.attempts:
             found = self._cloud.slices.get(attempt.name)
+            serves_at = self._cloud.active_since(attempt.name) + self._boot
+            if self._now < serves_at < math.inf:
+                yield serves_at
             if attempt.releasing_at is not None and found is not None and found.phase is not Phase.LEAVING:
                 yield attempt.releasing_at + PATIENCE.release_again

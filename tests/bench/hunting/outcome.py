@@ -12,19 +12,29 @@ from bench.hunting.setting import LOOK_EVERY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`usable_at`: seconds until a look showed a usable slice, infinite for never. `left`: requests that stand at the
-    end beside the one that is kept. `doubles`: how many slices became usable beside it, and had to be given back.
+    """`usable_at`: when the slice that lasts began to serve, in seconds; infinite for never. `left`: requests that stand
+    at the end beside it. `doubles`: how many slices became ACTIVE beside it and were given back, `doomed`: how many
+    Google took back. `wasted`: the chip-minutes that all of these were ACTIVE for, and billed.
     """
 
     usable_at: float
     creates: int = 0
     left: int = 0
     doubles: int = 0
+    doomed: int = 0
+    wasted: float = 0.0
 
     @classmethod
-    def of(cls, cloud: Cloud, *, usable_at: float, kept: str | None) -> Self:
-        left = sum(name != kept for name in cloud.held)
-        return cls(usable_at=usable_at, creates=cloud.creates, left=left, doubles=max(0, cloud.active - 1))
+    def of(cls, cloud: Cloud, *, now: float, usable_at: float, kept: str | None) -> Self:
+        cloud.close(now, kept)
+        return cls(
+            usable_at=usable_at,
+            creates=cloud.creates,
+            left=sum(name != kept for name in cloud.held),
+            doubles=cloud.doubles,
+            doomed=cloud.doomed,
+            wasted=cloud.wasted,
+        )
 
 
 def next_look(now: float, moment: float) -> float:

@@ -20,6 +20,12 @@ DELETING = 20.0
 # From PROVISIONING to usable, uniform: what v6e-8 was seen to take.
 PROVISIONING = (2 * MINUTE, 5 * MINUTE)
 CHIPS = 8
+# A slice is had for good once it has served for so long; what Google takes back earlier was a lure.
+LASTING = 30 * MINUTE
+# A place that preempts early does so this long after ACTIVE, uniform.
+EARLY = (1 * MINUTE, 10 * MINUTE)
+# The hours (UTC) between which a place with capacity only at night has any.
+NIGHT = (22 * HOUR, 6 * HOUR)
 # Nobody hunts longer; who has nothing by then never gets it.
 HORIZON = 90 * 24 * HOUR
 
@@ -49,14 +55,41 @@ class Reopening(StrEnum):
     APART = "apart"
 
 
+class Habit(StrEnum):
+    """What the first zone of the profile does every time; the emulator's habits (emulator/habits.py) bear these names.
+
+    * `early-preemption`: it grants spot at once, and preempts it within minutes of ACTIVE.
+    * `internal-error`: it grants everything at once, provisions, and ends with code 13.
+    """
+
+    NONE = "none"
+    EARLY_PREEMPTION = "early-preemption"
+    INTERNAL_ERROR = "internal-error"
+
+
+class Deletion(StrEnum):
+    """What becomes of a deletion that is asked for while a slice is PROVISIONING.
+
+    * `fails`: its operation ends in an error, which a look shows.
+    * `ignored`: nothing comes of it, and nothing says so.
+    * `late`: nothing says so, and it is carried out once the slice is ACTIVE.
+    """
+
+    FAILS = "fails"
+    IGNORED = "ignored"
+    LATE = "late"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One kind of world.
 
     `gap` is the median between two windows of a zone, `window` a window's mean. `ours`: the share of windows in which
     we are served and not somebody else. `shared`: the share of gaps that a zone has in common with its region.
-    `code13`: the share of grants that end in an internal error. `preempt`: preemptions an hour of a spot slice that is
-    not usable yet. `quota`: chips a region, or None for plenty. `flex`, `spot`: the share of zones that offer it.
+    `code13`: the share of grants that end in an internal error. `preempt`: preemptions an hour of a spot slice.
+    `quota`: chips a region, or None for plenty. `no_quota`: the share of regions whose quota is 0, whatever their zones
+    say. `flex`, `spot`: the share of zones that offer it. `boot`: from ACTIVE to serving. `habit` is that of the zone
+    that the profile lists first. `night`: there is capacity only at night, and spot is reclaimed in the morning.
     """
 
     gap: float
@@ -73,6 +106,11 @@ class Setting:
     refusals: Refusals = Refusals.MIXED
     flex: float = 1.0
     spot: float = 1.0
+    no_quota: float = 0.0
+    boot: float = 0.0
+    habit: Habit = Habit.NONE
+    night: bool = False
+    deletion: Deletion = Deletion.FAILS
 
     @property
     def mean_gap(self) -> float:

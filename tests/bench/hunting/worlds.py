@@ -20,38 +20,73 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from random import Random
 
-from bench.hunting.setting import HOUR, PROVISIONING, Reopening, Setting
+from bench.hunting.setting import EARLY, HOUR, MINUTE, NIGHT, PROVISIONING, Habit, Reopening, Setting
 
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 
 _ALWAYS = (math.inf, math.inf)
+_DAY = 24 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Capacity for us in one zone, from `opens` until before `closes`. `preempted`: seconds after a spot grant."""
+    """Capacity for us in one zone, from `opens` until before `closes`.
+
+    `preempted`: seconds after a spot grant. `reclaimed_at`: when spot is taken back at the latest.
+    """
 
     opens: float
     closes: float
     provisioning: float
     internal: bool = False
     preempted: float = math.inf
+    reclaimed_at: float = math.inf
+
+    def ends_at(self, model: Provisioning, granted: float) -> float:
+        """When Google takes back what was granted then, in seconds; infinite for never."""
+        return min(granted + self.preempted, self.reclaimed_at) if model is Provisioning.SPOT else math.inf
 
 
 class Place:
-    """One zone: its windows, made as far as somebody asks, and what it offers."""
+    """One zone: its windows, made as far as somebody asks, what it offers, and what it does every time."""
 
-    def __init__(self, zone: Zone, windows: Iterator[Window], offers: frozenset[Provisioning]) -> None:
+    def __init__(
+        self,
+        zone: Zone,
+        windows: Iterator[Window],
+        offers: frozenset[Provisioning],
+        *,
+        habit: Habit = Habit.NONE,
+        seed: int = 0,
+        has_quota: bool = True,
+    ) -> None:
         self.zone = zone
         self.offers = offers
+        self.has_quota = has_quota
+        self._habit = habit
+        self._seed = seed
         self._rest = windows
         self._made: list[Window] = []
         self._closes: list[float] = []
+
+    def grant(self, model: Provisioning, at: float) -> Window | None:
+        """The window that grants a request of that moment, now or later; None where none ever does.
+
+        By habit a place grants at once, and always. What it then does is drawn for the minute: everybody who asks in
+        it gets the same.
+        """
+        random = Random(self._seed * 1_000_003 + int(at // MINUTE))
+        if self._habit is Habit.INTERNAL_ERROR:
+            return Window(at, math.inf, random.uniform(*PROVISIONING), internal=True)
+        if self._habit is Habit.EARLY_PREEMPTION and model is Provisioning.SPOT:
+            lands = random.uniform(*PROVISIONING)
+            return Window(at, math.inf, lands, preempted=lands + random.uniform(*EARLY))
+        return self.window(at)
 
     def window(self, at: float) -> Window | None:
         """The first of our windows that is open then or opens later; None where none comes any more."""
@@ -76,10 +111,20 @@ def world(setting: Setting, seed: int, index: int) -> World:
     offering = Random(first)
     regions = [_Region(setting, Random(first + 1 + r)) for r in range(setting.regions)]
     after = first + 1 + setting.regions
-    places = (
-        Place(zone, _windows(setting, Random(after + i), regions[region]), _offers(setting, offering))
-        for i, (region, zone) in enumerate(zones(setting))
-    )
+    places = []
+    began = Random(first).uniform(0, 24 * HOUR)
+    for i, (region, zone) in enumerate(zones(setting)):
+        windows = _windows(setting, Random(after + i), regions[region])
+        places.append(
+            Place(
+                zone,
+                _at_night(windows, began) if setting.night else windows,
+                _offers(setting, offering),
+                habit=setting.habit if i == 0 else Habit.NONE,
+                seed=first,
+                has_quota=Random(first + region).random() >= setting.no_quota,
+            )
+        )
     return World(setting=setting, places=tuple(places))
 
 
@@ -96,6 +141,19 @@ def _offers(setting: Setting, random: Random) -> frozenset[Provisioning]:
     flex, spot = random.random() < setting.flex, random.random() < setting.spot
     offered = [Provisioning.FLEX_START] * flex + [Provisioning.SPOT] * (spot or not flex)
     return frozenset(offered)
+
+
+def _at_night(windows: Iterator[Window], began: float) -> Iterator[Window]:
+    """What is left of them at night, where the clock says `began` seconds of the day at time 0."""
+    dusk, dawn = NIGHT
+    length = (dawn - dusk) % _DAY
+    for window in windows:
+        night = math.floor((window.opens + began - dusk) / _DAY) * _DAY + dusk - began
+        while night < window.closes:
+            opens, closes = max(window.opens, night), min(window.closes, night + length)
+            if opens < closes and closes > 0:
+                yield replace(window, opens=opens, closes=closes, reclaimed_at=night + length)
+            night += _DAY
 
 
 class _Region:
