@@ -55,6 +55,8 @@ EVENTS: tuple[events.Event, ...] = (
     _made(events.Requested, **NAMED, accelerator_type="v6e-1"),
     _made(events.NotGranted, **NAMED, kind="stockout", message="no capacity", blocked_seconds=300),
     _made(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=0),
+    _made(events.NotGranted, **NAMED, kind="preempted", message="taken", blocked_seconds=7200, landed=True),
+    _made(events.Reclaimed, **NAMED),
     _made(events.PhaseChanged, **NAMED, phase=Phase.QUEUED, detail="ACCEPTED", elapsed=61),
     _made(events.Outlook, places=PLACES),
     _made(events.Waiting, why="ACCEPTED", elapsed=3600, places=PLACES),

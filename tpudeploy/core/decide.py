@@ -12,14 +12,15 @@ from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
 from tpudeploy.core.handover import drains_for, given_up, is_due, is_handed_over, serves
 from tpudeploy.core.keep import seniority
-from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at, pair
+from tpudeploy.core.landings import LASTING, doubtful_places, pair, standing_refusals
+from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import Denied, ServingError
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record
-from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Release, Renew, Request, Step, Wait
+from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
 
 _MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
 
@@ -27,6 +28,13 @@ _MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
 def decide(deployment: Deployment, record: Record, moment: Moment) -> tuple[Step, ...]:
     """The steps towards `deployment` for one replica. Never empty."""
     judged = [judge(a, moment) for a in record.attempts]
+    spare = _needed_spare(deployment, record, judged, moment)
+    if spare is not None:
+        # Nothing else is sure to land: keep what was given up for it, and decide anew with that.
+        reclaim = Reclaim(replica=record.index, name=spare.attempt.name)
+        others = [j for j in judged if j is not spare]
+        why = f"{spare.attempt.name} is kept after all"
+        return (*_clear(record, others, moment), reclaim, Wait(replica=record.index, why=why, seconds=0.0))
     return (*_clear(record, judged, moment), *_aim(deployment, record, judged, moment))
 
 
@@ -65,7 +73,7 @@ def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator
             case Fate.DEAD:
                 yield _release(record, j, j.reason)
             case Fate.LEAVING if _did_not_take(j, moment):
-                yield _release(record, j, j.attempt.release_reason)
+                yield replace(_release(record, j, j.attempt.release_reason), is_spare=j.attempt.is_spare)
             case _:
                 pass
 
@@ -78,19 +86,27 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
             fitting.append(j)
         elif j.fate in {Fate.UP, Fate.WAITING}:
             outdated.append(j)
-    up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt))
+    doubtful = doubtful_places(record, moment.now)
+    up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt, doubtful))
+    waiting = [j for j in fitting if j.fate in {Fate.HIDDEN, Fate.WAITING} and j.attempt.releasing_at is None]
     if up:
         keep, *surplus = up
         outdated += [j for j in surplus if j.attempt.served]  # clients may hold it
-        yield from (_release(record, j, "another slice is kept") for j in surplus if not j.attempt.served)
-        yield from (_release(record, j, "another slice is kept") for j in fitting if j.fate is Fate.WAITING)
-        yield from _keep(deployment, record, keep, judged, outdated, moment)
+        yield from (_spare(record, j, "another slice is kept") for j in surplus if not j.attempt.served)
+        steps = tuple(_keep(deployment, record, keep, judged, outdated, moment))
+        ends = any(isinstance(step, Done | GiveUp) for step in steps)
+        if not ends and moment.may_ask and not outdated and _is_unproven(record, keep, moment):
+            # It may be gone in minutes, like the last one there: the hunt goes on beside it until it serves.
+            yield from steps
+            yield from _hunt(deployment, record, judged, waiting, moment, beside=(keep.attempt,))
+            return
+        yield from (_spare(record, j, "another slice is kept") for j in fitting if j.fate is Fate.WAITING)
+        yield from steps
         return
     # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
     # must go first.
     first = [j for j in outdated if j.fate is Fate.WAITING or _goes_first(deployment, j.attempt)]
     yield from (_release(record, j, "the profile asks for another slice") for j in first)
-    waiting = [j for j in fitting if j.fate in {Fate.HIDDEN, Fate.WAITING} and j.attempt.releasing_at is None]
     leaving = [j for j in outdated if j not in first and j.attempt.draining_at is not None]
     if any(serves(j, moment) for j in outdated if j.attempt.draining_at is None):
         yield from _retire(record, leaving, moment)
@@ -162,21 +178,31 @@ def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Itera
 
 
 def _hunt(
-    deployment: Deployment, record: Record, judged: list[Judged], waiting: list[Judged], moment: Moment
+    deployment: Deployment,
+    record: Record,
+    judged: list[Judged],
+    waiting: list[Judged],
+    moment: Moment,
+    *,
+    beside: tuple[Attempt, ...] = (),
 ) -> Iterator[Step]:
-    """Ask in as many places as may be; once one is about to land, in none, with one spare for a landing that fails."""
+    """Ask in as many places as may be; once one is about to land, in none, with one spare for a landing that fails.
+
+    A landing in a doubtful place is one request among others: it ends nothing. `beside` is a slice that is up there.
+    """
     # What this very look refused is written down first, then counts.
     if any(j.fate in {Fate.GONE, Fate.DEAD} and j.refusal is not None for j in judged):
         yield Wait(replica=record.index, why="choosing the next place", seconds=0.0)
         return
-    if any(_is_landing(j, moment) for j in waiting):
+    if any(_is_landing(j, moment) and not _is_unproven(record, j, moment) for j in waiting):
         made = [j for j in waiting if _is_provisioning(j)]
         queued = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)
-        yield from (_release(record, j, "another one is about to land") for j in queued[1:])
+        yield from (_spare(record, j, "another one is about to land") for j in queued[1:])
         yield from (_hold(record, j, moment) for j in (*made, *queued[:1]))
         return
-    kept = sorted(waiting, key=_place_in_queue)[: deployment.max_parallel_requests]
-    yield from (_release(record, j, "more are asked for than may be") for j in waiting if j not in kept)
+    most = deployment.max_parallel_requests - len(beside)
+    kept = sorted(waiting, key=_place_in_queue)[:most]
+    yield from (_spare(record, j, "more are asked for than may be") for j in waiting if j not in kept)
     waiting = [j for j in waiting if j in kept]
     yield from (_hold(record, j, moment) for j in waiting)
     denied = _denied(deployment, record, moment)
@@ -184,16 +210,18 @@ def _hunt(
     if denied is not None:
         yield _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
         return
-    attempts = [j.attempt for j in waiting]
+    attempts = [*beside, *(j.attempt for j in waiting)]
     unsaid = [pair(j.attempt) for j in left if _goes_by_itself(j)]
-    places = next_places(deployment, record, attempts, unsaid=unsaid, luck=moment.luck, now=moment.now)
+    places = next_places(
+        deployment, record, attempts, unsaid=unsaid, luck=moment.luck, now=moment.now, patience=moment.patience
+    )
     yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
     if len(places) > moment.creates:
         pause = max(moment.creates_in, moment.patience.create_every)
         why = "the project's creates a minute are used up"
         yield Wait(replica=record.index, why=why, seconds=pause, is_rationed=True)
-    elif len(waiting) + len(places) < deployment.max_parallel_requests:
-        opens = opens_at(deployment, record, attempts, moment.now)
+    elif len(waiting) + len(places) < most:
+        opens = opens_at(deployment, record, attempts, moment.now, moment.patience)
         if opens is not None:
             why = "refused everywhere else" if waiting or places else "refused everywhere"
             yield Wait(replica=record.index, why=why, seconds=max(0.0, opens - moment.now))
@@ -206,7 +234,7 @@ def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | 
     if not deployment.candidates:
         hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
         return Denied("No place is left that the profile allows to ask.", hint=hint)
-    standing = [r for r in record.refusals if r.until > moment.now]
+    standing = standing_refusals(deployment.candidates, record, moment.now, moment.patience)
     stop = next((r for r in standing if r.stops), None)
     if stop is not None:
         return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
@@ -215,6 +243,39 @@ def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | 
         hint = f"{said}\nAsk for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew."
         return Denied("Every place that the profile allows has refused, and waiting will not change that.", hint=hint)
     return None
+
+
+def _needed_spare(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Judged | None:
+    """Return a slice to keep after all: a released spare that Google still has, where nothing else is sure to land.
+
+    Google takes a deletion while a slice is PROVISIONING, and its operation fails (cloud_tpu: the delete is refused,
+    and must be asked for again). So a spare may come up though it was given up. Taking it back decides nothing: it
+    counts again beside whatever else there is, of which one is kept. Where its deletion was not seen to fail, it may
+    yet be carried out; then the slice is as doubtful as one in a doubtful place, and goes like a preempted one.
+    """
+    others = [j for j in judged if j.attempt.releasing_at is None and matches(deployment, j.attempt)]
+    if any(j.fate is Fate.UP and (j.attempt.served or not _is_unproven(record, j, moment)) for j in others):
+        return None
+    is_sure = any(_is_landing(j, moment) and not _is_unproven(record, j, moment) for j in others)
+    spares = [j for j in judged if j.attempt.is_spare and _is_alive(j) and matches(deployment, j.attempt)]
+    if is_sure:  # what is up beats what is about to be
+        spares = [j for j in spares if j.slice is not None and j.slice.phase is Phase.UP and j.slice.undeleted]
+    doubtful = doubtful_places(record, moment.now)
+    return min(spares, key=lambda j: seniority(j.attempt, doubtful), default=None)
+
+
+def _is_alive(judged: Judged) -> bool:
+    """Whether Google makes it or has made it, and does not delete it."""
+    return judged.slice is not None and judged.slice.phase in {Phase.PROVISIONING, Phase.UP}
+
+
+def _is_unproven(record: Record, judged: Judged, moment: Moment) -> bool:
+    """Whether a slice may be gone in minutes: by the last landings of its place, or by a deletion still under way."""
+    attempt, found = judged.attempt, judged.slice
+    if attempt.served or (attempt.granted_at is not None and moment.now - attempt.granted_at >= LASTING):
+        return False
+    may_be_deleted = attempt.is_reclaimed and (found is None or found.undeleted is None)
+    return may_be_deleted or pair(attempt) in doubtful_places(record, moment.now)
 
 
 def _is_provisioning(judged: Judged) -> bool:
@@ -241,6 +302,11 @@ def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
         state = f"{state}; its deletion failed: {judged.slice.undeleted.message}"
     going = judged.fate in {Fate.LEAVING, Fate.DEAD}
     return Wait(replica=record.index, why=f"for {judged.attempt.name} to be gone ({state})" if going else state)
+
+
+def _spare(record: Record, judged: Judged, reason: str) -> Release:
+    """Give it up because another one is expected to do."""
+    return replace(_release(record, judged, reason), is_spare=True)
 
 
 def _release(record: Record, judged: Judged, reason: str) -> Release:

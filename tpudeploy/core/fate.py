@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from tpudeploy.core.landings import early_preemption
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
@@ -42,7 +43,8 @@ class Moment:
 
     `creates_in`: seconds until it has one more. `renews`: a run that ends may be taken over, though no plan showed it.
     `acquisition`: the longest that a grant took lately, in seconds.
-    `may_reset`: a node that does not take over a change may be rebooted.
+    `may_reset`: a node that does not take over a change may be rebooted. `may_ask`: a slice may be asked for, even
+    beside one that stands.
     """
 
     observed: Observed
@@ -51,6 +53,7 @@ class Moment:
     creates_in: float = 0.0
     luck: Mapping[tuple[Zone, Provisioning], float] = field(default_factory=dict)
     may_reset: bool = False
+    may_ask: bool = True
     renews: bool = False
     acquisition: float = 0.0
 
@@ -91,7 +94,7 @@ def judge(attempt: Attempt, moment: Moment) -> Judged:
                 fate=Fate.DEAD,
                 slice=found,
                 reason=f"{found.raw_state}: nothing runs there, but it uses quota",
-                refusal=found.refusal,
+                refusal=found.refusal or early_preemption(attempt, found, moment.now),
             )
         case Phase.CREATING | Phase.QUEUED | Phase.PROVISIONING:
             return _waiting(attempt, found, moment)

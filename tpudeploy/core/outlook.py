@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from tpudeploy.core.decide import matches
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.core.placement import pair, rests_until
+from tpudeploy.core.landings import pair, standing_refusals
+from tpudeploy.core.placement import rests_until
 from tpudeploy.core.refusals import closes
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.outlook import Place, PlaceState
@@ -23,7 +24,7 @@ def outlook(deployment: Deployment | None, record: Record, moment: Moment) -> tu
     places = tuple(_asked(j, moment.observed) for j in judged)
     if deployment is None or any(j.fate is Fate.UP and matches(deployment, j.attempt) for j in judged):
         return places
-    return (*places, *_others(deployment, record, judged, moment.now))
+    return (*places, *_others(deployment, record, judged, moment))
 
 
 def _asked(judged: Judged, observed: Observed) -> Place:
@@ -75,19 +76,20 @@ def _span(state: PlaceState, attempt: Attempt, found: Slice | None) -> tuple[flo
     return attempt.asked_at, attempt.expires_at
 
 
-def _others(deployment: Deployment, record: Record, judged: list[Judged], now: float) -> Iterator[Place]:
+def _others(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Place]:
     taken = {pair(j.attempt) for j in judged}
     waiting = [j.attempt for j in judged if j.fate in {Fate.HIDDEN, Fate.WAITING}]
     for place in deployment.candidates:
         if pair(place) not in taken:
             rests = rests_until(place, record, waiting)
-            yield _other(place, _refusal(deployment, record, place, now), rests)
+            yield _other(place, _refusal(deployment, record, place, moment), rests)
 
 
-def _refusal(deployment: Deployment, record: Record, place: Candidate, now: float) -> Refused | None:
+def _refusal(deployment: Deployment, record: Record, place: Candidate, moment: Moment) -> Refused | None:
     """The last that speaks against it, else what was last said there: that no longer stands, but is remembered."""
     chips = deployment.accelerator.chips
-    against = [r for r in record.refusals if r.until > now and closes(r, place, chips, record.attempts)]
+    standing = standing_refusals(deployment.candidates, record, moment.now, moment.patience)
+    against = [r for r in standing if closes(r, place, chips, record.attempts)]
     own = [r for r in record.refusals if (r.zone, r.provisioning) == pair(place)]
     return max(against or own, key=lambda r: r.until, default=None)
 

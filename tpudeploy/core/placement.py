@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
 
+from tpudeploy.core.landings import Pair, doubtful_places, pair, standing_refusals
 from tpudeploy.core.refusals import closes, covers
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.history import Ending, Tried
@@ -18,7 +19,6 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.state import Attempt, Record, Refused
 
-Pair = tuple[Zone, Provisioning]
 Luck = Mapping[Pair, float]
 
 # Spot and on-demand are answered at once where nothing is free; these wait for it (cloud_tpu: flex-start, DWS).
@@ -27,10 +27,6 @@ QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
 _WATCHED = 1200.0
 # Seconds in which an experience loses half its weight: capacity comes and goes within hours.
 _HALF_LIFE = 6 * 3600.0
-
-
-def pair(place: Candidate | Attempt) -> Pair:
-    return place.zone, place.provisioning
 
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
@@ -46,19 +42,21 @@ def next_places(
     unsaid: Iterable[Pair] = (),
     luck: Luck,
     now: float,
+    patience: Patience,
 ) -> tuple[Candidate, ...]:
     """Where to ask now, best first, beside `waiting`: those of this replica's requests that may still be granted.
 
     `unsaid` are pairs that are refusing, and have yet to say why.
     """
-    standing = [r for r in record.refusals if r.until > now]
+    standing = standing_refusals(deployment.candidates, record, now, patience)
+    doubtful = doubtful_places(record, now)
     taken = {pair(a) for a in waiting} | set(unsaid)
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
     asked = [a.provisioning in QUEUED for a in waiting]
     watched = _watched(waiting)
     chosen: list[Candidate] = []
-    for place in ranked(deployment, record.home, luck):
+    for place in ranked(deployment, record.home, luck, doubtful):
         if len(asked) >= deployment.max_parallel_requests:
             break
         queues = place.provisioning in QUEUED
@@ -74,16 +72,18 @@ def next_places(
     return tuple(chosen)
 
 
-def ranked(deployment: Deployment, home: Zone | None, luck: Luck) -> tuple[Candidate, ...]:
-    """Home first; then by preference, price, and luck. `zones: any` prefers none."""
+def ranked(
+    deployment: Deployment, home: Zone | None, luck: Luck, doubtful: Collection[Pair] = ()
+) -> tuple[Candidate, ...]:
+    """Home first; then by preference, price, and luck; doubtful places last. `zones: any` prefers none."""
     listed = deployment.attributes.get("placement.zones") != "any"
     models = list(dict.fromkeys(c.provisioning for c in deployment.candidates))
 
-    def rank(row: tuple[int, Candidate]) -> tuple[bool, int, float, float, int]:
+    def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, float, float, int]:
         number, place = row
         price = inf if place.usd_per_chip_hour is None else place.usd_per_chip_hour
         wish = (0.0, 0.0) if listed else (price, -luck.get(pair(place), 0.0))
-        return (place.zone != home, models.index(place.provisioning), *wish, number)
+        return (pair(place) in doubtful, place.zone != home, models.index(place.provisioning), *wish, number)
 
     return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
 
@@ -99,13 +99,16 @@ def lucky(history: Iterable[Tried], now: float) -> Luck:
     return found
 
 
-def opens_at(deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float) -> float | None:
+def opens_at(
+    deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float, patience: Patience
+) -> float | None:
     """When the first pair that is refused now may be asked again, in seconds since the epoch; None where none is."""
     known = list(waiting)
     taken = {pair(a) for a in known}
     watched = _watched(known)
+    standing = standing_refusals(deployment.candidates, record, now, patience)
     until = (
-        max(_until(c, record.refusals, now), _rests_until(c, record, watched))
+        max(_until(c, standing, now), _rests_until(c, record, watched))
         for c in deployment.candidates
         if pair(c) not in taken
     )
@@ -119,9 +122,9 @@ def rests_until(place: Candidate, record: Record, waiting: Iterable[Attempt]) ->
 
 
 def is_closed(candidates: Iterable[Candidate], refusals: Collection[Refused], now: float, patience: Patience) -> bool:
-    """Whether every pair is refused for so long that a person, not time, must open one."""
-    places = tuple(candidates)
-    return bool(places) and all(_until(c, refusals, now) - now > patience.refused for c in places)
+    """Whether every pair is refused for so long that a person, not time, must open one. A failed landing passes."""
+    places, verdicts = tuple(candidates), [r for r in refusals if not r.landed]
+    return bool(places) and all(_until(c, verdicts, now) - now > patience.refused for c in places)
 
 
 def _watched(waiting: Iterable[Attempt]) -> dict[Zone, float]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from tpudeploy import catalog
+from tpudeploy.core.landings import hold_seconds, is_failed_landing, is_remembered
 from tpudeploy.domain.deployment import Candidate, Provisioning
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
@@ -88,8 +89,10 @@ def remembered(
     What has lapsed is kept a while, for it may be said again: a text that nobody knows is tried a few times, and then
     waits for a person.
     """
-    before = next((r for r in refusals if _says_the_same(r, attempt, refusal)), None)
+    landed = is_failed_landing(attempt, refusal)
+    before = next((r for r in refusals if _says_the_same(r, attempt, refusal, landed=landed)), None)
     times = 1 if before is None else before.times + 1
+    holds = hold_seconds(refusal, times) if landed else _holds(refusal, times, chips(attempt), patience)
     new = Refused(
         zone=attempt.zone,
         provisioning=attempt.provisioning,
@@ -97,19 +100,23 @@ def remembered(
         scope=refusal.scope,
         message=refusal.message,
         at=now,
-        until=now + _holds(refusal, times, chips(attempt), patience),
+        until=now + holds,
         limit=refusal.limit,
         known=refusal.is_known,
         stops=refusal.remedy is Remedy.STOP,
         times=times,
+        landed=landed,
     )
     new = replace(new, held=held_against(new, held))
-    return (*(r for r in refusals if r is not before and r.until > now - patience.lapsed), new)
+    kept = (r for r in refusals if r is not before and (r.until > now - patience.lapsed or is_remembered(r, now)))
+    return (*kept, new)
 
 
-def _says_the_same(refused: Refused, attempt: Attempt, refusal: Refusal) -> bool:
-    same_pair = (refused.zone, refused.provisioning) == (attempt.zone, attempt.provisioning)
-    return same_pair and (refused.kind, refused.scope) == (refusal.kind, refusal.scope)
+def _says_the_same(refused: Refused, attempt: Attempt, refusal: Refusal, *, landed: bool) -> bool:
+    """Whether it counts as said again. However a landing fails, it is one failure more."""
+    if (refused.zone, refused.provisioning) != (attempt.zone, attempt.provisioning) or refused.landed != landed:
+        return False
+    return landed or (refused.kind, refused.scope) == (refusal.kind, refusal.scope)
 
 
 def _holds(refusal: Refusal, times: int, wanted: int, patience: Patience) -> float:

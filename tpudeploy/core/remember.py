@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from tpudeploy.core.keep import seniority
+from tpudeploy.core.landings import doubtful_places, without_forgiven
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused, State
 
@@ -22,11 +25,15 @@ def remember(state: State, observed: Observed) -> State:
 
 def _remembered(record: Record, observed: Observed) -> Record:
     reckoned = (_reckoned(a, observed.at) for a in record.attempts)
-    attempts = _first_served([_learn(a, observed.slices.get(a.name), observed) for a in reckoned], observed)
+    attempts = [_learn(a, observed.slices.get(a.name), observed) for a in reckoned]
     refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
-    standing = [a for a in attempts if a.granted_at is not None and a.releasing_at is None]
-    home = min(standing, key=seniority).zone if standing else record.home
-    return replace(record, attempts=attempts, refusals=refusals, home=home)
+    up = [a for a in attempts if (found := observed.slices.get(a.name)) is not None and found.phase is Phase.UP]
+    refusals = without_forgiven(refusals, up, observed.at)
+    prefer = partial(seniority, doubtful=doubtful_places(replace(record, refusals=refusals), observed.at))
+    served = _first_served(attempts, observed, prefer)
+    standing = [a for a in served if a.granted_at is not None and a.releasing_at is None]
+    home = min(standing, key=prefer).zone if standing else record.home
+    return replace(record, attempts=served, refusals=refusals, home=home)
 
 
 def _reckoned(attempt: Attempt, now: float) -> Attempt:
@@ -72,10 +79,12 @@ def _answered(attempt: Attempt, report: BootReport | None, now: float) -> Attemp
     return attempt
 
 
-def _first_served(attempts: list[Attempt], observed: Observed) -> tuple[Attempt, ...]:
+def _first_served(
+    attempts: list[Attempt], observed: Observed, prefer: Callable[[Attempt], tuple[object, ...]]
+) -> tuple[Attempt, ...]:
     """Which clients may hold: what serves, unless another one does already, from which it is yet to take over."""
     serving = [a for a in attempts if (health := observed.health.get(a.name)) is not None and health.serving]
     if not serving or any(a.served and a.releasing_at is None for a in attempts):
         return tuple(attempts)
-    first = min(serving, key=seniority)
+    first = min(serving, key=prefer)
     return tuple(replace(a, served=True) if a is first else a for a in attempts)

@@ -43,11 +43,15 @@ class Requested(_OfRequest):
 
 @frozen
 class NotGranted(_OfRequest):
-    """Google refused, at once or later. `message` is Google's own text."""
+    """Google refused, at once or later. `message` is Google's own text.
+
+    `landed`: it came after the grant, which did not last; then the message may be ours.
+    """
 
     kind: str
     message: str
     blocked_seconds: float
+    landed: bool = False
 
 
 @frozen
@@ -123,6 +127,11 @@ class Draining(_OfRequest):
 @frozen
 class Released(_OfRequest):
     reason: str
+
+
+@frozen
+class Reclaimed(_OfRequest):
+    """A slice that was given up for another one is kept after all: Google still has it, and the other one failed."""
 
 
 @frozen
@@ -226,6 +235,7 @@ Event: TypeAlias = (
     | LockWaiting
     | Draining
     | Released
+    | Reclaimed
     | Gone
     | Adopted
     | Updated

@@ -14,6 +14,7 @@ class Ending(StrEnum):
 
     granted: a machine came up.  refused: Google said no.  lapsed: it waited for as long as it was allowed to.
     released: we gave it up, e.g. for a grant elsewhere.  stuck: it was selected, and no machine came up.
+    preempted: it was granted, and Google took it back before it had lasted (core/landings.py).
     """
 
     GRANTED = "granted"
@@ -21,6 +22,7 @@ class Ending(StrEnum):
     LAPSED = "lapsed"
     RELEASED = "released"
     STUCK = "stuck"
+    PREEMPTED = "preempted"
 
 
 @frozen

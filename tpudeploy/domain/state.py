@@ -28,6 +28,8 @@ class Attempt:
     `draining_at` on they are sent to another slice. `is_ending`: its run ends soon, and a successor may be asked for.
     `not_in_effect`: the settings that its engine had otherwise than declared when an apply last verified it, each with
     both values.
+    `is_spare`: it was released only because another slice was expected to do. `is_reclaimed`: it was, and is wanted
+    again after all; until its deletion is seen to have failed, that may still be carried out.
     Times are seconds since the epoch.
     """
 
@@ -61,6 +63,8 @@ class Attempt:
     draining_at: float | None = None
     is_ending: bool = False
     not_in_effect: Mapping[str, str] = field(default_factory=dict)
+    is_spare: bool = False
+    is_reclaimed: bool = False
 
     @property
     def ref(self) -> SliceRef:
@@ -82,6 +86,7 @@ class Refused:
 
     `limit` and `known` are the refusal's (domain/slices.py); `held` is the chips that we held there ourselves, against
     that limit, when it was said. `stops`: only a person can mend it. `times` counts how often in a row it was said.
+    `landed`: a landing failed; it came after the grant, not instead of one (core/placement.py).
     """
 
     zone: Zone
@@ -96,6 +101,7 @@ class Refused:
     known: bool = True
     stops: bool = False
     times: int = 1
+    landed: bool = False
 
 
 @frozen

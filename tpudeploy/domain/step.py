@@ -20,10 +20,21 @@ class Request:
 
 @frozen
 class Release:
+    """`is_spare`: only because another slice is expected to do; it is taken back where that one fails."""
+
     replica: int
     name: str
     reason: str
     refusal: Refusal | None = None
+    is_spare: bool = False
+
+
+@frozen
+class Reclaim:
+    """Keep a slice that was released as a spare: Google still has it, and what it was spared for is lost."""
+
+    replica: int
+    name: str
 
 
 @frozen
@@ -123,4 +134,6 @@ class GiveUp:
     serves: bool = False
 
 
-Step: TypeAlias = Request | Release | Forget | Update | Tell | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp
+Step: TypeAlias = (
+    Request | Release | Reclaim | Forget | Update | Tell | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp
+)

@@ -61,12 +61,16 @@ class Hands:
             case _:
                 self._note(what)
 
-    def _note(self, what: step.Adopt | step.GiveUp | step.Drain | step.Renew | step.Wait | step.Done) -> None:
+    def _note(
+        self, what: step.Reclaim | step.Adopt | step.GiveUp | step.Drain | step.Renew | step.Wait | step.Done
+    ) -> None:
         """What asks nothing of the cloud."""
         match what:
             case step.Adopt():
                 attempt = self._attempt(what.replica, what.name)
                 self._put(what.replica, replace(attempt, spec=wanted(self._aim(), attempt)))
+            case step.Reclaim():
+                self._reclaim(what)
             case step.GiveUp():
                 self._give_up(what)
             case step.Drain():
@@ -115,7 +119,7 @@ class Hands:
         now = self._world.clock.now()
         attempt = self._attempt(what.replica, what.name)
         first = attempt.releasing_at is None
-        attempt = replace(attempt, releasing_at=now, release_reason=what.reason)
+        attempt = replace(attempt, releasing_at=now, release_reason=what.reason, is_spare=what.is_spare)
         self._put(what.replica, attempt, what.refusal)
         if first and what.reason == REFUSED:
             return  # there is nothing to delete, unless it shows after all
@@ -124,6 +128,12 @@ class Hands:
             self._put(what.replica, replace(attempt, deletion=deletion))
         if first:
             self._world.emit(events.Released(**self._about(what.replica, attempt), reason=what.reason))
+
+    def _reclaim(self, what: step.Reclaim) -> None:
+        """Its deletion is still looked at: it may yet be carried out."""
+        attempt = replace(self._attempt(what.replica, what.name), releasing_at=None, release_reason="", is_spare=False)
+        self._put(what.replica, replace(attempt, is_reclaimed=True))
+        self._world.emit(events.Reclaimed(**self._about(what.replica, attempt)))
 
     def _forget(self, what: step.Forget) -> None:
         attempt = self._attempt(what.replica, what.name)
@@ -226,7 +236,7 @@ class Hands:
 
     def _refused(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
         now = self._world.clock.now()
-        self._chronicle.refused(attempt, refusal)
+        self._chronicle.ended(attempt, refusal)
         record = self._session.state.record(replica)
         held = [a for a in record.attempts if a.name != attempt.name]
         refusals = remembered(record.refusals, attempt, refusal, held=held, now=now, patience=self._world.patience)
@@ -235,6 +245,7 @@ class Hands:
                 **self._about(replica, attempt),
                 kind=refusal.kind,
                 message=refusal.message,
+                landed=refusals[-1].landed,
                 blocked_seconds=refusals[-1].until - now,
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpudeploy.core.landings import PREEMPTED
 from tpudeploy.core.luck import acquisition
 from tpudeploy.core.placement import Luck, lucky
 from tpudeploy.core.refusals import chips
@@ -16,6 +17,7 @@ _ENDINGS = {
     "lapsed": Ending.LAPSED,
     "creating-stuck": Ending.STUCK,
     "provisioning-stuck": Ending.STUCK,
+    PREEMPTED: Ending.PREEMPTED,
 }
 
 
@@ -45,8 +47,9 @@ class Chronicle:
             if attempt.name in waited and attempt.granted_at is not None:
                 self._add(attempt, Ending.GRANTED)
 
-    def refused(self, attempt: Attempt, refusal: Refusal) -> None:
-        if attempt.granted_at is None:
+    def ended(self, attempt: Attempt, refusal: Refusal) -> None:
+        """Write down why a request was not granted, or that its grant did not last."""
+        if attempt.granted_at is None or refusal.kind == PREEMPTED:
             self._add(attempt, _ENDINGS.get(refusal.kind, Ending.REFUSED), refusal)
 
     def released(self, attempt: Attempt) -> None:

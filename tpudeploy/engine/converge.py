@@ -24,6 +24,7 @@ from tpudeploy.domain.step import (
     Drain,
     Forget,
     GiveUp,
+    Reclaim,
     Release,
     Renew,
     Request,
@@ -47,17 +48,17 @@ from tpudeploy.ports import World
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
     # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
-    Action.CREATE: (Request, Update, Tell, Restart, Release, Forget, Adopt, Drain),
+    Action.CREATE: (Request, Update, Tell, Restart, Release, Reclaim, Forget, Adopt, Drain),
     Action.UPDATE: (Update, Release, Forget, Adopt, Drain),
     Action.RESTART: (Update, Tell, Restart, Release, Forget, Adopt, Drain),
-    Action.REPLACE: (Request, Update, Tell, Restart, Release, Forget, Adopt, Drain),
+    Action.REPLACE: (Request, Update, Tell, Restart, Release, Reclaim, Forget, Adopt, Drain),
     Action.DESTROY: (Release, Forget),
 }
 
 _GO_ON = "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
 
 # What keeping alive may do: another slice for a lost one, and nothing to a slice that stands.
-KEEPS: tuple[type[Step], ...] = (Request, Release, Forget, Adopt, Drain, Renew)
+KEEPS: tuple[type[Step], ...] = (Request, Release, Reclaim, Forget, Adopt, Drain, Renew)
 
 
 @frozen
@@ -238,9 +239,15 @@ class Convergence:
         if deployment is not None:
             for index in self._goal.replicas:
                 asked = sum(isinstance(s, Request) for s in steps)
-                steps += decide(deployment, state.record(index), replace(moment, creates=max(0, creates - asked)))
+                now = replace(moment, creates=max(0, creates - asked), may_ask=self._may_ask(index))
+                steps += decide(deployment, state.record(index), now)
         surplus = [r for r in state.records if r.index >= replicas and self._goal.covers(r.index)]
         return (*steps, *(step for r in surplus for step in remove(r, moment)))
+
+    def _may_ask(self, replica: int) -> bool:
+        """Whether another slice for this replica is within what the plan showed."""
+        action = next((c.action for c in self._goal.changes if c.replica == replica), Action.NO_OP)
+        return self._reached_at is not None or Request in MAY[action]
 
     def _pause(self, tick: Tick) -> float:
         """Seconds to the next look: the pace of the polls, cut short by whatever falls due first."""

@@ -58,7 +58,8 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             seconds = event.blocked_seconds
             again = f"; not asked there again for {words.duration(seconds)}" if seconds else ""
             where = f"{event.zone}, {event.provisioning} ({event.kind})"
-            return f"{paint.yellow('Refused')} in {where}{again}\n  {words.plain(event.message)}"
+            what = "Failed landing" if event.landed else "Refused"
+            return f"{paint.yellow(what)} in {where}{again}\n  {words.plain(event.message)}"
         case events.PhaseChanged():
             return f"{_phase(event)} [{words.duration(event.elapsed)} elapsed]"
         case events.Outlook():
@@ -79,6 +80,8 @@ def _words(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PL
             return f"Clients are sent there; {event.name} serves those it still has, for {least} at least"
         case events.Released():
             return f"Deleting {event.name} in {event.zone} ({event.reason})"
+        case events.Reclaimed():
+            return f"Keeping {event.name} in {event.zone} after all: what it was given up for has failed"
         case events.Gone():
             return f"{event.name} {'is gone: nothing of it is left' if event.reason == 'gone' else event.reason}"
         case events.Adopted():

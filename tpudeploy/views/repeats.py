@@ -32,6 +32,8 @@ class Repeats:
                 return False  # the error, or the end of the run, says it in a sentence
             case events.Requested():
                 return self._is_first(event)
+            case events.NotGranted() if event.landed:
+                return True  # a slice was there, and is not: each time it is news
             case events.NotGranted():
                 known = self._refused[_place(event)]
                 is_new = event.kind not in known

@@ -82,11 +82,6 @@ class Cloud:
         self._await_next(held)
         self.pass_until(now)
 
-    def keep(self, name: str) -> None:
-        """Nobody looks any more at what became of its deletion."""
-        self.held[name].undeleted = False
-        self._show(self.held[name])
-
     def active_since(self, name: str) -> float:
         """When it became ACTIVE, in seconds; infinite for not yet."""
         held = self.held.get(name)

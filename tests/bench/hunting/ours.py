@@ -25,7 +25,7 @@ from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Refusal
 from tpudeploy.domain.state import Attempt, Record, State
-from tpudeploy.domain.step import Done, Forget, GiveUp, Release, Request, Step, Wait
+from tpudeploy.domain.step import Done, Forget, GiveUp, Reclaim, Release, Request, Step, Wait
 
 PROFILE = Path(__file__).parents[3] / "profiles" / "gemma4-e2b-v6e1.yaml"
 MODELS = (Provisioning.FLEX_START, Provisioning.SPOT)
@@ -146,8 +146,14 @@ class _Hunt:
                 return self._request(step)
             case Release():
                 attempt = self._attempt(step.name)
-                self._put(replace(attempt, releasing_at=self._now, release_reason=step.reason), step.refusal)
+                self._put(
+                    replace(attempt, releasing_at=self._now, release_reason=step.reason, is_spare=step.is_spare),
+                    step.refusal,
+                )
                 self._cloud.release(self._now, step.name)
+            case Reclaim():
+                attempt = replace(self._attempt(step.name), releasing_at=None, release_reason="", is_spare=False)
+                self._put(replace(attempt, is_reclaimed=True), None)
             case Forget():
                 self._drop(self._attempt(step.name), step.refusal)
                 self._cloud.forget(step.name)

@@ -1,0 +1,95 @@
+"""Zones that give something which does not last: the hunt goes on around them, and keeps what is better."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from desk import Open
+from hunts import APPLY, CENTRAL, WEST, A, B, heard, holds, hunt
+
+HOUR = 3600.0
+LURE = {"habit": "early-preemption", "zone": A, "after": 300}
+FLAPS = {"habit": "internal-error", "zone": A}
+SLOW_BOOT = {"boot_seconds": 400}
+
+
+def closed(*zones: str, after: float) -> list[dict[str, object]]:
+    return [{"habit": "common-reopening", "zone": zone, "after": after} for zone in zones]
+
+
+@pytest.mark.parametrize("requests", [1, 4])
+def test_a_zone_that_preempts_within_minutes_is_asked_once_in_two_hours(desk: Open, requests: int) -> None:
+    at = desk(habits=[LURE, *closed(B, WEST, after=1.8 * HOUR)], boot=SLOW_BOOT)
+    at.write(hunt(A, B, WEST, requests=requests))
+    began = at.clock.now()
+    applied = at.run(*APPLY, "-timeout", "6h")
+    assert applied.code == 0, applied.all
+    assert at.clock.now() - began < 2.1 * HOUR
+    assert Counter(at.asked())[A] == 1
+    assert f"Failed landing in {A}, spot (preempted); not asked there again for 2h" in applied.err
+    assert "Google took gemma-" in applied.err
+    holds(at)
+
+
+def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(desk: Open) -> None:
+    at = desk(habits=[{**LURE, "after": 600}, *closed(B, after=HOUR)], boot={"boot_seconds": 60})
+    at.write(hunt(A, B))
+    assert at.run(*APPLY).code == 0
+    at.clock.sleep(600)
+    assert at.run(*APPLY).code == 0
+    assert Counter(at.asked())[A] == 1
+    history = (at.folder / ".tpudeploy" / "zones.jsonl").read_text("utf-8").splitlines()
+    outcomes = [tried["outcome"] for line in history if (tried := json.loads(line))["zone"] == A]
+    assert outcomes == ["granted", "preempted"]
+    holds(at)
+
+
+def test_with_one_zone_alone_a_preemption_is_followed_by_the_next_request_within_minutes(desk: Open) -> None:
+    at = desk(trouble=[{"fault": "preempt", "after": 100, "attempt": "1-2"}], boot=SLOW_BOOT)
+    at.write(hunt(A))
+    began = at.clock.now()
+    assert at.run(*APPLY).code == 0
+    assert at.clock.now() - began < HOUR / 2
+    assert at.asked() == [A, A, A]
+    holds(at)
+
+
+def test_a_zone_that_flaps_costs_no_place_in_another_queue_once_it_has_failed(desk: Open) -> None:
+    queues = [{"fault": "timings", "zone": zone, "waiting": 1.5 * HOUR} for zone in (B, WEST, CENTRAL)]
+    at = desk(habits=[FLAPS], trouble=queues)
+    at.write(hunt(A, B, WEST, CENTRAL))
+    applied = at.run(*APPLY, "-json", "-timeout", "6h")
+    assert applied.code == 0, applied.all
+    failed = [event["at"] for event in heard(applied, "not_granted") if event["zone"] == A]
+    given_up = [event["at"] for event in heard(applied, "released") if "about to land" in event["reason"]]
+    assert 3 <= len(failed) <= 5  # in an hour and a half: the holds grow
+    assert not [at for at in given_up if failed[0] < at < failed[-1]]
+    holds(at)
+
+
+def test_a_slice_that_was_given_up_for_one_that_died_is_kept_after_all(desk: Open) -> None:
+    lure = [{"fault": "timings", "zone": A, "provisioning": 10}, {"fault": "preempt", "zone": A, "after": 100}]
+    at = desk(trouble=[*lure, {"fault": "timings", "zone": B, "provisioning": 400}], boot=SLOW_BOOT)
+    at.write(hunt(A, B))
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert "(another slice is kept)" in applied.err
+    assert f"in {B} after all" in applied.err
+    assert at.asked() == [A, B]
+    holds(at)
+
+
+@pytest.mark.parametrize("outcome", ["running", "done", "failed"])
+@pytest.mark.parametrize("takes_effect", [False, True])
+def test_never_two_slices_and_one_in_the_end_whatever_comes_of_an_ignored_deletion(
+    desk: Open, outcome: str, takes_effect: bool
+) -> None:
+    lure = [{"fault": "timings", "zone": A, "provisioning": 10}, {"fault": "preempt", "zone": A, "after": 100}]
+    deaf = {"habit": "ignored-deletion", "zone": B, "outcome": outcome, "takes_effect": takes_effect}
+    at = desk(trouble=[*lure, {"fault": "timings", "zone": B, "provisioning": 400}], habits=[deaf], boot=SLOW_BOOT)
+    at.write(hunt(A, B))
+    applied = at.run(*APPLY, "-timeout", "6h")
+    assert applied.code == 0, applied.all
+    holds(at)
