@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from desk import Open
-from hunts import APPLY, CENTRAL, WEST, A, B, heard, holds, hunt
+from stories.hunts import APPLY, CENTRAL, WEST, A, B, heard, holds, hunt
 
 HOUR = 3600.0
 LURE = {"habit": "early-preemption", "zone": A, "after": 300}
