@@ -96,7 +96,7 @@ def test_a_patch_that_a_preemption_overtakes_fails_in_its_operation() -> None:
 
 
 def test_a_simulated_node_says_how_far_its_boot_has_come() -> None:
-    with world(timings={"queued": 1, "waiting": 1, "provisioning": 1, "boot": 100}) as w:
+    with world(timings={"queued": 1, "waiting": 1, "provisioning": 1, "node_ready": 0, "boot": 100}) as w:
         grown(w, node={"metadata": {"tpudeploy-spec": "f00"}})
         seen = []
         for _ in range(11):
@@ -209,17 +209,25 @@ def test_a_fleet_of_nodes_has_an_address_each() -> None:
         assert len(w.emulator.billed()) == 20
 
 
-def test_where_there_is_one_address_alone_each_node_says_its_port() -> None:
+def test_a_nodes_port_is_that_of_its_tpu_runtime() -> None:
+    with world() as w:
+        grown(w)
+        assert [end.port for end in w.node().network_endpoints] == [8470]
+
+
+def test_where_all_nodes_share_one_address_each_has_a_server_port_in_a_field_of_our_own() -> None:
     with world() as w:
         w.emulator._cloud.addresses.has_own = False  # as on macOS
         for name in ("a", "b"):
             w.create(name)
             w.grow(name)
-        ends = [w.node(name).network_endpoints[0] for name in ("a", "b")]
-        assert {end.ip_address for end in ends} == {"127.0.0.1"}
-        assert ends[0].port != ends[1].port
-        for end in ends:
-            with urlopen(f"http://127.0.0.1:{end.port}/health") as answer:
+        with urlopen(f"http://{w.emulator.host}/v2alpha1/projects/p/locations/-/nodes") as answer:
+            ends = [node["networkEndpoints"][0] for node in json.load(answer)["nodes"]]
+        assert [(end["ipAddress"], end["port"]) for end in ends] == [("127.0.0.1", 8470)] * 2
+        ports = {end["emulatedServerPort"] for end in ends}
+        assert len(ports) == 2
+        for port in ports:
+            with urlopen(f"http://127.0.0.1:{port}/health") as answer:
                 assert answer.status == 200
 
 

@@ -14,6 +14,7 @@ from tpudeploy.emulator.records import Host, Node, Operation
 from tpudeploy.emulator.trouble import Trouble
 
 _PORT = 8000
+_RUNTIME_PORT = 8470
 _PATCHABLE = ("description", "tags", "labels", "metadata", "networkConfig.enableExternalIps")
 
 
@@ -114,18 +115,22 @@ def render(cloud: Cloud, node: Node, version: str) -> dict[str, Any]:
         "apiVersion": "V2_ALPHA1",
         "queuedResource": slice_.name,
         "schedulingConfig": scheduling,
-        "networkEndpoints": [_endpoint(cloud, node, host) for host in node.hosts],
+        "networkEndpoints": [_endpoint(node, host) for host in node.hosts],
         "multisliceNode": len(slice_.node_ids) > 1,
     }
-    return discovery.project(body, "Node", version)
-
-
-def _endpoint(cloud: Cloud, node: Node, host: Host) -> dict[str, Any]:
-    """Where each node has an address of its own, its ports are the profile's; else `port` says which stands for it."""
-    configs = [node.spec.get("networkConfig", {}), *node.spec.get("networkConfigs", [])]
-    endpoint: dict[str, Any] = {"ipAddress": host.address}
+    shown = discovery.project(body, "Node", version)
     if not cloud.addresses.has_own:
-        endpoint["port"] = host.port_for(_PORT)
+        # All nodes share one address, and each server has a port of its own. Google has no field for that, so this
+        # one is ours alone: no other emulator can be mistaken for this one.
+        for endpoint, host in zip(shown["networkEndpoints"], node.hosts, strict=True):
+            endpoint["emulatedServerPort"] = host.port_for(_PORT)
+    return shown
+
+
+def _endpoint(node: Node, host: Host) -> dict[str, Any]:
+    """Where a node is reached. `port` is that of the TPU runtime, as Google says it of every node."""
+    configs = [node.spec.get("networkConfig", {}), *node.spec.get("networkConfigs", [])]
+    endpoint: dict[str, Any] = {"ipAddress": host.address, "port": _RUNTIME_PORT}
     if any(config.get("enableExternalIps") for config in configs):
         endpoint["accessConfig"] = {"externalIp": host.address}
     return endpoint

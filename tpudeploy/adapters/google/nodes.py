@@ -26,8 +26,9 @@ def joined(connection: Connection, found: Slice, node: Node | None) -> Slice:
         shown(found, node),
         internal_ip=first.get("ipAddress") or None,
         external_ip=first.get("accessConfig", {}).get("externalIp") or None,
-        # Google's port is the TPU runtime's, not ours; only the emulator, which may lack addresses, means it.
-        port=first.get("port") or None if connection.emulator_host else None,
+        # `port` is the TPU runtime's (8470), never the server's. Our own emulator, which may lack addresses, says the
+        # server's port in a field that no other cloud or emulator has.
+        port=first.get("emulatedServerPort") or None if connection.emulator_host else None,
     )
 
 
