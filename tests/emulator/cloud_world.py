@@ -112,14 +112,15 @@ class World:
         return made
 
 
-QUICK = {"queued": 1, "waiting": 1, "provisioning": 4, "suspending": 2, "preempted": 2, "deleting": 2}
+AT_ONCE = dict.fromkeys(("node_ready", "boot", "neighbour"), 0)
+QUICK = AT_ONCE | {"queued": 1, "waiting": 1, "provisioning": 4, "suspending": 2, "preempted": 2, "deleting": 2}
 
 
 @contextmanager
 def world(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[World]:
-    """A cloud of simulated nodes and short times, with this trouble."""
+    """A cloud of simulated nodes with this trouble. Its times are short and exact: they are what is tested."""
     clock = VirtualClock()
-    scenario = {"nodes": "simulated", "timings": QUICK, "trouble": list(trouble)} | settings
+    scenario = {"nodes": "simulated", "jitter": 0, "timings": QUICK, "trouble": list(trouble)} | settings
     with emulator.running(clock=clock, scenario=scenario) as running:
         made = World(running, clock)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from desk import PROFILE
 from googleapiclient.discovery import build
 
 from tpudeploy.domain.errors import UsageError
@@ -222,3 +224,35 @@ def test_killing_the_emulator_ends_its_command(home: Path) -> None:
         child.kill()
         child.wait(PATIENCE)
         assert eventually(lambda: has_ended(inner))
+
+
+A_RUN_THAT_ENDS = """
+tpudeploy apply -auto-approve -json gemma.yaml > applied
+tpudeploy status > serving
+sleep 25
+tpudeploy status > ended
+tpudeploy plan -detailed-exitcode gemma.yaml > planned || test $? -eq 2
+tpudeploy destroy -auto-approve gemma.yaml
+"""
+
+
+@pytest.mark.long
+def test_a_flex_start_run_ends_while_somebody_watches(home: Path) -> None:
+    """Two hours pass in 24 real seconds, for Google, its machines and each command alike."""
+    profile = PROFILE.replace("provisioning: [spot]", "provisioning: [flex-start]\n  max_run_duration: 2h")
+    (home / "gemma.yaml").write_text(profile)
+    scenario(home)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["tpudeploy", "emulator", "run", "-speed", "300", "-scenario", "scenario.yaml", "--"]
+    done = subprocess.run(
+        [*command, "sh", "-ec", A_RUN_THAT_ENDS],
+        cwd=home,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"ends in  (1h \d+m|\d+m \d+s)", (home / "serving").read_text()), (home / "serving").read_text()
+    assert "nothing runs there" in (home / "ended").read_text()

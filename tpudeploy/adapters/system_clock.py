@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tpudeploy.domain import errors
+from tpudeploy.domain.pace import VARIABLE, Pace
+
+_REAL = Pace(origin=0.0, speed=1.0)
 
 
 class SystemClock:
+    """Real time; before an emulator whose time runs faster, that emulator's time. Raise ConfigError for a pace that
+    cannot be read.
+    """
+
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._is_stopped = False
+        # Without an emulator the variable counts for nothing: a real cloud's time is real.
+        written = os.environ.get(VARIABLE) if os.environ.get("TPU_EMULATOR_HOST") else None
+        self._pace = Pace.parse(written) if written else _REAL
 
     def now(self) -> float:
-        return time.time()
+        return self._pace.moment(time.time())
 
     def sleep(self, seconds: float) -> None:
         """Raise `errors.Interrupted` once `stop` was called."""
@@ -33,8 +44,9 @@ class SystemClock:
         yield _Workers(self._changed, self._wait)
 
     def _wait(self, seconds: float | None, until: Callable[[], bool]) -> None:
+        timeout = None if seconds is None else self._pace.real_seconds(seconds)
         with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped or until(), timeout=seconds)
+            self._changed.wait_for(lambda: self._is_stopped or until(), timeout=timeout)
             if self._is_stopped:
                 raise errors.Interrupted(
                     "Interrupted. What was begun is saved.",

@@ -1,4 +1,4 @@
-"""Time for the emulator: real, or virtual and shared with whoever tests against it."""
+"""Time for the emulator: real, real and faster, or virtual and shared with whoever tests against it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from tpudeploy.domain.pace import Pace
+
 
 class Clock(Protocol):
     def now(self) -> float:
@@ -17,13 +19,25 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None: ...
 
+    def real_seconds(self, seconds: float) -> float:
+        """Return how many real seconds so many of this clock last."""
+        ...
+
 
 class RealClock:
+    """Real time, or one that runs `speed` times as fast from the moment at which the clock is made."""
+
+    def __init__(self, speed: float = 1.0) -> None:
+        self.pace = Pace(origin=time.time(), speed=speed)
+
     def now(self) -> float:
-        return time.time()
+        return self.pace.moment(time.time())
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
+        time.sleep(self.real_seconds(seconds))
+
+    def real_seconds(self, seconds: float) -> float:
+        return self.pace.real_seconds(seconds)
 
 
 class VirtualClock:
@@ -52,6 +66,10 @@ class VirtualClock:
             time_.now += max(0.0, seconds)
             time_.changed.notify_all()
         self._run_hooks()
+
+    def real_seconds(self, seconds: float) -> float:  # noqa: ARG002 - one signature for all clocks
+        """Return 0: time passes at once."""
+        return 0.0
 
     def stop(self) -> None:
         """Let the workers go on: no other sleep here lasts."""

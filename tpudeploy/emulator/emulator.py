@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from tpudeploy.domain.pace import VARIABLE
 from tpudeploy.emulator import aging
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
@@ -51,8 +52,10 @@ class Emulator:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a child process needs to find this emulator."""
-        return {"TPU_EMULATOR_HOST": self.host, "STORAGE_EMULATOR_HOST": f"http://{self.host}"}
+        """What a child process needs to find this emulator, and to agree with it about the time."""
+        hosts = {"TPU_EMULATOR_HOST": self.host, "STORAGE_EMULATOR_HOST": f"http://{self.host}"}
+        is_faster = isinstance(self.clock, RealClock) and self.clock.pace.speed != 1
+        return {**hosts, VARIABLE: self.clock.pace.text()} if is_faster else hosts
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -129,7 +132,7 @@ class Emulator:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _nap(self, seconds: float) -> None:
-        self._ended.wait(seconds)
+        self._ended.wait(self.clock.real_seconds(seconds))
 
     def _tick(self) -> None:
         while not self._ended.wait(_TICK):

@@ -42,6 +42,7 @@ def _host(cloud: Cloud, slice_: QueuedResource, node: Node, worker: int) -> Host
         metadata=metadata,
         secret=lambda resource: secrets.access(cloud.scenario, resource),
         storage=partial(node_storage.exchange, cloud),
+        jitter=slice_.jitter.of("worker", worker),
     )
     if cloud.scenario.simulated:
         return Simulated(facts, slice_.behaviour)

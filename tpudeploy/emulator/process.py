@@ -77,7 +77,7 @@ def record_file() -> Path:
 def _emulator(port: int, scenario: Path | None, speed: float) -> Iterator[Emulator]:
     played = Scenario.load(scenario, timings=DEMO)
     try:
-        emulator = Emulator(clock=RealClock(), scenario=played.faster(speed), port=port)
+        emulator = Emulator(clock=RealClock(speed), scenario=played, port=port)
     except OSError as cause:
         raise UsageError(f"The emulator cannot listen on port {port}: {cause}", hint="choose another port") from cause
     try:

@@ -130,6 +130,7 @@ def _slice(
     behaviour = replace(cloud.scenario.boot, **told.get("boot", {}))
     if "boot" in told.get("timings", {}):
         behaviour = replace(behaviour, boot_seconds=timings.boot)
+    jitter = cloud.scenario.jitter_of("create", cloud.calls[call.method])
     return QueuedResource(
         name=f"{call.parent}/queuedResources/{wanted.id}",
         project=call.project,
@@ -141,7 +142,8 @@ def _slice(
         created_at=now,
         request_id=call.query.get("requestId", ""),
         create_operation="",
-        timings=timings,
+        timings=timings.varied(jitter),
+        jitter=jitter,
         behaviour=behaviour,
         troubles=lives,
         hidden_until=now + told.get("hidden", {"seconds": 0.0})["seconds"],

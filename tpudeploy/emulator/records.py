@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import wire
+from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble
@@ -66,6 +67,7 @@ class QueuedResource:
     request_id: str
     create_operation: str
     timings: Timings
+    jitter: Jitter
     behaviour: Behaviour
     troubles: Mapping[str, Trouble]
     hidden_until: float

@@ -1,6 +1,7 @@
 """A scenario: what kind of cloud this is and what goes wrong in it. YAML, JSON or a mapping.
 
-    seed: 7                         # of `chance`
+    seed: 7                         # of `chance` and of `jitter`
+    jitter: 0.1                     # every duration is up to this share longer or shorter; 0 makes all exact
     nodes: simulated                # no bash, no processes; `real` (the default) runs the startup script
     timings: {queued: 10, waiting: 20, provisioning: 120, boot: 60}     # timings.py
     boot: {image_pull: 5}           # Behaviour of every machine (machine/facts.py)
@@ -35,12 +36,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
 
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.emulator import habits
+from tpudeploy.emulator.jitter import Jitter, draw
 from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.surroundings import Surroundings
 from tpudeploy.emulator.timings import Timings
@@ -66,6 +67,7 @@ class Limit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     seed: int = 0
+    jitter: float = 0.0
     simulated: bool = False
     timings: Timings = field(default_factory=Timings)
     boot: Behaviour = field(default_factory=Behaviour)
@@ -81,14 +83,12 @@ class Scenario:
     trouble: tuple[Trouble, ...] = ()
 
     def draw(self, *what: object) -> float:
-        """A number in [0, 1) that depends on the seed and on `what` alone, not on the order of draws."""
-        digest = blake2b(repr((self.seed, *what)).encode(), digest_size=8).digest()
-        return float(int.from_bytes(digest) / 2**64)
+        """Return a number in [0, 1) that depends on the seed and on `what` alone, not on the order of draws."""
+        return draw(self.seed, *what)
 
-    def faster(self, speed: float) -> Self:
-        """The same, with every timing and boot divided by `speed`."""
-        boot = replace(self.boot, boot_seconds=self.boot.boot_seconds / speed)
-        return replace(self, timings=self.timings.faster(speed), boot=boot)
+    def jitter_of(self, *what: object) -> Jitter:
+        """Return how the durations of `what` vary."""
+        return Jitter(share=self.jitter, source=(self.seed, *what))
 
     @classmethod
     def load(cls, source: Mapping[str, Any] | Path | str | None, *, timings: Timings) -> Self:
@@ -156,6 +156,7 @@ def _did_you_mean(key: str) -> str:
 CLASSES = ("preemptible", "on-demand")
 _READERS: Mapping[str, Any] = {
     "seed": int,
+    "jitter": float,
     "timings": dict,
     "boot": dict,
     "quota": lambda rows: tuple(_limit(row) for row in rows),

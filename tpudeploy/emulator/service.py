@@ -151,10 +151,16 @@ class Service:
         def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
             return self._answered(call, troubles, lambda: of.deed(self._cloud, call))
 
-        reply = self._play(call, carry_out)
+        reply = self._slowed(call, self._play(call, carry_out))
         if of.service == "registry":
             return registry.dressed(reply)
         return reply if of.service != "compute" else _without_status(reply)
+
+    def _slowed(self, call: Call, reply: Reply) -> Reply:
+        """Let a neighbour reply as slowly as neighbours do, unless a row of trouble makes it slower still."""
+        scenario = self._cloud.scenario
+        jitter = scenario.jitter_of(call.method, self._cloud.calls[call.method])
+        return replace(reply, seconds=max(reply.seconds, jitter.vary(scenario.timings.neighbour)))
 
     def _tpu(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
         known = ROUTES.get(route) or TROUBLED.get(route)

@@ -34,6 +34,8 @@ class Simulated:
         self._facts = facts
         self._behaviour = behaviour
         self._booted_at: float | None = None
+        self._boots = 0
+        self._boot_seconds = behaviour.boot_seconds
         self._spec = self._change = self._script = ""
         self._served: tuple[str, str] | None = None  # the spec and script that served last: on the disk
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
@@ -58,7 +60,7 @@ class Simulated:
         if self._undone:
             report["undone"] = f"{self._undone} {self._cause}"
         if phase in {"starting", "serving"}:
-            begins = dict(_PHASES)["starting"] * self._behaviour.boot_seconds
+            begins = dict(_PHASES)["starting"] * self._boot_seconds
             report["started"] = str(int(self._booted_at + begins))
         if phase == "serving":
             report["answer"] = ANSWER
@@ -72,6 +74,8 @@ class Simulated:
 
     def reboot(self) -> None:
         self._booted_at = self._facts.clock.now()
+        self._boots += 1
+        self._boot_seconds = self._facts.jitter.vary(self._behaviour.boot_seconds, "boot", self._boots)
         metadata = self._facts.metadata()
         self._spec, self._script = metadata.get("tpudeploy-spec", ""), metadata.get("startup-script", "")
         self._change = metadata.get("tpudeploy-change", "")
@@ -115,7 +119,7 @@ class Simulated:
         with self._lock:
             phase, detail = self._outcome()
             if phase == "failed" and self._booted_at is not None:
-                if not self._go_back(detail, at=self._booted_at + self._behaviour.boot_seconds):
+                if not self._go_back(detail, at=self._booted_at + self._boot_seconds):
                     return phase, detail
                 phase, detail = self._outcome()
             if phase == "serving":
@@ -133,8 +137,8 @@ class Simulated:
     def _outcome(self) -> tuple[str, str]:
         assert self._booted_at is not None
         share = 1.0
-        if self._behaviour.boot_seconds:
-            share = (self._facts.clock.now() - self._booted_at) / self._behaviour.boot_seconds
+        if self._boot_seconds:
+            share = (self._facts.clock.now() - self._booted_at) / self._boot_seconds
         phase = [name for name, begins in _PHASES if begins <= share][-1]
         if phase != "serving":
             return phase, ""

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
+from tpudeploy.emulator.jitter import Jitter
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """How long things take, in seconds: a slice's way CREATING, queue, PROVISIONING, ACTIVE, node READY, and back."""
+    """How long things take, in seconds: a slice's way CREATING, queue, PROVISIONING, ACTIVE, node READY, and back.
+
+    `neighbour` is how long another service than Cloud TPU takes to reply: secrets, quotas, prices, registries, the hub.
+    """
 
     queued: float = 10.0
     waiting: float = 20.0
@@ -21,9 +26,11 @@ class Timings:
     deleting: float = 20.0
     suspending: float = 30.0
     preempted: float = 30.0
+    neighbour: float = 0.0
 
-    def faster(self, speed: float) -> Self:
-        return replace(self, **{row.name: getattr(self, row.name) / speed for row in fields(self)})
+    def varied(self, jitter: Jitter) -> Self:
+        """Return the same timings, each a little longer or shorter."""
+        return replace(self, **{row.name: jitter.vary(getattr(self, row.name), row.name) for row in fields(self)})
 
 
 # Seconds of a person's patience; every state is still seen.
@@ -37,4 +44,5 @@ DEMO = Timings(
     deleting=2.0,
     suspending=2.0,
     preempted=2.0,
+    neighbour=0.0,
 )

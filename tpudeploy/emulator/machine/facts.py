@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.web import Response
 
 
@@ -28,6 +29,7 @@ class Facts:
     metadata: Callable[[], Mapping[str, str]]
     secret: Callable[[str], tuple[int, str]]
     storage: Callable[[str, str, bytes], Response]
+    jitter: Jitter = field(default_factory=Jitter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,4 +113,4 @@ class Sleepers:
             self.clock.wait_until(nap.until, patience=TICK)
         else:
             longest = TICK if nap.woken is not never else threading.TIMEOUT_MAX
-            nap.alarm.wait(min(nap.until - self.clock.now(), longest))
+            nap.alarm.wait(min(self.clock.real_seconds(nap.until - self.clock.now()), longest))

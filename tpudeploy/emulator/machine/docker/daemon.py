@@ -24,7 +24,7 @@ from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
 
 PATIENCE = 20.0  # real seconds for a stand-in to say where it is
 # What a stand-in knows of its scenario.
-TOLD = ("boot_seconds", "crash", "hang", "instead", "kv_blocks", "block_size", "load")
+TOLD = ("crash", "hang", "instead", "kv_blocks", "block_size", "load")
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 
@@ -47,6 +47,7 @@ class Daemon:
         self._failures_left = behaviour.image_pull_failures
         self._containers: dict[str, Container] = {}
         self._made = 0
+        self._pulls = 0
         self._chip = Chip(root, behaviour.chip_busy, facts.clock)
         self.images: set[str] = set()
         self.registries: set[str] = set()
@@ -59,7 +60,9 @@ class Daemon:
         registry = _registry(image)
         if registry.endswith(".pkg.dev") and registry not in self.registries:
             raise DaemonError(f"Head https://{registry}/v2/: denied: Unauthenticated request.")
-        self._sleepers.wait(self._behaviour.image_pull)
+        with self._lock:
+            self._pulls += 1
+        self._sleepers.wait(self._facts.jitter.vary(self._behaviour.image_pull, "pull", self._pulls))
         with self._lock:
             if self._failures_left:
                 self._failures_left -= 1
@@ -150,6 +153,7 @@ class Daemon:
         seed = f"{self._facts.node}/{self._facts.worker}/{self._made}".encode()
         others = (each.is_running and each.is_on_chip for each in self._containers.values())
         is_busy = "privileged" in options.switches and (self._chip.is_held or any(others))
+        jitter = self._facts.jitter.of("container", self._made)
         identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
         return Container(
             id=identity,
@@ -172,6 +176,8 @@ class Daemon:
                 "image_digest": digest(options.image),
                 "cache_folder": self._cache_folder(options, environment),
                 "has_weights": self._has_weights(options, serve.words if serve else ()),
+                "boot_seconds": jitter.vary(self._behaviour.boot_seconds),
+                "jitter": {"share": jitter.share, "source": jitter.source},
                 **{name: getattr(self._behaviour, name) for name in TOLD},
                 **({"crash": BUSY} if is_busy else {}),
             },

@@ -1,41 +1,30 @@
 """How the stand-in boots: the milestones of a real boot log, spread over the scenario's seconds of the node's clock.
 
-The order, the names of the graph groups and their counts are those of a measured cold boot of google/gemma-4-E2B-it
-on a v6e-1 (652 s); the lines have vLLM 0.32's form.
+The order and the durations are those of a measured cold boot of google/gemma-4-E2B-it on a v6e-1 (652 s), with the
+graphs that graphs.py lists for this server; the lines have vLLM 0.32's form.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
+from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
 from tpudeploy.emulator.machine.vllm.engine import Engine
+from tpudeploy.emulator.machine.vllm.graphs import Graph
 from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
 from tpudeploy.emulator.machine.vllm.programs import LEAST_SECONDS, READ_SHARE, Programs, programs_of
 
 API = "(APIServer pid=1) "
 CORE = "(EngineCore pid=327) "
 MEASURED_SECONDS = 652
-# group of graphs, how many, when its first one began and its last one ended, in seconds of the measured boot
-GRAPHS = (
-    ("worker0 sample", 24, 143, 162),
-    ("worker0 gather_logprobs", 6, 162, 177),
-    ("worker0 compute_and_gather_prompt_logprobs", 7, 177, 196),
-    ("worker0 backbone", 9, 196, 386),
-    ("input_embeddings_merger", 9, 386, 390),
-    ("input_embeddings_merger_text_only", 9, 390, 393),
-    ("worker0 backbone with embeds", 9, 393, 557),
-    ("_substitute_placeholder_token_fn", 70, 557, 565),
-    ("select_from_array", 44, 565, 573),
-    ("worker0 compute_logits", 6, 573, 577),
-    ("structured_decode", 6, 577, 590),
-)
-
 # `init engine (profile, create kv cache, warmup model) took 447.75 s (compilation: 393.98 s)`, of the same boot.
 MEASURED_INIT, MEASURED_COMPILATION = 447.75, 393.98
-KEPT_SECONDS = sum(end - start for _, count, start, end in GRAPHS if end - start >= count * LEAST_SECONDS)
+# Of the same boot, in seconds: all graphs, and those that take long enough to be kept in the cache.
+MEASURED_GRAPHS, MEASURED_KEPT = 447, 401
 
 WHENCE = {
     "unmeasured": "nobody measured a boot like this: of the KV cache there are no figures",
@@ -44,7 +33,7 @@ WHENCE = {
 
 
 def milestones(
-    engine: Engine, arguments: Arguments, place: tuple[str, int], programs: Programs
+    engine: Engine, arguments: Arguments, place: tuple[str, int], programs: Programs, jitter: Jitter
 ) -> Iterator[tuple[float, str]]:
     """Second of the measured boot → line. `{at}` becomes the time of day. What the cache holds, takes less."""
     cache = engine.cache
@@ -69,27 +58,31 @@ def milestones(
     if cache.origin != "unmeasured":
         size = f"{CORE}INFO {{at}} [kv_cache_utils.py:2330] TPU KV cache size: {pool}: {concurrency:.2f}x"
         yield 143 - sooner, size
-    ready = yield from _graphs(143 - sooner, programs)
+    ready = yield from _compile(143 - sooner, engine.graphs, programs, jitter)
     yield ready + 62, f"{API}INFO {{at}} [api_server.py:682] Starting vLLM server on http://{place[0]}:{place[1]}"
 
 
-def _graphs(began: float, programs: Programs) -> Generator[tuple[float, str], None, float]:
-    """Every graph, compiled or read; the second at which the engine is ready."""
+def _compile(
+    began: float, graphs: Sequence[Graph], programs: Programs, jitter: Jitter
+) -> Generator[tuple[float, str], None, float]:
+    """Compile or read every graph; return the second at which the engine is ready."""
     at, compiled = began, 0.0
-    for group, count, start, end in GRAPHS:
-        each = (end - start) / count
-        for index in range(count):
-            name = f"{group} {index}"
-            is_kept = each >= LEAST_SECONDS
-            is_there = is_kept and programs.has(name)
-            yield at, f"{CORE}INFO {{at}} [compilation_manager.py:137] Precompile {group} --> {index + 1}/{count}"
-            at += each * (READ_SHARE if is_there else 1)
-            compiled += each if is_kept and not is_there else 0
+    for group, members in groupby(graphs, key=lambda graph: graph.group):
+        count = 0
+        for graph in members:
+            count += 1
+            takes = jitter.vary(graph.seconds, graph.name)
+            is_kept = graph.seconds >= LEAST_SECONDS
+            is_there = is_kept and programs.has(graph.name)
+            yield at, f"{CORE}INFO {{at}} [compilation_manager.py:137] Precompile {graph.name}"
+            at += takes * (READ_SHARE if is_there else 1)
+            compiled += takes if is_kept and not is_there else 0
             if is_kept and not is_there:
-                programs.keep(name)
-        yield at, f"{CORE}INFO {{at}} [compilation_manager.py:228] Warm-up call pass finished over {count} tasks."
-    took = at - began + MEASURED_INIT - (GRAPHS[-1][3] - GRAPHS[0][2])
-    compilation = MEASURED_COMPILATION * compiled / KEPT_SECONDS
+                programs.keep(graph.name)
+        if not group.startswith("input_embeddings_merger"):  # these two take turns
+            yield at, f"{CORE}INFO {{at}} [compilation_manager.py:228] Warm-up call pass finished over {count} tasks."
+    took = at - began + MEASURED_INIT - MEASURED_GRAPHS
+    compilation = MEASURED_COMPILATION * compiled / MEASURED_KEPT
     told = f"took {took:.2f} s (compilation: {compilation:.2f} s)"
     yield at, f"{CORE}INFO {{at}} [core.py:348] init engine (profile, create kv cache, warmup model) {told}"
     return at
@@ -104,7 +97,8 @@ class Boot:
     def play(self, engine: Engine, arguments: Arguments) -> str:
         """Print the boot; return the text of the crash that ends it, or ""."""
         programs = programs_of(engine, arguments, self._task)
-        for second, line in milestones(engine, arguments, tuple(self._task["place"]), programs):
+        jitter = Jitter(share=self._task["jitter"]["share"], source=tuple(self._task["jitter"]["source"]))
+        for second, line in milestones(engine, arguments, tuple(self._task["place"]), programs, jitter):
             self._wait(second)
             if self._task["crash"] and second > MEASURED_SECONDS / 5:
                 return str(self._task["crash"])

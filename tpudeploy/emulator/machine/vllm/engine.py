@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -11,8 +11,9 @@ from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.emulator.digests import release
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
 from tpudeploy.emulator.machine.vllm.boots import Cache, cache_of
+from tpudeploy.emulator.machine.vllm.graphs import Graph, graphs_of
+from tpudeploy.emulator.machine.vllm.sizes import read_size
 
-UNITS = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40}
 DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 3.1; made up for the rest
 
 
@@ -37,6 +38,7 @@ class Engine:
     user_block_size: bool
     version: str
     load: Mapping[str, float]
+    graphs: Sequence[Graph] = ()
     knows: float | None = None
     pace: float = 1.0
 
@@ -44,7 +46,7 @@ class Engine:
 def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
     arguments = given.but(task["instead"])
     length = arguments.text("max-model-len", "auto")
-    max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else size(length)
+    max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else read_size(length)
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
     return Engine(
         model=arguments.model,
@@ -61,6 +63,7 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
         user_block_size=arguments.has("block-size"),
         version=release(task["image"]) or VLLM_VERSION,
         load=task["load"],
+        graphs=graphs_of(arguments, task["environment"]),
         knows=min(_fitting(arguments, task, "knows"), default=None),
         pace=prod(_fitting(arguments, task, "paces")),
     )
@@ -76,12 +79,6 @@ def _fitting(arguments: Arguments, task: Mapping[str, Any], told: str) -> list[f
         for name, value, figure in pairs
         if not name or (environment.get(name) if name.isupper() else arguments.text(name)) == value
     ]
-
-
-def size(word: str) -> int:
-    """As vLLM reads it: `16k` is 16000, `16K` is 16384."""
-    unit = UNITS.get(word[-1:])
-    return int(float(word[:-1]) * unit) if unit else int(word)
 
 
 # Marks of a name whose repository ships a chat template, and families whose plain names do.

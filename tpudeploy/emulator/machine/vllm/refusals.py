@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
-from tpudeploy.emulator.machine.vllm.engine import size
+from tpudeploy.emulator.machine.vllm.sizes import read_size
 
 
 def refusal(arguments: Arguments, task: Mapping[str, Any]) -> str:
@@ -22,8 +22,8 @@ def _devices(arguments: Arguments, task: Mapping[str, Any]) -> str:
 
 
 def _batch(arguments: Arguments, _task: Mapping[str, Any]) -> str:
-    tokens = size(arguments.text("max-num-batched-tokens", "2048"))
-    seqs = size(arguments.text("max-num-seqs", "256"))
+    tokens = read_size(arguments.text("max-num-batched-tokens", "2048"))
+    seqs = read_size(arguments.text("max-num-seqs", "256"))
     if tokens >= seqs:
         return ""
     return f"ValueError: max_num_batched_tokens ({tokens}) must be greater than or equal to max_num_seqs ({seqs})."
