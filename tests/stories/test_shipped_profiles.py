@@ -1,0 +1,25 @@
+"""Every profile that ships is applied, and its server does what was planned for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from desk import Open
+
+PROFILES = sorted((Path(__file__).parents[2] / "profiles").glob("*.yaml"), key=lambda path: path.stem)
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.stem)
+def test_a_shipped_profile_does_what_was_planned(desk: Open, profile: Path) -> None:
+    at = desk(nodes="real")
+    at.write(profile.read_text(encoding="utf-8"))
+    applied = at.run("apply", "-auto-approve", "gemma.yaml")
+    assert applied.code == 0, applied.all
+    assert "Not as planned" not in applied.all
+    verified = at.run("verify", "gemma.yaml", "-json")
+    assert verified.code == 0, verified.all
+    settings = {row["name"]: row for row in json.loads(verified.out)["settings"]}
+    assert {row["verdict"] for row in settings.values()} <= {"holds", "untold"}, verified.out
+    assert settings["graphs"]["verdict"] == "holds", settings["graphs"]
