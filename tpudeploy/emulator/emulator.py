@@ -54,8 +54,9 @@ class Emulator:
     def environment(self) -> dict[str, str]:
         """What a child process needs to find this emulator, and to agree with it about the time."""
         hosts = {"TPU_EMULATOR_HOST": self.host, "STORAGE_EMULATOR_HOST": f"http://{self.host}"}
-        is_faster = isinstance(self.clock, RealClock) and self.clock.pace.speed != 1
-        return {**hosts, VARIABLE: self.clock.pace.text()} if is_faster else hosts
+        if isinstance(self.clock, RealClock) and self.clock.pace.speed != 1:
+            hosts[VARIABLE] = self.clock.pace.text()
+        return hosts
 
     @property
     def requests(self) -> tuple[Request, ...]:
