@@ -46,7 +46,8 @@ class Programs:
         entry.write_bytes(self._content(name))
 
     def _entry(self, name: str) -> Path | None:
-        slug = "".join(c if c.isalnum() else "_" for c in name)
+        function = name.partition(" --> ")[0]  # JAX names the file by the function; its shapes are in the hash
+        slug = "".join(c if c.isalnum() else "_" for c in function)
         return None if self.folder is None else self.folder / f"jit_{slug}-{self._hash(name)}-cache"
 
     def _content(self, name: str) -> bytes:
