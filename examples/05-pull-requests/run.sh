@@ -35,3 +35,6 @@ expect 2 tpudeploy ci drift gemma.yaml --detailed-exitcode
 mv gemma.yaml.before gemma.yaml
 tpudeploy ci drift gemma.yaml --detailed-exitcode
 tpudeploy destroy gemma.yaml -auto-approve
+
+# What was approved was carried out, and ended: the same approval buys nothing a second time.
+expect 11 tpudeploy ci apply gemma.yaml --accept "$(cat told/fingerprint)"

@@ -13,6 +13,8 @@ from other_process import holding
 from workflow import HEAD, MERGED, PULL, Both
 
 from tpudeploy.core import approval
+from tpudeploy.domain import errors
+from tpudeploy.views import outcome
 
 HUGE = "".join(f"    variable_{n:04}: '{'x' * 60}'\n" for n in range(2000))
 
@@ -266,6 +268,10 @@ def test_a_plan_too_long_for_a_comment_is_cut_and_approves_nothing(pipeline: Bot
     comment = here.comment()
     assert len(comment) < LONGEST
     assert "Cut short, so this approves nothing" in comment
+    assert "Merging applies" not in comment  # it says one thing
+    assert "Merging applies nothing: the comment cannot show the whole plan." in here.summary
+    assert "Merging applies this plan" not in here.summary
+    assert here.signatures() == [("failure", "Merging applies nothing: the comment cannot show the whole plan.")]
     assert "| `gemma[0]` | create |" in comment
     assert "variable\\_1999" not in comment
     assert "variable_1999" in here.summary
@@ -273,6 +279,26 @@ def test_a_plan_too_long_for_a_comment_is_cut_and_approves_nothing(pipeline: Bot
     assert stopped.code == 11
     assert "cut short" in stopped.err
     assert not at.asked()
+
+
+def test_a_plan_that_a_check_forbids_says_one_thing(pipeline: Both) -> None:
+    at, here = pipeline
+    at.write(PROFILE.replace("gemma-4-E2B-it", "gemma-4-31B-it"))
+    assert at.run(*PLAN).code == 13
+    assert "Merging applies nothing: a check forbids this plan." in here.comment()
+    assert "Merging applies this plan" not in here.comment()
+    assert here.outputs["approvable"] == "false"
+    assert here.signatures() == [("failure", "Merging applies nothing: a check forbids this plan.")]
+
+
+@pytest.mark.parametrize("lines", [1, 20_000])
+def test_what_an_apply_came_to_speaks_of_no_approval_however_long_it_is(lines: int) -> None:
+    """Its comment may be cut too, and approves nothing in any case."""
+    error = errors.CloudError("Google said no.", hint="\n".join(["a line of what it said"] * lines))
+    text = outcome.result("1 failed", [error])
+    assert len(text) < LONGEST
+    assert ("Cut short" in text) == (lines > 1)
+    assert "approve" not in text
 
 
 def test_a_commit_that_no_pull_request_brought_is_not_applied(pipeline: Both) -> None:
