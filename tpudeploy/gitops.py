@@ -129,7 +129,9 @@ def with_approval(
         return _approved_by(plan, pipeline.commit or "ci apply")
     if accepted:
         if accepted != approval.plan_print(plan):
-            raise _unapproved(plan, f"The plan is no longer {accepted}.")
+            raise _unapproved(
+                plan, f"The plan is no longer {accepted}: it differs, or an apply or a destroy has begun since."
+            )
         return _approved_by(plan, f"fingerprint {accepted}")
     if not key and (forge is not None or files is not None):
         raise _unapproved(

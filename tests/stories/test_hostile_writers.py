@@ -316,6 +316,20 @@ def test_a_run_that_was_ended_by_a_destroy_is_not_resumed(pipeline: Both) -> Non
     _refused(at, "used up", before=before)
 
 
+@pytest.mark.parametrize("after", [0.0, 20.0, 90.0, 160.0])
+def test_a_run_that_is_killed_is_continued_and_its_approval_is_used_up_all_the_same(
+    pipeline: Both, after: float
+) -> None:
+    at, here = pipeline
+    _planned(pipeline)
+    here.on_push()
+    at.killed(after, *APPLY)
+    continued = at.run(*APPLY)
+    assert continued.code == 0, continued.all
+    assert list(at.slices.values()) == ["ACTIVE"]
+    _refused(at, "used up", before=_destroyed(at))
+
+
 def test_a_schedule_does_not_continue_what_a_person_began_and_stopped(pipeline: Both) -> None:
     at, here = pipeline
     at.emulator.script({"fault": "timings", "waiting": 50_000.0})
