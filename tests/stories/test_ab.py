@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from desk import PROFILE, Desk, Open
+from strict_schema import strict
 
 from tpudeploy import Profile, Workspace, errors
 from tpudeploy.domain.benchmark import Cell, Driver, Run, Sweep
@@ -117,6 +118,7 @@ def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: De
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve", "-json")
     assert said.code == 0, said.all
     tree = json.loads(said.out)
+    strict(at, "ab").validate(tree)
     assert (tree["format"], tree["keep"], tree["reason"], tree["left"]) == ("tpudeploy.ab/1", "B", "better", 0)
     assert tree["overall"]["low"] <= 0.2 <= tree["overall"]["high"]
     rows = {row["measure"]: row for row in tree["rows"]}

@@ -75,6 +75,7 @@ SERVING: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("query", 0, ("query", "gemma.yaml", "Hello")),
     ("run", 0, ("bench", "import", "result.json", "-type", "v6e-1")),
     ("runs", 0, ("bench", "list")),
+    ("files", 0, ("bench", "report", "agent-e2b-v6e-1", "-out", "report.html")),
     ("runs", 0, ("compare", "-published")),
     ("comparison", 0, ("compare", "agent-e2b-v6e-1", "agent-e2b-v6e-4")),
     ("operating", 0, ("recommend", "-run", "agent-e2b-v6e-1")),
@@ -255,3 +256,40 @@ def test_the_fingerprint_of_a_plan_is_the_one_that_an_approval_holds(pipeline: B
     plan = document(at.run("plan", "gemma.yaml", "-json"))
     assert plan["fingerprint"] == told["plan"]["fingerprint"]
     assert plan["fingerprint"] in here.comment()
+
+
+def test_what_a_pipeline_applied_is_a_document_with_its_report(pipeline: Both) -> None:
+    at, here = pipeline
+    here.on_pull_request()
+    assert at.run("ci", "plan", "gemma.yaml").code == 0
+    here.on_push()
+    said = at.run("ci", "apply", "gemma.yaml", "-json")
+    found = document(said)
+    strict(at, "ci").validate(found)
+    assert said.code == 0
+    assert [outcome["error"] for outcome in found["report"]["outcomes"]] == [None]
+
+
+def test_output_takes_a_profile_or_a_name_and_prints_all_or_one(desk: Open) -> None:
+    at = desk()
+    assert "No deployment of this project has an endpoint." in at.run("output").err
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    assert at.run("apply", "-auto-approve", at.write(PROFILE.replace("name: gemma", "name: other"), "o.yaml")).code == 0
+    whole = at.run("output", "gemma").out
+    assert [line.split()[0] for line in whole.splitlines()] == ["endpoint", "generation", "since"]
+    assert at.run("output", "gemma.yaml").out == whole
+    url = at.run("output", "gemma.yaml", "endpoint").out
+    assert url.startswith("http://")
+    assert url == at.run("output", "gemma", "url").out
+    assert url.strip() in whole
+    everything = at.run("output").out
+    assert everything.count("endpoint ") == 2
+    assert f"# gemma\n{whole}" in everything
+    assert "# other\n" in everything
+    assert document(at.run("output", "gemma", "generation", "-json")) == {
+        "format": "tpudeploy.output/1",
+        "name": "gemma",
+        "generation": 1,
+    }
+    assert "Did you mean `endpoint`?" in at.run("output", "gemma", "endpont").err
+    assert "Did you mean `gemma`?" in at.run("output", "gema").err
