@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from tpudeploy.domain import errors
 from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.benchmark import Measured, Run, Slo
 from tpudeploy.domain.deployment import Deployment, Json
@@ -82,6 +83,13 @@ class TpuCloud(Protocol):
         """What the machine last said of itself, or None where it says nothing (yet)."""
         ...
 
+    def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `check` at the last moment before each request is sent within this context; what it raises stops it.
+
+        A process may be stopped anywhere, for any time, and go on as if nothing had happened.
+        """
+        ...
+
 
 class Logs(Protocol):
     """What machines printed while they booted."""
@@ -128,7 +136,14 @@ class StateBackend(Protocol):
         ...
 
     def lock(self, name: str, operation: str) -> Lease:
-        """Raise `errors.StateLocked`, which names the holder. `operation` says what for."""
+        """Raise `errors.StateLocked`, which names the holder. `operation` says what for.
+
+        A lock whose holder has been silent for longer than any step lasts is taken over: `Lease.expired` says whose.
+        """
+        ...
+
+    def prove(self, lease: Lease) -> None:
+        """Raise `errors.StateConflict` where this run no longer holds its lock."""
         ...
 
     def unlock(self, lease: Lease) -> None:
@@ -144,6 +159,13 @@ class StateBackend(Protocol):
 
     def holder(self, name: str) -> LockInfo | None:
         """Who holds the lock this very moment; None where nobody does. The lock is left as it is."""
+        ...
+
+    def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
+        """Return, for each of these deployments whose lock is held and may outlive its holder, the error that says so.
+
+        Its hint names the command that frees the lock. Raise `errors.StateError`.
+        """
         ...
 
     def names(self) -> tuple[str, ...]:

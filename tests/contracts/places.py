@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
+from promises.mortal import Watch
+
 from tpudeploy import Workspace
 from tpudeploy.emulator import Emulator, VirtualClock, running
 from tpudeploy.emulator.storage.objects import Conditions
@@ -52,7 +54,11 @@ class InBucket:
         self._stack = stack
 
     def open(self) -> Workspace:
-        workspace = Workspace.open(self.folder, backend=f"gs://{BUCKET}/{PREFIX}", clock=self.clock)
+        return self.open_at(0.0)
+
+    def open_at(self, ahead: float) -> Workspace:
+        """On a machine whose clock is by so many seconds ahead of the bucket's."""
+        workspace = Workspace.open(self.folder, backend=f"gs://{BUCKET}/{PREFIX}", clock=Watch(self.clock, ahead))
         self._stack.callback(workspace.connection.close)
         return workspace
 

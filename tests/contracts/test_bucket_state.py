@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from contracts.places import BUCKET, PREFIX, InBucket, in_bucket
 from contracts.samples import EMPTY, FULL, GRANTED, REFUSED
 
 from tpudeploy import Workspace
+from tpudeploy.adapters.state.bucket_locks import LEASE
 from tpudeploy.domain import errors
+from tpudeploy.domain.lock import Lease
+from tpudeploy.ports import StateBackend
 
 INSERT, GET, LIST, DELETE = (f"storage.objects.{name}" for name in ("insert", "get", "list", "delete"))
 LATER = replace(EMPTY, serial=1)
@@ -108,17 +112,93 @@ def test_a_lock_that_is_freed_while_we_look_who_holds_it_is_taken(bucket: InBuck
     assert bucket.reopen().holder("gemma") == taken.info
 
 
-def test_a_lock_stays_when_its_holder_dies_and_says_whose_it_was_and_how_to_free_it(bucket: InBucket) -> None:
+def test_a_lock_stays_while_its_holder_may_live_and_says_whose_it_is_and_how_to_free_it(bucket: InBucket) -> None:
     lease = bucket.reopen().lock("gemma", "apply")
-    bucket.clock.sleep(WEEK)
-    with pytest.raises(errors.StateLocked, match=r"me@.*`apply`.* for 7 days, 0:00:00, last heard of 7 days") as caught:
+    bucket.clock.sleep(LEASE - 60)
+    with pytest.raises(errors.StateLocked, match=r"me@.*`apply`.* for 0:14:00, last heard of 0:14:00") as caught:
         bucket.reopen().lock("gemma", "apply")
     assert caught.value.exit_code == 10
     assert caught.value.holder == lease.info
+    assert "taken over 15 min after it was last heard of" in caught.value.hint
     assert f"tpudeploy force-unlock {lease.info.id}" in caught.value.hint
-    assert "probably dead" in caught.value.hint
     assert bucket.reopen().force_unlock(lease.info.id) == "gemma"
     bucket.reopen().lock("gemma", "apply")
+
+
+def test_a_lock_that_nobody_renews_is_taken_over_and_says_whose_it_was(bucket: InBucket) -> None:
+    dead = bucket.reopen().lock("gemma", "apply")
+    bucket.clock.sleep(LEASE)
+    backend = bucket.reopen()
+    lease = backend.lock("gemma", "destroy")
+    assert lease.expired == dead.info
+    assert bucket.reopen().holder("gemma") == lease.info
+    with pytest.raises(errors.StateLocked):
+        bucket.reopen().lock("gemma", "apply")
+    backend.unlock(lease)
+    assert bucket.get("state/gemma.lock") is None
+
+
+def test_a_lock_that_is_renewed_is_not_taken_over(bucket: InBucket) -> None:
+    alive = bucket.reopen()
+    lease = alive.lock("gemma", "apply")
+    for _ in range(3):
+        bucket.clock.sleep(LEASE - 60)
+        alive.prove(lease)
+        with pytest.raises(errors.StateLocked):
+            bucket.reopen().lock("gemma", "apply")
+
+
+@pytest.mark.parametrize("ahead", [-WEEK, -LEASE, LEASE, WEEK])
+def test_a_machine_whose_clock_is_wrong_takes_no_lock_too_soon_and_none_too_late(
+    bucket: InBucket, ahead: float
+) -> None:
+    """The bucket's clock alone counts: neither the holder's, in the lock, nor the taker's."""
+    bucket.open_at(ahead).states.lock("gemma", "apply")
+    bucket.clock.sleep(LEASE - 60)
+    for skew in (0.0, ahead, -ahead):
+        with pytest.raises(errors.StateLocked):
+            bucket.open_at(skew).states.lock("gemma", "apply")
+    bucket.clock.sleep(60)
+    assert bucket.open_at(-ahead).states.lock("gemma", "apply").expired is not None
+
+
+def test_of_forty_who_find_one_expired_lock_one_has_it(bucket: InBucket) -> None:
+    bucket.reopen().lock("gemma", "apply")
+    bucket.clock.sleep(LEASE)
+    gate, views = Barrier(40), [bucket.reopen() for _ in range(40)]
+
+    def take(backend: StateBackend) -> Lease | None:
+        gate.wait(60)
+        try:
+            return backend.lock("gemma", "apply")
+        except errors.StateLocked:
+            return None
+
+    with ThreadPoolExecutor(40) as pool:
+        leases = [lease for lease in pool.map(take, views) if lease is not None]
+    assert len(leases) == 1
+    assert leases[0].expired is not None
+    assert bucket.reopen().holder("gemma") == leases[0].info
+
+
+def test_whose_lease_was_taken_over_writes_and_publishes_nothing_and_frees_nothing(bucket: InBucket) -> None:
+    zombie = bucket.reopen()
+    version = zombie.write("gemma", EMPTY, over="")
+    lease = zombie.lock("gemma", "apply")
+    bucket.clock.sleep(LEASE)
+    taken = bucket.reopen().lock("gemma", "apply")
+    for deed in (
+        lambda: zombie.write("gemma", LATER, over=version),
+        lambda: zombie.delete("gemma", over=version),
+        lambda: zombie.publish("gemma", {"url": "http://10.0.0.1:8000"}),
+        lambda: zombie.prove(lease),
+    ):
+        with pytest.raises(errors.StateConflict, match="was taken away from this run"):
+            deed()
+    zombie.unlock(lease)
+    assert bucket.reopen().holder("gemma") == taken.info
+    assert bucket.get("endpoints/gemma.json") is None
+    assert bucket.reopen().read("gemma").version == version
 
 
 def test_a_lock_that_says_nothing_can_be_freed_all_the_same(bucket: InBucket) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,6 +46,20 @@ class Fuse:
         if self.is_blown:
             raise Killed(where)
         return strikes
+
+
+@dataclass
+class Stop(Fuse):
+    """Strikes as a `Fuse` does, but stops the process for as long as `meanwhile` takes, and lets it go on then."""
+
+    meanwhile: Callable[[], None] = lambda: None
+
+    def burn(self, where: str) -> bool:
+        self.passed.append(where)
+        if len(self.passed) - 1 == self.at:
+            with ThreadPoolExecutor(max_workers=1) as pool:  # as another process: nothing of this thread holds there
+                pool.submit(self.meanwhile).result()
+        return False
 
 
 class Mortal:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from itertools import product
 from random import Random
 from typing import Any
 
 import pytest
-from promises.mortal import Fuse
+from promises.mortal import Fuse, Stop
 from promises.trial import TRIES, Trial, trial
 
 from tpudeploy import Report
+from tpudeploy.adapters.state.bucket_locks import LEASE
 from tpudeploy.domain.errors import StalePlan, StateError
 from tpudeploy.domain.patience import Patience
 from tpudeploy.workspace import Workspace
@@ -109,7 +110,7 @@ def test_after_any_outage_the_run_or_the_next_one_converges(whole: bool) -> None
 
 
 @pytest.mark.exhaustive
-def test_killed_before_any_effect_a_rerun_converges_once_the_lock_is_freed(whole: bool) -> None:
+def test_killed_before_any_effect_a_rerun_converges_though_nobody_frees_the_lock(whole: bool) -> None:
     change = {"type": "v6e-4"}
     fuses = [Fuse() for _ in range(3)]
     with begun() as at:
@@ -134,12 +135,37 @@ def play(at: Trial, change: Mapping[str, Any], fuses: Mapping[int, Fuse], later:
         if number < 2:
             at.must_serve()
     at.must_be_gone()
-    if at.is_locked:  # killed before it freed it, with nothing left to do: the next who writes is told, and frees it
+    if at.is_locked:  # killed before it freed it, with nothing left to do: the next who writes takes it over
         assert _held(fuses[2])
         at.until_done(at.apply)
         at.until_done(at.destroy)
         at.must_be_gone()
     assert not at.is_locked
+
+
+@pytest.mark.exhaustive
+def test_stopped_before_any_effect_for_longer_than_its_lease_it_doubles_nothing_when_it_goes_on(whole: bool) -> None:
+    """The other one comes, takes the lock over, and makes it serve; or removes all of it."""
+    fuse = Fuse()
+    with begun() as at:
+        at.apply(fuse)
+    every = list(product(range(len(fuse.passed)), ("apply", "destroy")))
+    asked = fuse.passed.index("request")  # between the intent, which is saved, and the request
+    for effect, verb in every if whole else [(asked, "apply"), (asked, "destroy"), *Random(1).sample(every, 2)]:
+        with begun() as at:
+            act = at.apply if verb == "apply" else at.destroy
+
+            def stand_still(at: Trial = at, act: Callable[[], Report | None] = act) -> None:
+                at.clock.sleep(LEASE)
+                at.meanwhile(act)
+
+            with suppress(StateError):  # what it is told when it wakes up: its lock is gone, or the state has moved
+                at.apply(Stop(effect, meanwhile=stand_still))
+            at.until_done(at.apply)
+            at.must_serve()
+            assert not at.is_locked, (effect, verb, at.history)
+            at.until_done(at.destroy)
+            at.must_be_gone()
 
 
 def _held(fuse: Fuse) -> bool:

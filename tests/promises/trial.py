@@ -25,7 +25,6 @@ from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.emulator import Emulator, VirtualClock, running
 from tpudeploy.loading import Profile
-from tpudeploy.workspace import Workspace
 
 PROFILE = """\
 version: 1
@@ -73,6 +72,7 @@ DEFAULTS: Mapping[str, Any] = {
 TRIES = 5000  # of whoever is told that somebody else is at it, until the other one is done
 RE_RUNS = 12
 LONG = 2400.0  # longer than a request may wait
+HALF_AN_HOUR = 1800.0
 # Which requests a shown action may lead to.
 SHOWN: Mapping[Action, set[str]] = {
     Action.NO_OP: set(),
@@ -111,6 +111,12 @@ class Trial:
     def plan(self) -> Plan:
         with self._workspace(Fuse()) as workspace:
             return workspace.plan([self.profile()])
+
+    def meanwhile(self, act: Callable[[], Report | None]) -> None:
+        """What somebody else does, to its end, while a run of this trial stands still in the middle of a step."""
+        mine = self._plan, self._leaving
+        self.until_done(act)
+        self._plan, self._leaving = mine
 
     def until_done(self, act: Callable[[], Report | None]) -> None:
         """Run again, as a person would, until it says that it is done."""
@@ -177,7 +183,7 @@ class Trial:
             return None
         except StateLocked as locked:
             self.history.append(f"StateLocked: {locked.message}")
-            self._free(locked)
+            self.clock.sleep(HALF_AN_HOUR)  # nobody acts: a schedule comes again
             return None
         except (CloudError, StalePlan) as error:
             self.history.append(f"{type(error).__name__}: {error.message}")
@@ -189,12 +195,6 @@ class Trial:
         if report.error is None:
             self._check_done()
         return report
-
-    def _free(self, locked: StateLocked) -> None:
-        """As a person would who knows that the holder is dead."""
-        assert locked.holder is not None, self.history
-        with Workspace(self.folder, backend=self.backend, clock=self.watch) as workspace:
-            assert workspace.states.force_unlock(locked.holder.id) == "gemma"
 
     def profile(self) -> Any:
         path = self.folder / "gemma.yaml"

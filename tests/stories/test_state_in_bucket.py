@@ -117,12 +117,14 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
     workspace.close()
 
 
-def test_a_lock_whose_holder_died_is_freed_by_a_person_and_by_nobody_else(desk: Open) -> None:
+def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(desk: Open) -> None:
     at = desk()
     at.write()
     _, lease = taken(at)
-    at.clock.sleep(86400)
-    assert "probably dead" in at.run(*APPLY, *BACKEND).words
+    at.clock.sleep(60)
+    said = at.run(*APPLY, *BACKEND)
+    assert said.code == 10
+    assert "its lock is taken over 15 min after it was last heard of" in said.words
     assert at.run("force-unlock", lease.info.id, *BACKEND).code == 1
     wrong = at.run("force-unlock", "-force", "0123", *BACKEND)
     assert wrong.code == 1
@@ -138,6 +140,38 @@ def test_a_lock_that_is_released_is_a_document(desk: Open) -> None:
     at.write()
     _, lease = taken(at)
     strict(at, "unlock").validate(json.loads(at.run("force-unlock", "-force", lease.info.id, "-json", *BACKEND).out))
+
+
+def test_a_lock_that_was_left_behind_is_named_by_plan_and_status_with_the_command_that_frees_it(desk: Open) -> None:
+    at = desk()
+    at.write()
+    assert at.run(*APPLY, *BACKEND).code == 0
+    _, lease = taken(at)
+    for words in (("plan", "gemma.yaml"), ("status", "gemma.yaml"), ("status",)):
+        said = at.run(*words, *BACKEND)
+        assert said.code == 0
+        assert "The state of gemma is locked by" in said.words
+        assert f"tpudeploy force-unlock {lease.info.id}" in said.words
+    document = json.loads(at.run("status", "gemma.yaml", "--json", *BACKEND).out)
+    assert lease.info.id in document["deployments"][0]["lock"]
+    assert at.run("force-unlock", "-force", lease.info.id, *BACKEND).code == 0
+    for command in ("plan", "status"):
+        assert "locked" not in at.run(command, "gemma.yaml", *BACKEND).words
+
+
+def test_the_lock_of_a_run_that_died_keeps_nobody_out_for_longer_than_its_lease(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = desk()
+    at.write()
+    monkeypatch.setenv("USER", "ada")
+    taken(at)
+    at.clock.sleep(1800)  # the next run of a schedule
+    said = at.run(*APPLY, *BACKEND)
+    assert said.code == 0, said.all
+    assert "Took over the lock of gemma from ada@" in said.words
+    assert "If it is alive after all, it stops before it writes" in said.words
+    assert _without_zone_log(at) == ["team/endpoints/gemma.json", "team/state/gemma.json"]
 
 
 def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(desk: Open) -> None:

@@ -25,7 +25,8 @@ class LockInfo:
 
 @frozen
 class Lease:
-    """Proof of holding. `token` is the backend's own handle."""
+    """Proof of holding. `token` is the backend's own handle; `expired` is whose lock this one was taken over from."""
 
     info: LockInfo
     token: str
+    expired: LockInfo | None = None

@@ -50,12 +50,16 @@ class DeploymentStatus:
     """`underway`: who began what has not reached its end, "" where nothing is unfinished.
 
     `continue_with` is the command that finishes it, without its profiles.
+
+    `lock`: who holds the lock of its state, and the command that frees it, where a run that was killed may have left
+    it.
     """
 
     name: str
     replicas: tuple[ReplicaStatus, ...]
     underway: str = ""
     continue_with: str = ""
+    lock: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """One of the `deployments` that `status --json` prints."""

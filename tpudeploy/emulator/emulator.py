@@ -39,7 +39,7 @@ class Emulator:
         self._ticker: threading.Thread | None = None
         sleep = clock.sleep if isinstance(clock, VirtualClock) else self._nap
         try:
-            self._server = Server(port, self._service.answer, sleep=sleep)
+            self._server = Server(port, self._service.answer, sleep=sleep, now=clock.now)
         except OSError:
             shutil.rmtree(self._folder)
             raise

@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -34,13 +35,20 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 seconds: close() sends RST
 
 
 class Server:
-    """One thread a connection; `close` ends them all. `sleep` is how a slow reply waits."""
+    """One thread a connection; `close` ends them all. `sleep` is how a slow reply waits; `now` dates each reply."""
 
     def __init__(
-        self, port: int, answer: Answer, *, sleep: Callable[[float], None], address: str = "127.0.0.1"
+        self,
+        port: int,
+        answer: Answer,
+        *,
+        sleep: Callable[[float], None],
+        now: Callable[[], float] = time.time,
+        address: str = "127.0.0.1",
     ) -> None:
         self._answer = answer
         self._sleep = sleep
+        self._now = now
         self._listener = socket.create_server((address, port), backlog=128)
         self.port: int = self._listener.getsockname()[1]
         self._open: set[socket.socket] = set()
@@ -75,11 +83,12 @@ class Server:
             thread.start()
 
     def _serve(self, connection: socket.socket, address: Any) -> None:
-        answer, sleep = self._answer, self._sleep
+        answer, sleep, clock = self._answer, self._sleep, self._now
 
         class Bound(_Handler):
             reply_to = staticmethod(answer)
             wait = staticmethod(sleep)
+            now = staticmethod(clock)
 
         try:
             Bound(connection, address, None)  # type: ignore[arg-type]  # the handler never uses its server
@@ -100,6 +109,11 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     reply_to: Answer
     wait: Callable[[float], None]
+    now: Callable[[], float]
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """Return the `Date` of a reply: time is the emulator's, as it is in the replies themselves."""
+        return super().date_time_string(self.now() if timestamp is None else timestamp)
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -102,7 +102,8 @@ class Hands:
         )
         self._world.creates.spend()
         try:
-            operation = self._world.cloud.request(request)
+            with self._session.asking():
+                operation = self._world.cloud.request(request)
         except (errors.Refused, errors.Denied) as refused:
             # A plain "no" made nothing; a Fault leaves the intent, and the next look decides.
             self._drop(what.replica, attempt, refused.refusal)
@@ -123,7 +124,8 @@ class Hands:
         self._put(what.replica, attempt, what.refusal)
         if first and what.reason == REFUSED:
             return  # there is nothing to delete, unless it shows after all
-        deletion = self._world.cloud.release(attempt.ref)
+        with self._session.asking():
+            deletion = self._world.cloud.release(attempt.ref)
         if deletion is not None:
             self._put(what.replica, replace(attempt, deletion=deletion))
         if first:
@@ -176,7 +178,8 @@ class Hands:
             metadata[CHANGE_KEY] = same[CHANGE_KEY]
         name = self._session.state.slice_name(what.replica)
         live = live_attributes(wanted(deployment, attempt))
-        self._world.cloud.update(attempt.ref, node_update(metadata, live, name))
+        with self._session.asking():
+            self._world.cloud.update(attempt.ref, node_update(metadata, live, name))
         spec = {p: v for p, v in attempt.spec.items() if p not in live_attributes(attempt.spec)} | live
         now = self._world.clock.now()
         script = text_print(metadata.get(SCRIPT_KEY, ""))
@@ -194,7 +197,8 @@ class Hands:
             served=False,
         )
         self._put(what.replica, attempt)
-        self._world.cloud.restart(attempt.ref)
+        with self._session.asking():
+            self._world.cloud.restart(attempt.ref)
         self._put(what.replica, replace(attempt, boot_asked=True))
         self._world.emit(events.Updated(**self._about(what.replica, attempt), what="restart"))
 

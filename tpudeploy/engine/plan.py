@@ -34,6 +34,7 @@ from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
+from tpudeploy.engine.contention import name_left_locks
 from tpudeploy.engine.look import Sight, look_at_all, states_of
 from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
@@ -76,7 +77,7 @@ def plan(
     stray = (said for _, diagnostics in parts for said in diagnostics)
     warnings = check(known) if asked.mode is Mode.NORMAL else ()
     now = world.clock.now()
-    made = [partial()] if asked.target else []
+    made = [*name_left_locks(world, [d.name for d in known]), *([partial()] if asked.target else [])]
     if asked.refresh and facts is not None:
         made += _crowded(known, goals, states, facts, now)
     if asked.mode is Mode.NORMAL:

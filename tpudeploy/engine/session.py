@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.state import State, Written
-from tpudeploy.engine.contention import tell_holder
+from tpudeploy.engine.contention import tell_holder, tell_takeover
 from tpudeploy.ports import World
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
 _SHARE = 1 / 12  # of the grace, that the saving of an intent may take
+_FRESH = 5.0  # seconds; a proof of the lock that is older is made again before Google is asked for anything
+# Seconds from a proof to the request that rests on it. A lock is taken over after far more, and what was asked for
+# within half the grace of its intent still shows within the grace.
+_LATEST = 60.0
 
 
 class Session:
     """One deployment's state while its lock is held."""
 
-    def __init__(self, world: World, state: State, version: str, operation: str) -> None:
+    def __init__(self, world: World, state: State, version: str, operation: str, lease: Lease) -> None:
         self._world = world
         self._version = version
         self._operation = operation
+        self._lease = lease
+        self._proven_at = -inf
         self.state = state
 
     def save(self, state: State) -> None:
@@ -45,8 +52,34 @@ class Session:
 
     def put(self, state: State) -> None:
         """Write `state` as it is, its serial too. Raise `errors.StateConflict` if somebody wrote in between."""
+        began = self._world.clock.now()
         self._version = self._world.state.write(state.deployment, state, over=self._version)
+        self._proven_at = began
         self.state = state
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """A context for one request that changes something at Google: it is sent only by who holds the lock.
+
+        A process may be stopped at any moment, for any time, and wake up when another run has taken its lock over. So
+        the lock is proven before, and the time since is looked at when all that is left is to send.
+
+        Raise `errors.StateConflict` where the lock is lost, `errors.Fault` where the proof is too old to rest on.
+        """
+        if self._world.clock.now() - self._proven_at > _FRESH:
+            began = self._world.clock.now()
+            self._world.state.prove(self._lease)
+            self._proven_at = began
+        with self._world.cloud.guarded(self._check_proof):
+            yield
+
+    def _check_proof(self) -> None:
+        age = self._world.clock.now() - self._proven_at
+        if age > _LATEST:
+            raise errors.Fault(
+                f"This run stood still for {age:.0f} s before it asked for something for {self.state.deployment};"
+                " nothing was asked for."
+            )
 
     def delete(self) -> None:
         """Leave no state. Raise `errors.StateConflict` if somebody wrote in between."""
@@ -69,7 +102,7 @@ def session(world: World, name: str, operation: str) -> Iterator[Session]:
     try:
         snapshot = world.state.read(name)
         fresh = State(deployment=name, lineage=world.mint())
-        yield Session(world, snapshot.state or fresh, snapshot.version, operation)
+        yield Session(world, snapshot.state or fresh, snapshot.version, operation, lease)
     finally:
         world.state.unlock(lease)
 
@@ -79,7 +112,7 @@ def _lock(world: World, name: str, operation: str) -> Lease:
     ends, pause = world.clock.now() + world.patience.lock, _FIRST_PAUSE
     while True:
         try:
-            return world.state.lock(name, operation)
+            lease = world.state.lock(name, operation)
         except errors.StateLocked as locked:
             left = ends - world.clock.now()
             if pause == _FIRST_PAUSE:
@@ -90,3 +123,7 @@ def _lock(world: World, name: str, operation: str) -> Lease:
             world.emit(events.LockWaiting(at=world.clock.now(), address=name, message=locked.message, seconds=seconds))
             world.clock.sleep(seconds)
             pause = min(pause * 2, _LONGEST_PAUSE)
+        else:
+            if lease.expired is not None:
+                tell_takeover(world, name, lease.expired)
+            return lease

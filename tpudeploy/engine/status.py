@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tpudeploy.core import prices
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.stage import stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import StateLocked
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.state import Goal, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+from tpudeploy.engine.contention import left_locks
 from tpudeploy.engine.look import Sight, look_at_all, states_of
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
@@ -35,7 +38,13 @@ def statuses(world: World, wanted: Mapping[str, Deployment | None]) -> tuple[Dep
     told = next(iter(known)) if len(known) == 1 else f"{len(known)} deployments"
     looked = looking_again(world, told, lambda: look_at_all(world, sights), budget=world.patience.faults_at_plan)
     observed = dict(zip(known, looked, strict=True))
-    return tuple(_status(world, name, states[name], observed.get(name), wanted[name]) for name in wanted)
+    locks = {name: _told(locked) for name, locked in left_locks(world, wanted).items()}
+    found = (_status(world, name, states[name], observed.get(name), wanted[name]) for name in wanted)
+    return tuple(replace(each, lock=locks.get(each.name, "")) for each in found)
+
+
+def _told(locked: StateLocked) -> str:
+    return " ".join(f"{locked.message} {locked.hint}".split())
 
 
 def _status(

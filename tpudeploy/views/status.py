@@ -34,6 +34,8 @@ def _deployment(of: DeploymentStatus, paint: Paint) -> Iterator[str]:
         yield from (f"  {name.ljust(width)}  {text}" for name, text in known)
     if of.underway:
         yield paint.yellow(unfinished(of))
+    if of.lock:
+        yield paint.yellow(words.plain(of.lock))
 
 
 def unfinished(of: DeploymentStatus) -> str:

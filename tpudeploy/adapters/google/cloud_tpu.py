@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from tpudeploy.adapters.google import listing, nodes, zones
+from tpudeploy.adapters.google import listing, nodes, transport, zones
 from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
@@ -107,6 +108,9 @@ class CloudTpu:
 
     def report(self, ref: SliceRef) -> BootReport | None:
         return nodes.report(self._connection, ref)
+
+    def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
+        return transport.guarded(check)
 
     def _listed(self, listed: zones.Zones, ref: SliceRef) -> Slice | None:
         """From its zone's lists; None where they do not show all of it, and where an operation must be asked too."""

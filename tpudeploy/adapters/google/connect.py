@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
 
 if TYPE_CHECKING:
+    import requests
     from google.cloud.storage import Client
 
 EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
@@ -143,10 +145,27 @@ class Connection:
                 credentials=self._adc[0] if endpoint is None else AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
                 client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
             )
+            # The session is only reachable this way, and the replies' headers only through it.
+            client._http.hooks["response"].append(self._note_date)  # noqa: SLF001 - see above
             self._local.storage = client
             self._opened.append(client.close)
         kept: Client = self._local.storage
         return kept
+
+    def storage_time(self) -> float | None:
+        """Return the moment of Cloud Storage's last reply in this thread by its own clock, in whole seconds.
+
+        Return None where no reply said so.
+        """
+        return getattr(self._local, "storage_time", None)
+
+    def _note_date(self, response: requests.Response, *_: object, **__: object) -> None:
+        try:
+            moment = parsedate_to_datetime(response.headers["Date"]).timestamp()
+        except (KeyError, ValueError, TypeError):
+            self._local.storage_time = None
+        else:
+            self._local.storage_time = moment
 
     @property
     def _endpoint(self) -> str | None:

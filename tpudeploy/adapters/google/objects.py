@@ -74,6 +74,17 @@ class Objects:
             self._must_exist()
             return None
 
+    def age(self, key: str, *, generation: int) -> float | None:
+        """Return the seconds since this generation was written, by the bucket's own clock: no other one is asked.
+
+        Return None where it is no longer the live one, or where the service does not say what time it is.
+        """
+        blob = self._look(key)
+        now = self._connection.storage_time()
+        if blob is None or int(blob.generation) != generation or blob.updated is None or now is None:
+            return None
+        return now - float(blob.updated.timestamp())
+
     def generation(self, key: str) -> int:
         """0 where there is no object."""
         found = self._look(key)

@@ -9,16 +9,38 @@ from __future__ import annotations
 
 import http.client
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import httplib2
 
 # A connection kept for longer may be closed at the other end; then the first look after a pause would fail.
 _KEPT = 30.0
+_checks: ContextVar[Callable[[], None] | None] = ContextVar("checks", default=None)
+
+
+@contextmanager
+def guarded(check: Callable[[], None]) -> Iterator[None]:
+    """Call `check` before each request of this thread, once credentials and connection are there: all that is left is
+    to write the bytes. What it raises stops the request.
+    """
+    before = _checks.set(check)
+    try:
+        yield
+    finally:
+        _checks.reset(before)
 
 
 class _Once:
     """Says "reset" where http.client says "bad status line", which httplib2 takes for leave to send again."""
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        check = _checks.get()
+        if check is not None:
+            check()
+        super().request(*arguments, **options)  # type: ignore[misc]  # a mix-in, see below
 
     def getresponse(self, *arguments: Any, **options: Any) -> Any:
         try:

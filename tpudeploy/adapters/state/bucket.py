@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tpudeploy.adapters.google.objects import Moved, Objects
@@ -75,6 +75,10 @@ class BucketState:
         with self._telling(name):
             return self._locks.take(name, operation)
 
+    def prove(self, lease: Lease) -> None:
+        with self._telling(lease.token):
+            self._locks.prove(lease.token)
+
     def unlock(self, lease: Lease) -> None:
         with self._telling(lease.token):
             self._locks.release(lease)
@@ -85,6 +89,9 @@ class BucketState:
     def holder(self, name: str) -> LockInfo | None:
         return self._locks.holder(name)
 
+    def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
+        return self._locks.left(names)
+
     def names(self) -> tuple[str, ...]:
         keys = (found.key for found in self._objects.under(self._folder))
         return tuple(key.removeprefix(self._folder).removesuffix(_SUFFIX) for key in keys if key.endswith(_SUFFIX))
@@ -92,6 +99,7 @@ class BucketState:
     def publish(self, name: str, body: Mapping[str, object] | None) -> None:
         for _ in range(_RACES):
             try:
+                self._locks.prove(name)  # a run that lost its lock would put its slice in the place of another's
                 self._publish(self._endpoint(name), body)
             except Moved:
                 continue  # somebody else published meanwhile: the later one is the one that holds

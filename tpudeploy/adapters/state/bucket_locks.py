@@ -1,12 +1,18 @@
 """Locks in a bucket: an object a deployment, made where there is none, and gone with its generation.
 
-Nothing frees a lock whose holder died, and nobody takes it away unasked: a run that is only slow would go on. So a
-lock says who holds it and since when, and `force-unlock` is a person's decision. What a run that lost its lock goes on
-to write is refused, see `prove`.
+A lock is a lease. Nothing frees the lock of a run that was killed, so one that its holder has not renewed for `LEASE`
+is taken over: written over the very generation that was seen, so that of any number of takers one has it. How long ago
+a lock was renewed is read from the bucket's own clock alone (the object's `updated` against the `Date` of the reply):
+the clocks of the machines that run us may differ by any amount. What is assumed is that Google's clocks agree to within
+minutes, and that the clock of one machine goes on while a process on it is stopped.
+
+A run that was stopped and wakes up after its lease proves its lock before it writes (`prove`), and before it asks
+Google for anything (`engine.session`), and so does neither. `force-unlock` is for those who cannot wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +27,9 @@ from tpudeploy.ports import Clock
 SUFFIX = ".lock"
 _RACES = 8  # how often a lock may be gone when we look who holds it
 _BEAT = 20.0  # seconds; a step lasts less, and one object takes about one write a second
-_LONG = 600.0  # no step lasts so long
+# Seconds without a sign of life after which a lock is free. A step of a living run lasts seconds; one call to Google is
+# given up after a minute, and a run proves its lock between any two that change something.
+LEASE = 900.0
 
 
 @frozen
@@ -43,21 +51,23 @@ class BucketLocks:
         self._ours: dict[str, str] = {}
 
     def take(self, name: str, operation: str) -> Lease:
-        """Raise `errors.StateLocked` where somebody else holds it."""
+        """Raise `errors.StateLocked` where somebody else holds it, and has been heard of within `LEASE`."""
         info = holder.this_run(self._who, operation, self._clock.now())
         self._ours[info.id] = name
-        over, found = 0, None
+        over, found, expired = 0, None, None
         for _ in range(_RACES):
             try:
                 generation = self._put(name, info, over)
             except Moved:
-                found = self._objects.get(self._key(name))
+                found, expired = self._objects.get(self._key(name)), None
                 if found is not None and not self._is_left_over(name, found):
-                    break
+                    if not self._has_expired(name, found):
+                        break
+                    expired = holder.loads(found.content)
                 over = 0 if found is None else found.generation
             else:
                 self._held[name] = _Held(info=info, generation=generation)
-                return Lease(info=info, token=name)
+                return Lease(info=info, token=name, expired=expired)
         del self._ours[info.id]
         raise self._locked(name, found)
 
@@ -69,7 +79,8 @@ class BucketLocks:
         if not self._is_still_ours(name, held):
             raise errors.StateConflict(
                 f"The lock of {name} was taken away from this run, so that it may not write the state any more.",
-                hint="Somebody ran `tpudeploy force-unlock`. See `tpudeploy status`, then run the command again.",
+                hint=f"This run was not heard of for {LEASE / 60:.0f} min, or somebody ran `tpudeploy force-unlock`."
+                " See `tpudeploy status`, then run the command again.",
             )
 
     def release(self, lease: Lease) -> None:
@@ -82,6 +93,12 @@ class BucketLocks:
     def holder(self, name: str) -> LockInfo | None:
         found = self._objects.get(self._key(name))
         return None if found is None else holder.loads(found.content)
+
+    def left(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
+        """See `ports.StateBackend.left_locks`. One list finds the locks there are: as a rule there are none."""
+        keys = {listed.key for listed in self._objects.under(self._folder)}
+        locks = ((name, self._objects.get(self._key(name))) for name in names if self._key(name) in keys)
+        return {name: self._locked(name, found, "") for name, found in locks if found is not None}
 
     def force(self, lock_id: str) -> str:
         """See `ports.StateBackend.force_unlock`. A lock that nobody can read goes by its generation."""
@@ -125,6 +142,11 @@ class BucketLocks:
         """Ours, from a call whose end we never learnt; not one that we hold."""
         return name not in self._held and _id(found) in self._ours
 
+    def _has_expired(self, name: str, found: Stored) -> bool:
+        """Whether its holder died, or is stopped. One whose age nobody tells is left to a person."""
+        age = self._objects.age(self._key(name), generation=found.generation)
+        return age is not None and age >= LEASE
+
     def _take_away(self, key: str, found: Stored) -> str:
         name = key.removeprefix(self._folder).removesuffix(SUFFIX)
         try:
@@ -135,8 +157,9 @@ class BucketLocks:
             ) from cause
         return name
 
-    def _locked(self, name: str, found: Stored | None) -> errors.StateLocked:
-        hint = "It is held for one step at a time: try again."
+    def _locked(
+        self, name: str, found: Stored | None, hint: str = "It is held for one step at a time: try again."
+    ) -> errors.StateLocked:
         if found is None:
             return errors.StateLocked(f"The state of {name} is locked by one run after the other.", hint=hint)
         info = holder.loads(found.content)
@@ -149,9 +172,8 @@ class BucketLocks:
         now = self._clock.now()
         since, silent = (timedelta(seconds=round(max(0.0, now - t))) for t in (info.created, info.heartbeat))
         message = f"The state of {name} is locked by {holder.told(info)} for {since}, last heard of {silent} ago."
-        if silent.total_seconds() > _LONG:
-            hint = "No step lasts so long: that run is probably dead. A lock is not taken away by itself."
-        return errors.StateLocked(message, hint=f"{hint}\nIf that run is dead: {freed}", holder=info)
+        later = f"If that run is dead, its lock is taken over {LEASE / 60:.0f} min after it was last heard of."
+        return errors.StateLocked(message, hint=f"{hint} {later}\nTo free it now: {freed}".lstrip(), holder=info)
 
     def _key(self, name: str) -> str:
         return f"{self._folder}{name}{SUFFIX}"

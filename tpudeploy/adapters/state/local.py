@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tpudeploy.adapters.state import disk, earlier, endpoint, holder, stored
@@ -75,6 +75,9 @@ class LocalState:
         self._held[info.id] = handle
         return Lease(info=info, token=info.id)
 
+    def prove(self, lease: Lease) -> None:
+        """Nothing to ask: the kernel takes it from nobody who lives."""
+
     def unlock(self, lease: Lease) -> None:
         handle = self._held.pop(lease.token)
         os.ftruncate(handle, 0)
@@ -105,6 +108,10 @@ class LocalState:
         told = _holder(path)
         # A free lock is empty, and is not touched: whoever takes it at this moment must find it free.
         return told if told is not None and _is_held(path) else None
+
+    def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:  # noqa: ARG002 - the port's
+        """None: the kernel frees the lock of a run that was killed."""
+        return {}
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(p.stem for p in self._states.glob("*.json")))
