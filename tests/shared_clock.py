@@ -38,6 +38,10 @@ class SharedClock:
     def sleep(self, seconds: float) -> None:
         self._time[:] = struct.pack(_FORMAT, self.now() + max(0.0, seconds))
 
+    def real_seconds(self, seconds: float) -> float:  # noqa: ARG002 - one signature for all clocks
+        """Return 0: time passes at once."""
+        return 0.0
+
     def stop(self) -> None:
         """Nothing to do: no sleep here lasts."""
 
