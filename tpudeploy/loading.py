@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -31,22 +31,40 @@ class Profile(Checked):
         overlays: Sequence[str | Path] = (),
         set: Mapping[str, object] | Sequence[str] = (),  # noqa: A002 - the command line's word
         environment: Mapping[str, str] | None = None,
+        untrusted: bool = False,
+        allow_env: Iterable[str] = (),
+        folder: str | Path = ".",
     ) -> Self:
         """A profile from disk, with overlays laid over it, and settings on top: a mapping, or `path=value` texts.
 
+        Where the author is `untrusted`, the profile reads no environment variable but those of `allow_env`, and opens
+        no file outside its project, which is at or above it as seen from `folder`. Of a trusted one, `allow_env` are
+        the variables that may be read although their names look like those of secrets.
+
         Raise `errors.ProfileInvalid`, with every problem in `.diagnostics`, or `errors.ProfileNotFound`.
         """
-        from tpudeploy.adapters.files import FileReader
+        from tpudeploy.adapters.files import FileReader, is_inside
+        from tpudeploy.adapters.project import boundary_of
         from tpudeploy.config.parse import parse
+        from tpudeploy.config.trust import Trust
 
+        def project() -> Path:
+            return boundary_of(Path(folder), Path(path))
+
+        named = [str(path), *map(str, overlays)]
         parsed = parse(
-            str(path),
-            FileReader(),
-            overlays=[str(o) for o in overlays],
+            named[0],
+            FileReader(project(), named=named) if untrusted else FileReader(),
+            overlays=named[1:],
             sets=_settings(set),
             environment=os.environ if environment is None else environment,
+            trust=Trust(
+                is_trusted=not untrusted,
+                allowed=frozenset(allow_env),
+                is_outside=lambda file: not is_inside(project(), file),
+            ),
         )
-        return cls(spec=parsed.spec, origins=parsed.origins, warnings=parsed.warnings)
+        return cls(spec=parsed.spec, origins=parsed.origins, warnings=parsed.warnings, reader=parsed.reader)
 
 
 def size(profile: Checked) -> HbmBudget | Unsized:
@@ -102,18 +120,25 @@ def applied(wanted: Deployment, known: Mapping[str, Json]) -> Deployment | None:
     """The deployment that has the attributes `known`, as this version resolves it; None where it cannot say."""
     from dataclasses import replace
 
+    from tpudeploy.adapters.files import FileReader
     from tpudeploy.config.parse import parse
     from tpudeploy.config.reader import Remembered
+    from tpudeploy.config.trust import looks_secret
     from tpudeploy.core.pins import in_attributes, with_pins
     from tpudeploy.domain.pins import NONE
     from tpudeploy.views.profile import profile
 
     held = with_pins(NONE, in_attributes(known))
+    # It was applied, perhaps by a version that had no rule about these names.
+    names = (path.removeprefix("serving.env.") for path in known if path.startswith("serving.env."))
+    plain: list[Json] = [name for name in names if looks_secret(name)]
+    known = {**known, "serving.plain_env": plain} if plain else known
     text = profile(wanted.name, replace(wanted, attributes=known, origins={}))
     config = wanted.origin("model.config")
     reader = Remembered(text, beside="" if config is None else config.file)
     try:
-        return deployment(parse(reader.name, reader, environment={}), project=wanted.project, pins=held)
+        parsed = replace(parse(reader.name, reader, environment={}), reader=FileReader())
+        return deployment(parsed, project=wanted.project, pins=held)
     except ConfigError:
         return None
 
@@ -155,14 +180,17 @@ def _config_json(profile: Checked) -> str | None:
     written = profile.spec.model.config
     if written is None:
         return None
-    reader, at = FileReader(), profile.origins["model.config"]
+    reader, at = profile.reader or FileReader(), profile.origins["model.config"]
     path = reader.resolve(at.file, written)
     try:
         return reader.read(path).decode("utf-8", "replace")
     except Unreadable as cause:
-        message = f"{path} {cause}"
-        found = Diagnostic(code=codes.UNREADABLE, message=message, path="model.config", location=at, hint=cause.hint)
-        raise ConfigError(message, hint=cause.hint, diagnostics=[found]) from cause
+        reference = profile.reference("model.config")
+        name, hint = (path, cause.hint) if reference is None else (reference, "")
+        message = f"{name} {cause.reason}"
+        code = codes.OUTSIDE_PROJECT if cause.is_refused else codes.UNREADABLE
+        found = Diagnostic(code=code, message=message, path="model.config", location=at, hint=hint)
+        raise ConfigError(message, hint=hint, diagnostics=[found]) from cause
 
 
 def _settings(given: Mapping[str, object] | Sequence[str]) -> list[str]:

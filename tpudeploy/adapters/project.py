@@ -27,6 +27,17 @@ def folder_of(here: Path, profiles: Iterable[Path]) -> Path:
     return next(iter(found), None) or _marked(here) or here
 
 
+def boundary_of(here: Path, profile: Path) -> Path:
+    """The folder that an untrusted profile may not look out of: its project's, and never more than its repository.
+
+    States or settings that lie above the repository, in a home folder say, do not open what is beside it.
+    """
+    project = folder_of(here, [profile])
+    folder = _written_out(profile).parent
+    repository = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), None)
+    return repository if repository is not None and repository.is_relative_to(_written_out(project)) else project
+
+
 def _project(here: Path, beside: Path) -> Path:
     """Of the profiles in this folder."""
     marked = _marked(beside)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.terminal import Terminal
+from tpudeploy.config.trust import Trust
 from tpudeploy.domain import errors
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.together import PARALLELISM
@@ -34,6 +35,10 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
                 backend=getattr(options, "backend", None),
                 parallelism=getattr(options, "parallelism", PARALLELISM),
                 at_exit=at_exit,
+                trust=Trust(
+                    is_trusted=not getattr(options, "untrusted", False),
+                    allowed=frozenset(getattr(options, "allow_env", ())),
+                ),
             )
             if streams:
                 terminal.document(_first_line())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.cli.reply import Reply
 from tpudeploy.cli.terminal import Terminal
+from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Context:
     parallelism: int
     at_exit: ExitStack
     reply: Reply = field(default_factory=Reply, repr=False)
+    trust: Trust = TRUSTED
 
     def unstopped(self) -> Context:
         """The same with time that nobody has stopped: for what is to be done after an interrupt."""
@@ -57,7 +59,7 @@ class Context:
         from tpudeploy.workspace import Workspace
 
         folder = folder_of(self.folder, [self.folder / p for p in profiles])
-        known = _settings(folder, self.backend or backend or None)
+        known = self._settings(folder, backend)
         patience = self.patience if self.patience is not None else known.patience
         opened = Workspace.open(
             folder,
@@ -75,7 +77,7 @@ class Context:
             return list(paths)
         from tpudeploy.cli.folders import written_out
 
-        return written_out(self.folder, paths, self.terminal)
+        return written_out(self.folder, paths, self.terminal, is_trusted=self.trust.is_trusted)
 
     def is_profile(self, written: str) -> bool:
         """Whether a word names a profile, and not a deployment: a deployment's name has neither a dot nor a slash."""
@@ -88,7 +90,26 @@ class Context:
         from tpudeploy.loading import Profile
 
         overlays = [self.folder / overlay for overlay in options.overlays]
-        return Profile.load(self.folder / path, overlays=overlays, set=options.sets)
+        return Profile.load(
+            self.folder / path,
+            overlays=overlays,
+            set=options.sets,
+            untrusted=self.is_untrusted(path),
+            allow_env=self.trust.allowed,
+            folder=self.folder,
+        )
+
+    def is_untrusted(self, path: str) -> bool:
+        """Return whether the author of a profile is: by the command, by `-untrusted`, or by the project's settings.
+
+        Settings can only take trust away: whoever writes a profile may write them too.
+        """
+        from tpudeploy.adapters.project import folder_of
+
+        return not self.trust.is_trusted or self._settings(folder_of(self.folder, [self.folder / path])).untrusted
+
+    def _settings(self, folder: Path, backend: str = "") -> Settings:
+        return _settings(folder, self.backend or backend or None, is_trusted=self.trust.is_trusted)
 
     def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
         """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""
@@ -113,10 +134,16 @@ class Context:
         return good
 
 
-def _settings(folder: Path, backend: str | None) -> Settings:
+def _settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Settings:
     """Raise `errors.ConfigError` for a tpudeploy.toml or a TPUDEPLOY_… variable that cannot be understood."""
+    from tpudeploy.adapters.files import is_inside
     from tpudeploy.config.settings import FILE, settings
+    from tpudeploy.domain.errors import ConfigError
 
+    if not is_trusted and not is_inside(folder, str(folder / FILE)):
+        raise ConfigError(
+            f"`{FILE}` is a link that leads out of the project.", hint="Put the file itself in its place."
+        )
     try:
         file = (folder / FILE).read_bytes()
     except FileNotFoundError:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tpudeploy.adapters.files import FileReader
+from tpudeploy.adapters.project import boundary_of
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.config.reader import Unreadable
 from tpudeploy.config.sorting import why_no_profile
@@ -15,7 +16,7 @@ from tpudeploy.domain.errors import UsageError
 _ENDINGS = (".yaml", ".yml")
 
 
-def written_out(here: Path, paths: Sequence[str], terminal: Terminal) -> list[str]:
+def written_out(here: Path, paths: Sequence[str], terminal: Terminal, *, is_trusted: bool = True) -> list[str]:
     """Every path, folders as the profiles directly in them, by name; a file that is named beside its folder is once.
 
     Raise `errors.UsageError` for a folder without a profile.
@@ -27,15 +28,16 @@ def written_out(here: Path, paths: Sequence[str], terminal: Terminal) -> list[st
         if path in named:
             found.append(path)
             continue
-        for each in _profiles(here, path, terminal):
+        reader = FileReader() if is_trusted else FileReader(boundary_of(here, here / path / "profile.yaml"))
+        for each in _profiles(here, path, terminal, reader):
             if _same(here, each) not in seen:
                 seen.add(_same(here, each))
                 found.append(each)
     return found
 
 
-def _profiles(here: Path, folder: str, terminal: Terminal) -> list[str]:
-    why = dict(_sorted_out(here, folder))
+def _profiles(here: Path, folder: str, terminal: Terminal, reader: FileReader) -> list[str]:
+    why = dict(_sorted_out(here, folder, reader))
     profiles = [path for path, reason in why.items() if not reason]
     left = [f"{path}: {reason}" for path, reason in why.items() if reason]
     if not profiles:
@@ -47,13 +49,12 @@ def _profiles(here: Path, folder: str, terminal: Terminal) -> list[str]:
     return profiles
 
 
-def _sorted_out(here: Path, folder: str) -> Iterator[tuple[str, str]]:
+def _sorted_out(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[str, str]]:
     """Each file that may be a profile, and why it is none."""
     try:
         names = sorted(path.name for path in (here / folder).iterdir() if path.name.endswith(_ENDINGS))
     except OSError as cause:
         raise UsageError(f"`{folder}` cannot be read: {cause.strerror or cause}.") from cause
-    reader = FileReader()
     for name in names:
         path = str(Path(folder) / name)
         if name.startswith(".") or (here / path).is_dir():

@@ -80,6 +80,22 @@ def profile(parser: argparse.ArgumentParser) -> None:
 def overlays(parser: argparse.ArgumentParser, *names: str) -> None:
     several(parser, *(names or ("-f", "--file")), "lay a file over it", dest="overlays", metavar="OVERLAY")
     several(parser, "--set", "set one value, e.g. tpu.type=v6e-8", dest="sets", metavar="PATH=VALUE")
+    trust(parser)
+
+
+def trust(parser: argparse.ArgumentParser) -> None:
+    flag(parser, "untrusted", "Read no environment variable and no file outside the project for the profiles.")
+    allow_env(parser)
+
+
+def allow_env(parser: argparse.ArgumentParser) -> None:
+    several(
+        parser,
+        "--allow-env",
+        "Let profiles read this environment variable, untrusted or looking like a secret; plans show it (repeatable).",
+        dest="allow_env",
+        metavar="NAME",
+    )
 
 
 def backend(parser: argparse.ArgumentParser) -> None:

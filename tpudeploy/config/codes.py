@@ -31,9 +31,12 @@ EXTENDS_CYCLE = "TPU1102"
 EXTENDS_TOO_DEEP = "TPU1103"
 EXTENDS_FORM = "TPU1104"
 SET_FORM = "TPU1105"
+OUTSIDE_PROJECT = "TPU1106"
 UNSET_VARIABLE = "TPU1110"
 INTERPOLATION_FORM = "TPU1111"
 INTERPOLATION_IN_KEY = "TPU1112"
+VARIABLE_NOT_ALLOWED = "TPU1113"
+SECRET_VARIABLE = "TPU1114"  # noqa: S105 - a code, not a secret
 # One key at a time.
 UNKNOWN_KEY = "TPU1201"
 MISSING_KEY = "TPU1202"
@@ -168,6 +171,13 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     SET_FORM: Explanation(
         "Malformed --set", "A dotted path, an equals sign, a YAML value.", "--set serving.max_model_len=8192"
     ),
+    OUTSIDE_PROJECT: Explanation(
+        "A file outside the project",
+        "An untrusted profile (`ci`, `mcp`, -untrusted) opens files of its own project only: .yaml, .yml and .json "
+        "files at or below the project's folder, links followed to their end, none of them hidden. Copy the file into "
+        "the project, or run without -untrusted if you trust the author.",
+        "extends: base.yaml",
+    ),
     UNSET_VARIABLE: Explanation(
         "Unset variable",
         "`${env:NAME}` needs NAME in the environment, or a default.",
@@ -180,6 +190,20 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     INTERPOLATION_IN_KEY: Explanation(
         "Interpolation in a key", "Values may hold ${env:NAME}, keys may not.", "name: demo-${env:USER}"
+    ),
+    VARIABLE_NOT_ALLOWED: Explanation(
+        "An environment variable that is not allowed",
+        "An untrusted profile (`ci`, `mcp`, -untrusted) reads only the environment variables that the operator allows "
+        "by name, with -allow-env or TPUDEPLOY_ALLOW_ENV (one name a line). The value of an allowed variable is part "
+        "of the profile from then on: plans, comments and scripts show it.",
+        "tpudeploy ci plan prod.yaml -allow-env REGION",
+    ),
+    SECRET_VARIABLE: Explanation(
+        "An environment variable that looks like a secret",
+        "What a profile reads from the environment is written into its startup script, its state and its plan. A "
+        "variable whose name says TOKEN, SECRET, PASSWORD or KEY is therefore not read. Keep the value in Secret "
+        "Manager; if it is no secret, allow the variable by its name.",
+        "tpudeploy plan prod.yaml -allow-env CACHE_KEY",
     ),
     UNKNOWN_KEY: Explanation("Unknown key", "The format has no such key there.", "tpu: {type: v6e-4}"),
     MISSING_KEY: Explanation(
@@ -249,7 +273,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     SECRET_IN_ENV: Explanation(
         "A secret among plain values",
-        "Variables that hold credentials belong under `secrets`.",
+        "Variables that hold credentials belong under `secrets`: what stands in `env` is written into the startup "
+        "script, the state and the plan, and `docker inspect` shows it. A name with TOKEN, SECRET, PASSWORD or KEY in "
+        "it is taken for a secret's, unless `serving.plain_env` names it.",
         "secrets: {HF_TOKEN: hf-token}",
     ),
     SECRET_REFERENCE: Explanation(

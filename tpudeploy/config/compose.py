@@ -23,6 +23,9 @@ _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*[ \t]+)+(?=\S)")
 _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
 # libyaml's parser is ten times as fast; where PyYAML was built without it, its own gives the same events.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# JSON escapes a character beyond U+FFFF as two, "\ud83d\ude80", which libyaml takes for an error.
+_ESCAPED_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 @frozen
@@ -36,19 +39,39 @@ class Composed:
 
 def compose(source: Source, text: str | None = None) -> Composed:
     """The one value of a source. `text` stands for the source's own, place by place, where only a part is YAML."""
+    written = source.text if text is None else text
+    composed = _built(source, written, _LOADER)
+    # PyYAML's own parser leaves such a pair as it is written. It is ten times slower, and asked only in need.
+    if composed.broken and _LOADER is not yaml.SafeLoader and _ESCAPED_PAIR.search(written):
+        return _built(source, written, yaml.SafeLoader)
+    return composed
+
+
+def _built(source: Source, text: str, loader: Any) -> Composed:
     builder = _Builder(source)
     broken = False
     try:
-        for event in yaml.parse(source.text if text is None else text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=loader):
             taker = _Builder.takers.get(type(event))
             if taker is not None:
                 taker(builder, event)
     except yaml.YAMLError as error:
         broken = True
         builder.problems.append(explained(error, source))
+    except (ValueError, OverflowError):  # PyYAML's own parser, of an escape beyond the last character
+        broken = True
+        at = source.location(0, 0)
+        builder.problems.append(problem(codes.SYNTAX, "Invalid YAML: an escape that is no character", at))
     except _Stopped:
         broken = True
     return Composed(node=None if broken else builder.root, broken=broken, problems=tuple(builder.problems))
+
+
+def _joined(text: str) -> str:
+    """The text with each pair of surrogates as the one character that it means."""
+    if text.isascii() or not _PAIR.search(text):
+        return text
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
 
 
 class _Stopped(Exception):
@@ -141,7 +164,8 @@ class _Builder:
     def _scalar(self, event: Any) -> None:
         at = self._location(event)
         self._count(1, at)
-        node = ScalarNode(at=at, value=self._value(event, at), text=event.value, plain=event.implicit[0])
+        text = _joined(event.value)
+        node = ScalarNode(at=at, value=self._value(event, text, at), text=text, plain=event.implicit[0])
         self._anchor(event.anchor, node, 1)
         self._place(node)
 
@@ -162,9 +186,8 @@ class _Builder:
         if name is not None:
             self._anchors[name] = (node, nodes)
 
-    def _value(self, event: Any, at: Location) -> bool | int | float | str | None:
+    def _value(self, event: Any, text: str, at: Location) -> bool | int | float | str | None:
         self._check_tag(event, at)
-        text: str = event.value
         if not core_scalars.is_clean(text):
             self._note(codes.CONTROL_CHARACTER, "A NUL or half a character, written as an escape", at, "leave it out")
             return ""

@@ -19,8 +19,8 @@ def credentials(sources: Iterable[Source], tree: MapNode | None) -> Iterator[Dia
         for kind, start, end in tokens_in(source.text):
             seen.add(_mark(source.text[start:end]))
             yield _credential(kind, source.location_of(start, end), ())
-    for text, at, path in _texts(tree) if tree else ():
-        for kind, start, end in tokens_in(text):
+    for text, at, path, anywhere in _texts(tree) if tree else ():
+        for kind, start, end in tokens_in(text, anywhere=anywhere):
             if _mark(text[start:end]) not in seen:
                 yield _credential(kind, at, path)
 
@@ -35,9 +35,10 @@ def _mark(token: str) -> str:
     return token.splitlines()[0]
 
 
-def _texts(root: MapNode) -> Iterator[tuple[str, Location, Path]]:
+def _texts(root: MapNode) -> Iterator[tuple[str, Location, Path, bool]]:
+    """Each key and text, its place and its path, and whether a part of it was filled in: a word may run into it."""
     for path, node in walk(root):
         if isinstance(node, ScalarNode) and isinstance(node.value, str):
-            yield node.value, node.at, path
+            yield node.value, node.at, path, node.reference is not None
         elif isinstance(node, MapNode):
-            yield from ((key, entry.key, (*path, key)) for key, entry in node.entries.items())
+            yield from ((key, entry.key, (*path, key), False) for key, entry in node.entries.items())

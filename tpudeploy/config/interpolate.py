@@ -9,6 +9,8 @@ from dataclasses import replace
 from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, with_entries, with_items
+from tpudeploy.config.tokens import tokens_in
+from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _DOLLAR = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
@@ -16,11 +18,12 @@ _ENV = re.compile(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<fallback>:-(?P<defau
 
 
 class Interpolation:
-    """One pass over a tree; `problems` gathers what could not be filled in."""
+    """One pass over a tree; `problems` gathers what could not be filled in, and what `trust` keeps from being read."""
 
-    def __init__(self, environment: Mapping[str, str], problems: list[Diagnostic]) -> None:
+    def __init__(self, environment: Mapping[str, str], problems: list[Diagnostic], trust: Trust = TRUSTED) -> None:
         self.environment = environment
         self.problems = problems
+        self.trust = trust
 
     def tree(self, root: MapNode, path: Path = ()) -> MapNode:
         for key, entry in root.entries.items():
@@ -52,7 +55,12 @@ class Interpolation:
         if not isinstance(node.value, str) or "$" not in node.value:
             return node
         text = _DOLLAR.sub(lambda match: self._filled(match, node.at, path), node.value)
-        return replace(node, value=self._value(text, node, path), text=text)
+        reference = node.value if self._reads_environment(node.value) else None
+        return replace(node, value=self._value(text, node, path), text=text, reference=reference)
+
+    @staticmethod
+    def _reads_environment(text: str) -> bool:
+        return any(match["end"] and _ENV.fullmatch(match["inside"]) for match in _DOLLAR.finditer(text))
 
     def _value(self, text: str, node: ScalarNode, path: Path) -> bool | int | float | str:
         """What was written without quotes is read as if the text had stood there, but is never null."""
@@ -78,14 +86,42 @@ class Interpolation:
             hint = "write ${env:NAME} or ${env:NAME:-default}; a dollar before a brace is $$"
             self._note(codes.INTERPOLATION_FORM, f"Unknown interpolation {quoted(match[0])}", at, path, hint)
             return ""
+        name = known["name"]
+        # A default must not hide the refusal: the same profile would mean one thing here and another elsewhere. Nor
+        # may the message depend on the variable, not even on whether it is set.
+        if not self.trust.may_read(name):
+            self._refuse(name, at, path)
+            return ""
         # As in a shell, `:-` fills in for an empty variable too.
-        found = self.environment.get(known["name"])
+        found = self.environment.get(name)
         if known["fallback"]:
-            return found or known["default"]
+            return self._safe(found, at, path) or known["default"]
         if found is None:
-            self._unset(known["name"], at, path)
-        return found or ""
+            self._unset(name, at, path)
+        return self._safe(found, at, path)
+
+    def _safe(self, value: str | None, at: Location, path: Path) -> str:
+        """The value of a variable, unless a credential is in it: in a longer text nobody would see where it begins."""
+        for kind, _, _ in tokens_in(value or "", anywhere=True):
+            hint = "keep it in Secret Manager and name it under `secrets`"
+            self._note(codes.CREDENTIAL, f"The variable's value looks like {kind}", at, path, hint)
+            return ""
+        return value or ""
+
+    def _refuse(self, name: str, at: Location, path: Path) -> None:
+        if self.trust.is_trusted:
+            message = f"Environment variable {name} looks like a secret, and its value would be written out"
+            hint = "keep it in Secret Manager and name it under `secrets`"
+            hint += f"; if it is no secret, allow it: --allow-env {name}"
+            self._note(codes.SECRET_VARIABLE, message, at, path, hint)
+            return
+        message = f"This profile is untrusted and may not read the environment variable {name}"
+        hint = (
+            f"write the value itself; whoever runs tpudeploy can allow it: --allow-env {name}, or TPUDEPLOY_ALLOW_ENV"
+        )
+        self._note(codes.VARIABLE_NOT_ALLOWED, message, at, path, hint)
 
     def _unset(self, name: str, at: Location, path: Path) -> None:
-        hint = did_you_mean(name, self.environment) or f"set {name}, or write ${{env:{name}:-default}}"
+        readable = [variable for variable in self.environment if self.trust.may_read(variable)]
+        hint = did_you_mean(name, readable) or f"set {name}, or write ${{env:{name}:-default}}"
         self._note(codes.UNSET_VARIABLE, f"Environment variable {name} is not set", at, path, hint)

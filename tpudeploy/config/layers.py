@@ -15,6 +15,7 @@ from tpudeploy.config.merge import merged
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode, is_null
 from tpudeploy.config.reader import Reader, Unreadable
 from tpudeploy.config.source import Source, argument, decode
+from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.errors import ProfileNotFound
 
@@ -26,11 +27,17 @@ _SEGMENT = re.compile(r"[^.=\s]+")
 
 
 class Layers:
-    """Reads layers. `problems` gathers what is wrong with them; `whole` until one of them cannot be used at all."""
+    """Reads layers. `problems` gathers what is wrong with them; `whole` until one of them cannot be used at all.
 
-    def __init__(self, reader: Reader, environment: Mapping[str, str]) -> None:
+    `outside` gathers the files whose text is not to be quoted, because they lie outside the project. What a trusted
+    person names on the command line is theirs to see.
+    """
+
+    def __init__(self, reader: Reader, environment: Mapping[str, str], trust: Trust = TRUSTED) -> None:
         self.reader = reader
         self.environment = environment
+        self.trust = trust
+        self.outside: set[str] = set()
         self.problems: list[Diagnostic] = []
         self.sources: list[Source] = []
         self.whole = True
@@ -44,8 +51,11 @@ class Layers:
             if error.missing:
                 raise ProfileNotFound(f"`{path}` {error.reason}", hint=error.hint) from error
             at = Location(file=path, line=1, column=1)
-            self._note(codes.UNREADABLE, f"`{path}` {error.reason}", at, error.hint)
+            code = codes.OUTSIDE_PROJECT if error.is_refused else codes.UNREADABLE
+            self._note(code, f"`{path}` {error.reason}", at, error.hint)
             return None
+        if not self.trust.is_trusted and self.trust.is_outside(path):
+            self.outside.add(path)
         return self._over_bases(content, (path,))
 
     def argument(self, text: str, ordinal: int) -> MapNode | None:
@@ -84,7 +94,7 @@ class Layers:
     def _over_bases(self, content: bytes, chain: tuple[str, ...]) -> MapNode | None:
         """`chain` is the way here: the file itself, and before it those that extend it."""
         self._files += 1
-        source = decode(chain[-1], content)
+        source = decode(chain[-1], content, may_be_quoted=chain[-1] not in self.outside)
         if isinstance(source, Diagnostic):
             self._refuse(source)
             return None
@@ -110,7 +120,7 @@ class Layers:
         entry = root.entries.get(_EXTENDS)
         if entry is None or is_null(entry.value):
             return
-        filled = Interpolation(self.environment, self.problems).node(entry.value, (_EXTENDS,))
+        filled = Interpolation(self.environment, self.problems, self.trust).node(entry.value, (_EXTENDS,))
         for node in filled.items if isinstance(filled, ListNode) else (filled,):
             if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.value:
                 yield node
@@ -130,9 +140,13 @@ class Layers:
         try:
             content = self.reader.read(path)
         except Unreadable as error:
-            message = f"`extends`: `{path}` {error.reason}"
-            self._note(codes.EXTENDS_UNREADABLE, message, named.at, error.hint)
+            code = codes.OUTSIDE_PROJECT if error.is_refused else codes.EXTENDS_UNREADABLE
+            # A hint names what lies beside the path, and so would quote a path that came from the environment.
+            path, hint = (path, error.hint) if named.reference is None else (named.reference, "")
+            self._note(code, f"`extends`: `{path}` {error.reason}", named.at, hint)
             return None
+        if self.trust.is_outside(path):
+            self.outside.add(path)
         return self._over_bases(content, (*chain, path))
 
 

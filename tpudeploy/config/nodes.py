@@ -15,12 +15,17 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @frozen
 class ScalarNode:
-    """`text` is the scalar's content before it was taken for a number; `plain` where it stood without quotes."""
+    """`text` is the scalar's content before it was taken for a number; `plain` where it stood without quotes.
+
+    `reference` is what a person wrote, `${env:NAME}` and all, where a part of the value came from the environment:
+    messages show that, and never the value.
+    """
 
     at: Location
     value: bool | int | float | str | None
     text: str
     plain: bool
+    reference: str | None = None
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from tpudeploy.config.nodes import MapNode, dotted, walk
+from tpudeploy.config.nodes import MapNode, ScalarNode, dotted, find, walk
 from tpudeploy.domain.diagnostics import Location
 
 
@@ -14,6 +14,11 @@ class Origins(Mapping[str, Location]):
 
     def __init__(self, tree: MapNode) -> None:
         self._tree = tree
+
+    def reference(self, path: str) -> str | None:
+        """Return what a person wrote at `path`, where a part of its value came from the environment."""
+        node = find(self._tree, tuple(path.split(".")))
+        return node.reference if isinstance(node, ScalarNode) else None
 
     @cached_property
     def _places(self) -> dict[str, Location]:

@@ -20,6 +20,8 @@ from tpudeploy.config.reader import Reader
 from tpudeploy.config.rules.table import RULES
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.config.translate import translated, unknown_key
+from tpudeploy.config.trust import TRUSTED, Trust
+from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
 
@@ -31,12 +33,14 @@ def parse(
     overlays: Sequence[str] = (),
     sets: Sequence[str] = (),
     environment: Mapping[str, str],
+    trust: Trust = TRUSTED,
 ) -> Profile:
     """Raise ProfileInvalid with every problem found, or ProfileNotFound for a path that is not there.
 
-    `overlays` are laid over the file in their order, then `sets`, each `dotted.path=YAML value`.
+    `overlays` are laid over the file in their order, then `sets`, each `dotted.path=YAML value`. No diagnostic quotes a
+    value that came from the environment, or from a file outside the project that a profile extends.
     """
-    layers = Layers(reader, environment)
+    layers = Layers(reader, environment, trust)
     stack = [layers.file(name) for name in (path, *overlays)]
     stack += [layers.argument(text, ordinal) for ordinal, text in enumerate(sets, start=1)]
     root = stacked(stack)
@@ -44,15 +48,20 @@ def parse(
     # A value that is neither filled in nor escaped stands in its source as it is, and was looked at there.
     may_differ = any("$" in source.text or "\\" in source.text for source in layers.sources)
     if tree is not None and may_differ:
-        tree = Interpolation(environment, layers.problems).tree(tree)
+        tree = Interpolation(environment, layers.problems, trust).tree(tree)
     layers.problems.extend(credentials(layers.sources, tree if may_differ else None))
     if root is None or tree is None:
-        raise _invalid(path, layers.problems)
-    spec, found = _checked(tree, dict(_nulls(root)))
-    reported = in_order(_without_echoes(layers.problems, found, whole=layers.whole))
+        raise _invalid(path, without_text(layers.problems, layers.outside))
+    nulls = dict(_nulls(root))
+    spec, found = _checked(tree, nulls)
+    if found and has_withheld(tree, layers.outside):
+        _, of_stand_ins = _checked(with_stand_ins(tree, layers.outside), nulls)
+        found = list(withhold(found, of_stand_ins, tree))
+    every = without_text(_without_echoes(layers.problems, found, whole=layers.whole), layers.outside)
+    reported = in_order(every)
     if spec is None or errors_in(reported):
         raise _invalid(path, reported)
-    return Profile(spec=spec, origins=Origins(tree), warnings=reported)
+    return Profile(spec=spec, origins=Origins(tree), warnings=reported, reader=reader)
 
 
 def _checked(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:

@@ -8,13 +8,17 @@ MAX_BYTES = 1024 * 1024
 
 
 class Unreadable(Exception):
-    """A file cannot be read. `reason` completes the sentence "`FILE` …"; `missing` where there is no such file."""
+    """A file cannot be read. `reason` completes the sentence "`FILE` …"; `missing` where there is no such file.
 
-    def __init__(self, reason: str, *, hint: str = "", missing: bool = False) -> None:
+    `is_refused` where an untrusted profile may not open it, whatever it holds.
+    """
+
+    def __init__(self, reason: str, *, hint: str = "", missing: bool = False, is_refused: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
         self.missing = missing
+        self.is_refused = is_refused
 
 
 class Reader(Protocol):

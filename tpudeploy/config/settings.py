@@ -20,12 +20,15 @@ _PREFIX = "TPUDEPLOY_"
 _PATIENCE = "patience"
 _TEXTS = ("backend", "project")
 _TIMES = tuple(f"{_PATIENCE}.{time.name}" for time in fields(Patience))
-KEYS = (*_TEXTS, *_TIMES)
+_UNTRUSTED = "untrusted"
+KEYS = (*_TEXTS, _UNTRUSTED, *_TIMES)
 
 
 @frozen
 class Settings:
     """`backend` is a folder or gs://bucket/prefix; None is the folder beside the profiles.
+
+    With `untrusted`, profiles read no environment and no file outside the project, whoever runs the command.
 
     `origins` tells of every setting that was made where it came from: `--backend`, `TPUDEPLOY_BACKEND`,
     `tpudeploy.toml:3:1`.
@@ -33,6 +36,7 @@ class Settings:
 
     backend: str | None = None
     project: str | None = None
+    untrusted: bool = False
     patience: Patience = field(default_factory=Patience)
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,6 +61,7 @@ def settings(flags: Mapping[str, str | None], environment: Mapping[str, str], fi
     return Settings(
         backend=texts.get("backend"),
         project=texts.get("project"),
+        untrusted=_UNTRUSTED in written and written[_UNTRUSTED].value is True,
         patience=Patience(**{name: seconds for name, seconds in times.items() if seconds is not None}),
         origins={key: str(made.at) for key, made in written.items()},
     )
@@ -75,7 +80,7 @@ def _from_flags(flags: Mapping[str, str | None]) -> Iterator[tuple[str, _Written
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, _Written]]:
-    for key in KEYS:
+    for key in (*_TEXTS, *_TIMES):  # TPUDEPLOY_UNTRUSTED is the twin of a switch, which the command line reads
         if environment.get(variable(key)):
             yield key, _Written(value=environment[variable(key)], at=Location(file=variable(key), line=0, column=0))
 
@@ -114,6 +119,8 @@ def _problems(key: str, made: _Written) -> Iterator[Diagnostic]:
         yield problem(codes.UNKNOWN_KEY, f"Unknown setting {quoted(key)}", made.at, hint=did_you_mean(key, KEYS))
     elif key in _TEXTS and not isinstance(made.value, str):
         yield problem(codes.WRONG_TYPE, f"{key} is text", made.at, hint="quote it")
+    elif key == _UNTRUSTED and not isinstance(made.value, bool):
+        yield problem(codes.WRONG_TYPE, f"{key} is true or false", made.at, hint="write untrusted = true")
     elif key in _TIMES and _seconds(made.value) is None:
         hint = "write seconds, or 90s, 15m, 2h"
         yield problem(codes.WRONG_FORM, f"{key} is a time above zero", made.at, hint=hint)

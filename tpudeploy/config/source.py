@@ -20,19 +20,21 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udf
 class Source:
     """One text with a name. `lines` are for display: what looks like a credential is blotted out in them.
 
-    `first_line` is 1 for a file; a `--set` argument counts its place among its kind.
+    `first_line` is 1 for a file; a `--set` argument counts its place among its kind. Locations hold the text of their
+    line only where it `may_be_quoted`.
     """
 
-    def __init__(self, name: str, text: str, first_line: int = 1) -> None:
+    def __init__(self, name: str, text: str, first_line: int = 1, *, may_be_quoted: bool = True) -> None:
         self.name = name
         self.text = text
         self.first_line = first_line
+        self.may_be_quoted = may_be_quoted
         self.lines = tuple(_BREAK.split(masked(text)))
         self._starts = (0, *(match.end() for match in _BREAK.finditer(text)))
 
     def location(self, line: int, column: int, width: int = 1) -> Location:
         """From a line and a column that count from 0."""
-        text = self.lines[line] if line < len(self.lines) else ""
+        text = self.lines[line] if self.may_be_quoted and line < len(self.lines) else ""
         return Location(file=self.name, line=self.first_line + line, column=column + 1, width=max(width, 1), text=text)
 
     def location_of(self, start: int, end: int) -> Location:
@@ -42,7 +44,7 @@ class Source:
         return self.location(line, start - self._starts[line], (stop.start() if stop else end) - start)
 
 
-def decode(name: str, content: bytes) -> Source | Diagnostic:
+def decode(name: str, content: bytes, *, may_be_quoted: bool = True) -> Source | Diagnostic:
     if len(content) > MAX_BYTES:
         limit = MAX_BYTES // 1024
         return problem(
@@ -54,8 +56,8 @@ def decode(name: str, content: bytes) -> Source | Diagnostic:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _not_text(name, content, error.start)
-    return _without_control(Source(name, text))
+        return _not_text(name, content, error.start, may_be_quoted=may_be_quoted)
+    return _without_control(Source(name, text, may_be_quoted=may_be_quoted))
 
 
 def argument(name: str, text: str, ordinal: int) -> Source | Diagnostic:
@@ -63,9 +65,9 @@ def argument(name: str, text: str, ordinal: int) -> Source | Diagnostic:
     return _without_control(Source(name, text, ordinal))
 
 
-def _not_text(name: str, content: bytes, offset: int) -> Diagnostic:
+def _not_text(name: str, content: bytes, offset: int, *, may_be_quoted: bool) -> Diagnostic:
     before = content[:offset].decode("utf-8-sig", "replace")
-    at = Source(name, before).location_of(len(before), len(before) + 1)
+    at = Source(name, before, may_be_quoted=may_be_quoted).location_of(len(before), len(before) + 1)
     return problem(
         codes.NOT_TEXT,
         f"Not UTF-8 text: byte 0x{content[offset]:02x}",

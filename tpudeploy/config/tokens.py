@@ -22,7 +22,10 @@ TOKENS = {
     "a JSON Web Token": r"eyJ[\w-]{10,200}\.eyJ[\w-]{10,}(?:\.[\w-]+)?",
     "a private key": _KEY_BLOCK,
 }
-_ANY = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(f"({pattern})" for pattern in TOKENS.values()) + ")")
+_KINDS_OF_TOKENS = "|".join(f"({pattern})" for pattern in TOKENS.values())
+_ANY = re.compile(rf"(?<![A-Za-z0-9])(?:{_KINDS_OF_TOKENS})")
+# In the middle of a word too, but for the words that end in `sk`: disk-, task-, risk-, desk-, mask-.
+_ANYWHERE = re.compile(rf"(?!(?<=[Dd]i|[Tt]a|[Rr]i|[Dd]e|[Mm]a)sk-)(?:{_KINDS_OF_TOKENS})")
 _KINDS = tuple(TOKENS)
 # One of these begins every token. To look for them is a tenth of the search, and nearly every text has none.
 _BEGINNINGS = (
@@ -31,11 +34,11 @@ _BEGINNINGS = (
 )
 
 
-def tokens_in(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each stretch that looks like a credential."""
+def tokens_in(text: str, *, anywhere: bool = False) -> Iterator[tuple[str, int, int]]:
+    """Kind, start and end of each stretch that looks like a credential; `anywhere`: in the middle of a word too."""
     if not _is_suspect(text):
         return
-    for match in _ANY.finditer(text):
+    for match in (_ANYWHERE if anywhere else _ANY).finditer(text):
         yield _KINDS[(match.lastindex or 1) - 1], match.start(), match.end()
 
 

@@ -19,6 +19,7 @@ EFFECTS: Mapping[str, Effect] = {
     "model": Effect.RESTART,
     "secrets": Effect.RESTART,
     "serving": Effect.RESTART,
+    "serving.plain_env": Effect.COSMETIC,
     "tpu": Effect.REPLACE,
     "placement": Effect.REPLACE,
     "placement.labels": Effect.COSMETIC,

@@ -22,6 +22,7 @@ _DOES: Mapping[str, Callable[[argparse.Namespace, Context, Run], int]] = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=tuple(_DOES), help="on a pull request, after the merge, on a schedule")
     options.profiles(parser, nargs="*")
+    parser.set_defaults(untrusted=True)  # a pull request is written by somebody else
     options.option(parser, "label", "tells apart several comments on one pull request", default="")
     options.option(
         parser, "author", "who we are on GitHub (default: %(default)s)", metavar="LOGIN", default="github-actions[bot]"

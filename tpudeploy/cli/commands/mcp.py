@@ -13,6 +13,8 @@ from tpudeploy.domain.errors import UsageError
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "allow-writes", "offer apply and destroy too; what ends anything is asked of a person")
+    options.allow_env(parser)
+    parser.set_defaults(untrusted=True)  # an agent writes profiles, and names values in its calls
     options.parallelism(parser)
     options.backend(parser)
 

@@ -87,10 +87,9 @@ def laid_over(given: argparse.Namespace, context: Context, of: Choice) -> str:
     """The profile with what is recommended laid over it: whole, each value with where it came from."""
     import json
 
-    from tpudeploy.loading import Profile, sized
+    from tpudeploy.loading import sized
     from tpudeploy.views.profile import profile
 
     sets = [*given.sets, *(f"{path}={json.dumps(value)}" for path, value in of.settings.items())]
-    overlays = [context.folder / overlay for overlay in given.overlays]
-    changed = Profile.load(context.folder / given.profile, overlays=overlays, set=sets)
+    changed = context.read(given.profile, argparse.Namespace(overlays=given.overlays, sets=sets))
     return profile(changed.spec.name, sized(changed))

@@ -38,6 +38,11 @@ class Project:
     context: Context
     clock: Callable[[], Clock]
 
+    def untrusted(self) -> Project:
+        """Return the same project with profiles that are not trusted: an agent writes them, and names values."""
+        trust = replace(self.context.trust, is_trusted=False)
+        return replace(self, context=replace(self.context, trust=trust))
+
     @contextmanager
     def opened(self, *paths: str) -> Iterator[Opened]:
         """Raise `errors.UsageError` for a path outside the folder, `errors.ConfigError` for invalid profiles."""

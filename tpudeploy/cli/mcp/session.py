@@ -15,7 +15,7 @@ from tpudeploy.cli.mcp.trials import Trial
 
 class Session:
     def __init__(self, project: Project) -> None:
-        self.project = project
+        self.project = project.untrusted()  # whoever made it
         self.plans = Plans()
         self.trials = Shown[Trial]()
         self.operations = Operations()

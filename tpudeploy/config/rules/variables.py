@@ -10,9 +10,11 @@ from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.nodes import Entry, MapNode, Path, ScalarNode, dotted, find, key_location
 from tpudeploy.config.owned import VARIABLE_OF_KEY
 from tpudeploy.config.rules import look
+from tpudeploy.config.trust import looks_secret
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _ENV: Path = ("serving", "env")
+_PLAIN: Path = ("serving", "plain_env")
 _SECRETS: Path = ("secrets",)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ID = r"[A-Za-z0-9_-]{1,255}"
@@ -52,11 +54,17 @@ def one_place_each(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def no_secret_in_env(root: MapNode) -> Iterator[Diagnostic]:
-    secrets = look.entries(root, _SECRETS)
+    secrets, plain = look.entries(root, _SECRETS), set(look.texts(root, _PLAIN).values())
     for name, entry in look.entries(root, _ENV).items():
-        if name in _CREDENTIALS and name not in secrets:
-            hint = f"write `secrets: {{{name}: NAME}}`, with the name of a Secret Manager secret"
+        if name in secrets:  # said by `one_place_each`
+            continue
+        hint = f"write `secrets: {{{name}: NAME}}`, with the name of a Secret Manager secret"
+        if name in _CREDENTIALS:
             message = f"{name} is a secret, and `env` holds plain values only"
+            yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
+        elif looks_secret(name) and name not in plain:
+            message = f"{quoted(name)} looks like the name of a secret, and `env` holds plain values only"
+            hint += f"; if its value is no secret, write `plain_env: [{name}]` beside `env`"
             yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
 
 

@@ -136,6 +136,12 @@ class ServingSpec(Section):
         "none. Source: docker's --env.",
         examples=[{"HF_HOME": "/dev/shm"}],  # noqa: S108 - a path that a profile may name
     )
+    plain_env: Words = Field(
+        default=(),
+        description="Names under `env` that look like a secret's and are none: scripts, plans and states show their "
+        "values. Default: none, so that a name with TOKEN, SECRET, PASSWORD or KEY in it is refused.",
+        examples=[["CACHE_KEY"]],
+    )
     setup: Words = Field(
         default=(),
         description="Commands that run in the container before it serves, each in a shell of its own; the first that "

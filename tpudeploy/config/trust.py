@@ -1,0 +1,58 @@
+"""How far the author of a profile is trusted: which environment variables it may read, which files it may open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import field
+from typing import Final
+
+from tpudeploy.domain.frozen import frozen
+
+
+def _nowhere(_: str) -> bool:
+    return False
+
+
+@frozen
+class Trust:
+    """`allowed` are environment variables that the operator allows by name: on the command line or in the environment,
+    never in a file that the author of the profile can write.
+
+    `is_outside` says whether a file, links followed, lies outside the project. What such a file holds is not quoted.
+    """
+
+    is_trusted: bool = True
+    allowed: frozenset[str] = frozenset()
+    is_outside: Callable[[str], bool] = field(default=_nowhere, compare=False, repr=False)
+
+    def may_read(self, variable: str) -> bool:
+        """Return whether `${env:variable}` may be filled in."""
+        return variable in self.allowed or (self.is_trusted and not looks_secret(variable))
+
+
+TRUSTED: Final = Trust()
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_WORDS = frozenset(
+    {"KEY", "KEYS", "PAT", "CREDENTIAL", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "PWD", "SECRET", "SECRETS"}
+)
+_SECRET_ENDINGS = (
+    *("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"),
+    *("ACCESSKEY", "APIKEY", "PRIVATEKEY", "SECRETKEY"),
+)
+# HF_TOKEN_PATH and SECRET_NAME say where a secret is; HF_HUB_DISABLE_IMPLICIT_TOKEN is a switch. PWD is the folder.
+_ABOUT_A_SECRET = frozenset({"DIR", "FILE", "NAME", "PATH"})
+_SWITCHES = frozenset({"DISABLE", "ENABLE"})
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+
+
+def looks_secret(variable: str) -> bool:
+    """Return whether an environment variable of this name usually holds a credential: `GITHUB_TOKEN`, `dbPassword`.
+
+    Words count, not letters: `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` are settings.
+    """
+    words = [word.upper() for word in _WORD.findall(variable)]
+    if variable in _FOLDERS or not words or words[-1] in _ABOUT_A_SECRET or _SWITCHES & set(words):
+        return False
+    return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words)
