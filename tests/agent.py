@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,7 @@ from tpudeploy.cli.mcp.project import Project
 from tpudeploy.cli.mcp.server import server
 from tpudeploy.cli.mcp.session import Session
 from tpudeploy.cli.terminal import Terminal
+from tpudeploy.config.trust import Trust
 from tpudeploy.domain.errors import Interrupted
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.ports import Workers
@@ -138,7 +139,12 @@ def turns_away(action: Any) -> Answers:
 
 @contextmanager
 def connected(
-    at: Desk, *, allow_writes: bool = True, person: Answers | None = None, mode: str = "auto"
+    at: Desk,
+    *,
+    allow_writes: bool = True,
+    person: Answers | None = None,
+    mode: str = "auto",
+    allow_env: Iterable[str] = (),
 ) -> Iterator[Agent]:
     """An agent at this desk. Without a `person`, its client cannot ask anybody."""
     gate, asked = Gate(), list[str]()
@@ -158,6 +164,7 @@ def connected(
         backend=None,
         parallelism=8,
         at_exit=stack,
+        trust=Trust(allowed=frozenset(allow_env)),
     )
     session = Session(Project(context=context, clock=lambda: Paced(at.clock, gate)))
     made = server(session, allow_writes=allow_writes)

@@ -394,7 +394,10 @@ class Workspace(Wiring):
 
     def endpoint(self, name: str) -> Mapping[str, object] | None:
         """`endpoints/NAME.json`, as the last apply published it, or None. Raise `errors.StateUnreadable`."""
-        return self.states.published(name)
+        from tpudeploy.domain.names import DEPLOYMENT_NAME
+
+        # An agent may ask for `../../other`: a name that no deployment can have is no path.
+        return self.states.published(name) if DEPLOYMENT_NAME.fullmatch(name) else None
 
     def verify(self, profile: config.Profile) -> Verification:
         """What the profile declares against what its engines do, by their API, their metrics and their boot logs.
