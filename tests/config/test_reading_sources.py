@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from config.sources import SMALL, load, place, problems
@@ -121,3 +123,48 @@ def test_an_alias_stands_for_its_anchor_and_keeps_its_place() -> None:
     profile = load(SMALL + "placement: {labels: {team: &t search, owner: *t}}\n")
     assert profile.spec.placement.labels == {"team": "search", "owner": "search"}
     assert profile.origins["placement.labels.owner"].column == 31
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r'"\ud834\udd1e"', "\U0001d11e"),
+        (r'"a \uD83D\uDE80\ud83d\ude80 b"', "a \U0001f680\U0001f680 b"),
+        (r'"\\ud834\\udd1e"', r"\ud834\udd1e"),
+        (r"'\ud834\udd1e'", r"\ud834\udd1e"),
+        (r'"\u00e9\ud83d\ude80\n"', "é\U0001f680\n"),
+    ],
+)
+def test_a_character_that_json_escapes_as_two_is_read_as_one(written: str, read: str) -> None:
+    assert load(SMALL + f"health: {{prompt: {written}}}\n").spec.health.prompt == read
+
+
+def test_a_profile_that_a_pipeline_wrote_as_json_is_read_whatever_it_holds() -> None:
+    tree = {
+        "version": 1,
+        "name": "demo",
+        "model": {"id": "google/gemma-4-E2B-it"},
+        "tpu": {"type": "v6e-4"},
+        "serving": {
+            "image": "vllm/vllm-tpu:v0.32.0",
+            "args": {"hf_overrides": {"\U0001f680": ["\U0001d11e", "/é"]}},
+        },
+    }
+    for text in (json.dumps(tree), json.dumps(tree, indent=2), json.dumps(tree).replace("/", r"\/")):
+        profile = load(text)
+        assert profile.spec.serving.args["hf_overrides"] == {"\U0001f680": ["\U0001d11e", "/é"]}
+    assert load(SMALL, sets=["health.prompt=" + json.dumps("go \U0001f680")]).spec.health.prompt == "go \U0001f680"
+
+
+@pytest.mark.parametrize(
+    "half", [r"\ud834", r"\udd1e", r"\udd1e\ud834", r"\ud834\udd1e\ud834", r"\UFFFFFFFF\ud834\udd1e"]
+)
+def test_half_a_character_is_refused_at_its_place(half: str) -> None:
+    found = problems(SMALL + f'health: {{prompt: "{half}"}}\n')
+    assert {d.code for d in found} <= {"TPU1013", "TPU1017"}
+    assert found
+
+
+def test_places_beside_an_escaped_character_are_those_of_the_file() -> None:
+    (found,) = problems(SMALL + r'health: {prompt: "\ud83d\ude80", timeout: soon}' + "\n")
+    assert place(found) == "TPU1206 6:43+4"

@@ -7,6 +7,7 @@ repository. Each looks for canaries that no command and no tool may carry out, i
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import chain
@@ -230,8 +231,6 @@ def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
     (tmp_path / P).write_text(f"extends: base.yaml\n{PROFILE}", encoding="utf-8")
     base = tmp_path / "base.yaml"
     base.write_text("replicas: 1\n", encoding="utf-8")
-    import os
-
     look = os.path.realpath
 
     def looks_and_swaps(path: Any, **how: Any) -> Any:
@@ -487,3 +486,59 @@ def test_a_pull_request_carries_no_file_of_the_runner_into_its_comment(
         assert said.code == 1
         assert not _is_carried_out(said.all + here.summary + here.comment())
         assert "TPU1106" in here.comment()
+
+
+# Others on the same machine.
+
+
+def test_what_lies_in_the_projects_own_folder_is_readable_by_its_owner_alone(desk: Open) -> None:
+    at = desk()
+    was = os.umask(0o022)
+    try:
+        at.write()
+        for words in (
+            ("plan", "-pin", "gemma.yaml", "-out", "saved.plan"),
+            ("apply", "-auto-approve", "gemma.yaml"),
+            ("zones", "gemma.yaml"),
+            ("apply", "-auto-approve", "gemma.yaml", "-set", "serving.max_model_len=8192"),
+        ):
+            assert at.run(*words).code == 0, words
+        modes = _modes(at.folder / ".tpudeploy")
+        assert {path.name for path in modes} >= {"state", "gemma.json", "gemma.lock", "earlier", "zones.jsonl", "facts"}
+        assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
+        assert _mode(at.folder / "saved.plan") == 0o600
+        # Clients that are somebody else read where a deployment answers; the lock file is committed.
+        assert _mode(at.folder / "endpoints" / "gemma.json") == _mode(at.folder / "tpudeploy.lock.json") == 0o644
+    finally:
+        os.umask(was)
+
+
+def test_a_folder_that_an_earlier_version_left_open_is_closed_by_the_next_write(desk: Open, outside: Path) -> None:
+    at = desk()
+    at.write()
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    (outside / "theirs").write_text("theirs", encoding="utf-8")
+    (outside / "theirs").chmod(0o644)
+    (at.folder / ".tpudeploy" / "link").symlink_to(outside / "theirs")
+    for path in _modes(at.folder / ".tpudeploy"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    assert {path: mode for path, mode in _modes(at.folder / ".tpudeploy").items() if mode & 0o077} == {}
+    assert _mode(outside / "theirs") == 0o644
+
+
+def test_a_backend_folder_of_ones_own_keeps_its_modes(desk: Open) -> None:
+    at = desk()
+    shared = at.folder / "shared"
+    shared.mkdir()
+    shared.chmod(0o770)
+    assert at.run("apply", "-auto-approve", at.write(), "--backend", "shared").code == 0
+    assert _mode(shared) == 0o770
+
+
+def _modes(folder: Path) -> dict[Path, int]:
+    return {path: _mode(path) for path in (folder, *folder.rglob("*")) if not path.is_symlink()}
+
+
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777

@@ -8,6 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tpudeploy.adapters.state import disk
+from tpudeploy.domain.errors import StateError
+
 T = TypeVar("T")
 
 
@@ -29,12 +32,9 @@ class Kept:
     def put(self, name: str, reading: Mapping[str, Any]) -> None:
         """Best effort: a reading that cannot be kept only costs the next one its time."""
         text = json.dumps({"source": self._source, "reading": reading}, ensure_ascii=False)
-        beside = self._folder / f".{name}.json.new"
-        with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            (self._folder / ".gitignore").write_text("*\n", encoding="utf-8")
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(self._folder / f"{name}.json")
+        with suppress(OSError, StateError):
+            disk.replace(self._folder / f"{name}.json", text)
+            disk.hide_from_git(self._folder)
 
 
 def is_fresh(read_at: float, now: float, *, most: float) -> bool:

@@ -55,9 +55,10 @@ class PinFile:
     def _alone(self) -> Iterator[None]:
         """The kernel frees the lock with the process."""
         try:
-            self._aside.mkdir(parents=True, exist_ok=True)
+            disk.make_folder(self._aside)
             disk.hide_from_git(self._aside)
-            handle = os.open(self._aside / "pins.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            lock = self._aside / "pins.lock"
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, disk.file_mode(lock))
         except OSError as cause:
             raise StateError(f"{FILE} cannot be written: {cause.strerror}.") from cause
         try:

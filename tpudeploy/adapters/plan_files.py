@@ -1,4 +1,4 @@
-"""Saved plans on disk: written whole or not at all, never over somebody's profile."""
+"""Saved plans on disk: written whole or not at all, readable by their owner alone, never over somebody's profile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(path: Path, text: str, *, is_ours: Callable[[str], bool]) -> None:
     if path.exists() and path.stat().st_size and not is_ours(beginning(path)):
         raise UsageError(f"{path} is no saved plan, and is not overwritten.", hint="Name another file for the plan.")
     try:
-        disk.replace(path, text)
+        disk.replace(path, text, is_private=True)
     except StateError as cause:
         raise UsageError(cause.message, hint="Name another file for the plan.") from cause
 

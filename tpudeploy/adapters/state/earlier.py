@@ -21,7 +21,7 @@ def keep(folder: Path, path: Path, state: State) -> None:
     """
     there = folder / f"{state.lineage[:8]}-{state.serial}.json"
     with disk.writing(there):
-        folder.mkdir(parents=True, exist_ok=True)
+        disk.make_folder(folder)
         with suppress(FileExistsError):  # kept by a run that was killed before it replaced the file
             _name_too(path, there)
         for old in _oldest_first(folder)[:-KEPT]:

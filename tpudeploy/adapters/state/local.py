@@ -60,9 +60,9 @@ class LocalState:
     def lock(self, name: str, operation: str) -> Lease:
         path = self._path(name).with_suffix(".lock")
         with disk.writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            disk.make_folder(path.parent)
             disk.hide_from_git(path.parent)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, disk.file_mode(path))
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as cause:
@@ -143,7 +143,7 @@ class LocalState:
 
     def record(self, tried: Tried) -> None:
         with disk.writing(self._history):
-            self._history.parent.mkdir(parents=True, exist_ok=True)
+            disk.make_folder(self._history.parent)
             disk.hide_from_git(self._history.parent, f"{self._history.name}\n.gitignore")
             disk.append(self._history, zonelog.line(tried).encode())
 
