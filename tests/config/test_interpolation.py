@@ -88,3 +88,33 @@ def test_extends_may_be_filled_in() -> None:
 
 def test_a_variable_of_an_overridden_value_need_not_be_set() -> None:
     assert load(SMALL + "replicas: ${env:UNSET}\n", sets=["replicas=2"]).spec.replicas == 2
+
+
+_SERVING = 'serving:\n  image: "vllm/vllm-tpu:v0.32.0"\n'
+_RESERVED = "placement:\n  zones: [us-east5-a]\n  provisioning: [reserved]\n  reservation: ${env:V}\n"
+_ZONE = 'placement: {zones: ["${env:V}"], provisioning: [spot]}\n'
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "code"),
+    [
+        (_SERVING + "  tensor_parallel_size: 2\n  data_parallel_size: ${env:V}\n", "31", "TPU1302"),
+        (_SERVING + "  port: ${env:V}\n", "7777777", "TPU1205"),
+        (_SERVING + "  port: ${env:V}\n", "7.5", "TPU1203"),
+        (_SERVING + "  hbm_utilization: ${env:V}\n", "TRUE", "TPU1203"),
+        (_SERVING + '  args: {max_log_len: "${env:V}"}\n', "hunter2", "TPU1311"),
+        (_SERVING + '  volumes: {/a: "${env:V}", /b: "${env:V}"}\n', "/hunter2", "TPU1331"),
+        (_SERVING + "  shm_size: ${env:V}\n", "hunter2" * 20, "TPU1206"),
+        (_RESERVED, "projects/my-project/locations/hunter-west2-a/reservations/r", "TPU1323"),
+        (_ZONE, "nowhere-hunter2", "TPU1206"),
+        (_ZONE, "hunter-west2-a", "TPU1325"),
+        ('lifecycle: {ignore_changes: ["${env:V}"]}\n', "hunter2", "TPU1332"),
+    ],
+)
+def test_what_is_said_of_a_value_does_not_quote_it_wherever_the_problem_is(section: str, value: str, code: str) -> None:
+    """Cut, converted, or beside another value: none of the words that depend on it are said."""
+    base = "".join(line for line in SMALL.splitlines(keepends=True) if not section.startswith(line.partition(":")[0]))
+    found = problems(base + section, environment={"V": value})
+    assert code in {d.code for d in found}
+    assert value[:12] not in repr(found)
+    assert "hunter" not in repr(found)

@@ -210,6 +210,16 @@ def test_settings_that_are_a_link_out_of_the_project_are_not_read(desk: Open, ou
     assert CANARY not in refused.all
 
 
+def test_a_lock_file_that_is_a_link_out_of_the_project_is_not_read(desk: Open, outside: Path) -> None:
+    at = desk()
+    (outside / "theirs.json").write_text(json.dumps({"format": CANARY}), encoding="utf-8")
+    (at.folder / "tpudeploy.lock.json").symlink_to(outside / "theirs.json")
+    refused = at.run("ci", "plan", at.write())
+    assert refused.code == 1
+    assert "tpudeploy.lock.json is a link that leads out of the project" in refused.err
+    assert CANARY not in refused.all
+
+
 def test_states_above_a_repository_do_not_open_what_lies_beside_it(desk: Open, outside: Path) -> None:
     """A runner's home has states of its own; a repository is checked out below it."""
     at = desk()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tpudeploy.adapters.files import is_inside
 from tpudeploy.adapters.state import disk
 from tpudeploy.core import pinfile
 from tpudeploy.core.pins import real
@@ -28,6 +29,10 @@ class PinFile:
         self._last: tuple[bytes, Pins] | None = None
 
     def read(self) -> Pins:
+        # A pull request may hold a link, and a message quotes what it leads to.
+        if self._path.is_symlink() and not is_inside(self._path.parent, str(self._path)):
+            hint = "Put the file itself in its place."
+            raise PinsUnreadable(f"{FILE} is a link that leads out of the project.", hint=hint)
         try:
             content = self._path.read_bytes()
             if self._last is None or self._last[0] != content:  # a fleet reads the same many times

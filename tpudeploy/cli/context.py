@@ -37,6 +37,7 @@ class Context:
     at_exit: ExitStack
     reply: Reply = field(default_factory=Reply, repr=False)
     trust: Trust = TRUSTED
+    _untrusted: dict[Path, bool] = field(default_factory=dict, compare=False, repr=False)  # by the folder of profiles
 
     def unstopped(self) -> Context:
         """The same with time that nobody has stopped: for what is to be done after an interrupt."""
@@ -106,7 +107,12 @@ class Context:
         """
         from tpudeploy.adapters.project import folder_of
 
-        return not self.trust.is_trusted or self._settings(folder_of(self.folder, [self.folder / path])).untrusted
+        if not self.trust.is_trusted:
+            return True
+        folder = (self.folder / path).parent
+        if folder not in self._untrusted:  # a fleet's profiles lie side by side
+            self._untrusted[folder] = self._settings(folder_of(self.folder, [self.folder / path])).untrusted
+        return self._untrusted[folder]
 
     def _settings(self, folder: Path, backend: str = "") -> Settings:
         return _settings(folder, self.backend or backend or None, is_trusted=self.trust.is_trusted)
