@@ -41,6 +41,7 @@ WORDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "gc": (("--json", P),),
     "drift": ((P,), ("--json", P)),
     "status": ((P,), ("--json", P)),
+    "output": ((P,), ("--json", P)),
     "logs": ((P,),),
     "verify": ((P,),),
     "metrics": ((P,),),
@@ -113,7 +114,7 @@ def test_every_command_that_reads_profiles_is_attacked() -> None:
     def takes_profiles(name: str) -> bool:
         parser = Parser(prog=name)
         import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}").arguments(parser)
-        return "--untrusted" in parser.known
+        return "--untrusted" in parser.option_names
 
     assert {name for name in COMMANDS if takes_profiles(name)} == set(WORDS)
 

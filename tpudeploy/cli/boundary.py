@@ -125,16 +125,10 @@ def bug() -> errors.Bug:
 
     with tempfile.NamedTemporaryFile("w", prefix="tpudeploy-bug-", suffix=".txt", delete=False) as file:
         file.write(f"tpudeploy {VERSION}, Python {platform.python_version()}, {platform.platform()}\n\n")
-        file.write(traceback.format_exc())
-    last = traceback.format_exc().strip().splitlines()[-1]
+        file.write(masked(traceback.format_exc()))
+    last = masked(traceback.format_exc()).strip().splitlines()[-1]
     return errors.Bug(
         f"this is a bug in tpudeploy: {last}",
         hint="The state is saved after each step, so running the command again is safe.\n"
         f"Please report it with {Path(file.name)}",
-        file.write(masked(traceback.format_exc()))
-    last = masked(traceback.format_exc()).strip().splitlines()[-1]
-    return (
-        f"Error: this is a bug in tpudeploy: {last}\n"
-        f"  The state is saved after each step, so running the command again is safe.\n"
-        f"  Please report it with {Path(file.name)}"
     )
