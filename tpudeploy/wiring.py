@@ -171,7 +171,7 @@ class Wiring:
         from tpudeploy.ports import World
 
         return World(
-            cloud=CloudTpu(self.connection, threads=self._threads),
+            cloud=CloudTpu(self.connection, self.clock, threads=self._threads),
             state=self.states,
             probe=self.probe,
             clock=self.clock,

@@ -104,7 +104,7 @@ tell_cache() { # tell_cache BEFORE NEW
   (($1 == 0)) || word="partly a hit"
   (($1 == 0 || $2 > 0)) || word=hit
   say "cache: $word: $1 programs were here, $2 were compiled anew"
-  attribute cache "$word: $1 programs were here, $2 were compiled anew"
+  record cache "$word: $1 programs were here, $2 were compiled anew"
 }
 
 push_cache() { # push_cache OBJECT GENERATION: whole or not at all, and only over what was seen before

@@ -5,23 +5,26 @@ take_up() { # take_up work|back CHANGE
   change=$2
   trap 'broken_line=$LINENO' ERR
   trap 'stopped $?' EXIT
-  trap 'trap - EXIT; end_parts; exit 143' TERM # a newer change has come, and speaks for itself
-  report booted "Starting"
+  trap 'trap - EXIT; end_parts; end_reporter; exit 143' TERM # a newer change has come, and speaks for itself
   if [[ -n $change && $(undone_change) == "$change" ]]; then
     go_back "$(undone_cause)" # at a boot after that
   fi
-  attribute spec "$spec"
+  record spec "$spec"
   # The acknowledgement: what is said from here on is said of this change.
-  [[ -z $change ]] || attribute change "$change"
+  [[ -z $change ]] || record change "$change"
   if [[ $called == back ]] && was_never_stopped; then
-    report serving "The server before serves on: the change failed before it was stopped"
+    report_at_once serving "The server before serves on: the change failed before it was stopped"
+    repeat_report
     exit 0
   fi
+  report_at_once booted "Starting"
+  start_reporter
 }
 
 stopped() { # stopped STATUS: the end of the work, foreseen or not
   trap - EXIT ERR
   end_parts
+  end_reporter
   (($1 != 0)) || exit 0
   local cause=${verdict:-"The startup script broke at its line ${broken_line:-?}; its log is $log"}
   unharmed timeline keep_timeline
@@ -29,7 +32,8 @@ stopped() { # stopped STATUS: the end of the work, foreseen or not
   if [[ $called == back ]]; then
     cause="$(undone_cause) (the server before did not come back either: $cause)"
   fi
-  report failed "$cause"
+  report_at_once failed "$cause"
+  repeat_report
   exit "$1"
 }
 
@@ -37,8 +41,21 @@ go_back() { # go_back CAUSE: returns where there is nothing to go back to
   [[ $called == work && -s $memory/served.sh && $(spec_of "$memory/served.sh") != "$spec" ]] || return 0
   say "Going back to the server before: $1"
   remember undone "$change $1"
-  attribute undone "$change $1"
+  record undone "$change"
+  record cause "$1"
+  reports_in_one "$memory/served.sh" || leave_reporting_to_an_older_script
   exec "$BASH" "$memory/served.sh" back "$change"
+}
+
+reports_in_one() { # reports_in_one SCRIPT: whether it writes its report as this one does
+  grep -q '^put_attribute()' "$1"
+}
+
+leave_reporting_to_an_older_script() { # it writes an attribute for each fact, and what we wrote must not speak for it
+  printf '%s' "$(recall undone)" | put_attribute undone || true
+  curl -sS -X DELETE -H 'Metadata-Flavor: Google' --max-time 10 \
+    "$metadata/instance/guest-attributes/tpudeploy/report" >/dev/null 2>&1 || true
+  rm -rf "$facts"
 }
 
 undone_change() {

@@ -50,7 +50,7 @@ pull() (
 
 counting_layers() { # hands on what docker says, and tells how many of a hundred layers are here: it hides their sizes
   local line all=0 here=0 share told=0
-  attribute pulled 0
+  record pulled 0
   while IFS= read -r line || [[ -n $line ]]; do
     printf '%s\n' "$line"
     case $line in
@@ -59,7 +59,7 @@ counting_layers() { # hands on what docker says, and tells how many of a hundred
       # By then all are named.
       *': Pull complete')
         here=$((here + 1)) share=$((100 * here / (all > here ? all : here)))
-        ((share < told + 10)) || { told=$share && attribute pulled "$share"; } ;;
+        ((share < told + 10)) || { told=$share && record pulled "$share"; } ;;
     esac
   done
 }

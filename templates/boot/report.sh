@@ -1,8 +1,16 @@
 # Reporting: to the log, and to the node's guest attributes, which may refuse (then the log is all there is).
+#
+# Google allows about ten queries of a machine's guest attributes a minute, three in a second, writes and reads together,
+# and above it may remove what is being written. So the whole report is one attribute; progress is written every 18 s,
+# a turn of events at once, but never two within 10 s; and the last word is written twice, for one may be lost.
 
 broken_line=
 verdict=
 attributes_refused=
+facts=$root/run/tpudeploy/report # the facts of the report, a file each, and when it was last written
+progress_seconds=18
+turn_seconds=10
+reporter=
 # Of what runs beside others (gather.sh). In memory: a full disk must not hide why a part failed.
 parts=$root/run/tpudeploy/parts
 part=
@@ -19,23 +27,32 @@ say() { # say TEXT [TIME]: in one write, so that what several parts say does not
   printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' "${2:-$(now)}" "$(redacted "$1")"
 }
 
-report() { # report PHASE DETAIL
-  local at
-  at=$(now)
-  note_phase "$1" "$at"
-  say "$1: $2" "$at"
-  attribute detail "$2"
-  attribute phase "$1"
+report() { # report PHASE DETAIL: progress, which is written when its time comes
+  note_phase "$1" "$2"
+  write_report "$progress_seconds"
 }
 
-note_phase() { # note_phase PHASE TIME
+report_at_once() { # report_at_once PHASE DETAIL: a turn of events, which somebody waits for
+  local wait
+  note_phase "$1" "$2"
+  wait=$((turn_seconds - $(seconds_since_report)))
+  ((wait <= 0)) || sleep "$wait"
+  write_report 0
+}
+
+note_phase() { # note_phase PHASE DETAIL: in the log, the timeline and the facts
+  local at
+  at=$(now)
   [[ $1 != booted ]] || rm -f "$timeline"
-  printf '%s %s\n' "$1" "$2" >>"$timeline"
+  printf '%s %s\n' "$1" "$at" >>"$timeline"
+  say "$1: $2" "$at"
+  record detail "$2"
+  record phase "$1"
 }
 
 keep_timeline() { # beside the log for each start; in the guest attributes for the last
   printf '%(%Y-%m-%dT%H:%M:%SZ)T %s %s\n' "$(now)" "$spec" "$(tr '\n' ';' <"$timeline")" >>"${log%/*}/starts.log"
-  attribute timeline "$(cat "$timeline")"
+  record timeline "$(cat "$timeline")"
 }
 
 fail() { # fail CAUSE: the end of the work, or of a part of it that runs beside others
@@ -44,9 +61,79 @@ fail() { # fail CAUSE: the end of the work, or of a part of it that runs beside 
   exit 1
 }
 
-attribute() { # attribute KEY VALUE
-  redacted "$2" | curl -sS -f -X PUT --data-binary @- -H 'Metadata-Flavor: Google' --max-time 10 --retry 3 \
-    "$metadata/instance/guest-attributes/tpudeploy/$1" >/dev/null 2>&1 || note_refusal
+record() { # record KEY VALUE: a fact for the next report; by a rename, for another process may be reading
+  { { [[ -d $facts ]] || mkdir -p "$facts"; } && redacted "$2" >"$facts/.$1.$BASHPID" && mv -f "$facts/.$1.$BASHPID" "$facts/$1"; } 2>/dev/null ||
+    say "$facts/$1 cannot be written"
+}
+
+keep_reporting() { # beside the work: progress that came too soon after the last report
+  while sleep "$progress_seconds"; do
+    write_report "$progress_seconds" || true
+  done
+}
+
+start_reporter() {
+  set -m
+  keep_reporting </dev/null >/dev/null 2>&1 &
+  set +m
+  reporter=$!
+  disown "$reporter" # or who waits for a part would wait for it too
+}
+
+end_reporter() {
+  [[ -n $reporter ]] || return 0
+  kill -TERM -- "-$reporter" 2>/dev/null || true
+  reporter=
+}
+
+refresh_report() { # now and then, while nothing happens: a report that was lost is not missed for long
+  if [[ -e $facts/phase ]] && (($(seconds_since_report) >= 50)); then
+    write_report 0
+  fi
+}
+
+repeat_report() { # the last word, once more
+  local wait
+  end_reporter
+  wait=$((turn_seconds - $(seconds_since_report)))
+  ((wait <= 0)) || sleep "$wait"
+  write_report 0
+}
+
+write_report() { # write_report SECONDS: unless the last was written less than SECONDS ago, or says the same; 0: always
+  local text
+  (($1 == 0)) || (($(seconds_since_report) >= $1)) || return 0
+  text=$(report_facts)
+  (($1 == 0)) || [[ $text != "$(cat "$facts/.written" 2>/dev/null)" ]] || return 0
+  { now >"$facts/.written_at" && printf '%s' "$text" >"$facts/.written"; } 2>/dev/null || true
+  printf '{"at":"%s"%s}' "$(now)" "$text" | put_attribute report || note_refusal
+}
+
+seconds_since_report() { # many where there was none, or the clock went back
+  local since
+  since=$(($(now) - $(cat "$facts/.written_at" 2>/dev/null || printf 0)))
+  ((since >= 0)) || since=$progress_seconds
+  printf '%s' "$since"
+}
+
+report_facts() { # the members of a JSON object, each behind a comma
+  local file text
+  for file in "$facts"/*; do
+    [[ ! -f $file ]] || { text=$(<"$file") && printf ',"%s":"%s"' "${file##*/}" "$(json_text "$text")"; }
+  done
+}
+
+json_text() { # json_text TEXT: as it stands within quotes; what is neither printed nor a line's end is left out
+  local text=$1 backslash=\\
+  text=${text//"$backslash"/"$backslash$backslash"}
+  text=${text//'"'/"$backslash\""}
+  text=${text//$'\n'/"${backslash}n"}
+  printf '%s' "${text//[[:cntrl:]]/}"
+}
+
+put_attribute() { # put_attribute KEY: what is on stdin
+  curl -sS -f -X PUT --data-binary @- -H 'Metadata-Flavor: Google' --max-time 10 \
+    "$metadata/instance/guest-attributes/tpudeploy/$1" >/dev/null 2>&1
 }
 
 note_refusal() {

@@ -2,7 +2,7 @@
 
 start_container() {
   report starting "Starting the container"
-  attribute started "$(now)"
+  record started "$(now)"
   local path output
   for path in "${host_paths[@]}"; do
     [[ -e $path ]] || mkdir -p "$path"
@@ -89,7 +89,7 @@ ask_for_a_completion() {
     [[ ${answer##*$'\n'} != 4?? ]] || answer=$(ask completions "$completion")
     status=${answer##*$'\n'}
     if [[ $status == 200 ]]; then
-      attribute answer "${answer%$'\n'*}"
+      record answer "${answer%$'\n'*}"
       return
     fi
     say "The completion failed (HTTP $status)"

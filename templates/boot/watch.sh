@@ -4,14 +4,63 @@
 boot() {
   local change
   change=$(change_of_this_script)
-  printf '%s' "$change" >"$runtime/change"
-  cat "$script" >"$runtime/current.sh"
-  if command -v systemd-run >/dev/null && start_watcher; then
-    start_work "$change" --pipe --wait
-  else
-    say "systemd starts no unit here, so no change is seen before the next boot" | tee -a "$log"
+  if ! has_systemd; then
+    take_place "$change"
+    tell "This machine does not run systemd, so a change is seen only at the next boot"
     work work "$change" 2>&1 | tee -a "$log"
+  elif lives tpudeploy-watcher || lives tpudeploy-work; then
+    repeat_by_hand "$change"
+  else
+    take_place "$change"
+    need_watcher
+    start_work "$change" --pipe --wait
   fi
+}
+
+tell() { # tell TEXT: here and in the log, where no work is under way whose words go there
+  say "$1" | tee -a "$log"
+}
+
+has_systemd() { # sd_booted(3)
+  [[ -d $root/run/systemd/system ]]
+}
+
+lives() { # lives UNIT: also one that systemd is about to start again
+  case $(systemctl is-active "$1" 2>/dev/null) in
+    active | activating | reloading | deactivating) ;;
+    *) return 1 ;;
+  esac
+}
+
+take_place() { # take_place CHANGE: this script is the one that works and watches from here on
+  printf '%s' "$1" >"$runtime/change"
+  cat "$script" >"$runtime/current.sh"
+}
+
+# The units of this boot live, so somebody runs the script by hand (google_metadata_script_runner startup). Two of them
+# would fight for one container: what works is left alone, and what does not is done by the unit, as at a boot.
+repeat_by_hand() { # repeat_by_hand CHANGE
+  local follow="To follow it: journalctl -f -t startup-script"
+  if lives tpudeploy-work; then
+    tell "Run by hand: the unit tpudeploy-work is bringing up the server already, and is left alone. $follow"
+  elif [[ $1 != "$(cat "$runtime/change" 2>/dev/null)" ]]; then
+    need_watcher
+    tell "Run by hand: the unit tpudeploy-watcher takes over this change by itself. $follow"
+  elif [[ -n $1 && $(undone_change) == "$1" ]]; then
+    tell "Run by hand: this change failed and was undone, and the server before is left alone. It failed because: $(undone_cause)"
+  elif was_never_stopped; then
+    tell "Run by hand: the container $name of this script runs already, and is left alone. To replace it: docker rm -f $name, then run the script again"
+  else
+    tell "Run by hand: the container of this script does not run, so the unit tpudeploy-work brings it up again"
+    take_place "$1"
+    need_watcher
+    start_work "$1" --pipe --wait
+  fi
+}
+
+need_watcher() {
+  lives tpudeploy-watcher || start_watcher ||
+    tell "systemd did not start the watcher, so a change is seen only at the next boot"
 }
 
 start_watcher() {
@@ -35,9 +84,11 @@ change_of_this_script() { # nothing where the metadata changed between Google's 
 }
 
 watch() {
-  local answer change etag=
+  local answer change etag='' round=0
   while :; do
-    answer=$(told_change "$etag") || answer=
+    # At first it looks up more often: so a report that was lost at a turn of events is soon written again.
+    answer=$(told_change "$etag" "$((round < 10 ? 60 : 300))") || answer=
+    round=$((round + 1))
     etag=$(printf '%s\n' "$answer" | sed -n 's/^[Ee][Tt][Aa][Gg]: *\([^[:space:]]*\).*/\1/p')
     change=$(printf '%s\n' "$answer" | sed -n '$p')
     # Without an answer, or with half of a change, it is asked again.
@@ -45,12 +96,13 @@ watch() {
       etag=
       sleep 10
     fi
+    refresh_report
   done
 }
 
-told_change() { # told_change ETAG: headers and value, once it is no longer the one of ETAG
+told_change() { # told_change ETAG SECONDS: headers and value, once it is no longer the one of ETAG, or SECONDS later
   curl -sS -f -i --max-time 330 -H 'Metadata-Flavor: Google' \
-    "$metadata/instance/attributes/tpudeploy-change${1:+?wait_for_change=true&timeout_sec=300&last_etag=$1}" 2>/dev/null
+    "$metadata/instance/attributes/tpudeploy-change${1:+?wait_for_change=true&timeout_sec=$2&last_etag=$1}" 2>/dev/null
 }
 
 take() { # take CHANGE: its script does the work, in the place of whatever is at work, and watches from here on

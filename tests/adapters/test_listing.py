@@ -29,7 +29,7 @@ EAST, WEST = Zone("us-east5-b"), Zone("europe-west4-a")
 def project(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[tuple[World, CloudTpu]]:
     with world(*trouble, **settings) as w:
         connection = Connection(emulator_host=w.emulator.host, timeout=5.0)
-        yield w, CloudTpu(connection)
+        yield w, CloudTpu(connection, w.clock)
         connection.close()
 
 

@@ -24,7 +24,7 @@ def project(*trouble: Mapping[str, Any], **settings: Any) -> Iterator[tuple[Worl
     with world(*trouble, **settings) as w:
         connection = Connection(emulator_host=w.emulator.host, timeout=5.0)
         try:
-            yield w, CloudTpu(connection, threads=4)
+            yield w, CloudTpu(connection, w.clock, threads=4)
         finally:
             connection.close()
 

@@ -437,7 +437,7 @@ def test_a_boot_can_fail_hang_or_say_nothing() -> None:
         for name in ("crash", "hang", "mute", "fine"):
             request["name"] = f"projects/p/locations/{ZONE}/nodes/{name}"
             items = w.typed.get_guest_attributes(request=request, timeout=5).guest_attributes[0].query_value.items
-            said[name] = {item.key: item.value for item in items}
+            said[name] = {key: value for item in items for key, value in json.loads(item.value).items()}
         assert (said["crash"]["phase"], said["crash"]["detail"]) == ("failed", "RuntimeError: out of HBM")
         assert said["hang"]["phase"] == "starting"
         assert said["mute"] == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from emulator.cloud_world import ZONE, World, finished, qr, refused, world
 from google.api_core import exceptions
@@ -274,4 +276,6 @@ def test_the_same_life_on_v2_with_the_typed_client_waiting_for_its_operations() 
 
 def _report(w: World) -> dict[str, str]:
     found = w.typed.get_guest_attributes(request={"name": f"{PARENT}/nodes/a", "query_path": "tpudeploy/"}, timeout=5)
-    return {item.key: item.value for item in found.guest_attributes[0].query_value.items}
+    (written,) = [item.value for item in found.guest_attributes[0].query_value.items if item.key == "report"]
+    report: dict[str, str] = json.loads(written)
+    return report

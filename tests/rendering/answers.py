@@ -11,7 +11,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler
@@ -98,7 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         for key, value in {**shims.headers(code, output), "Content-Length": str(len(output))}.items():
             self.send_header(key, value)
         self.end_headers()
-        self.wfile.write(output)
+        with suppress(ConnectionError):  # a call that is killed waits for no answer
+            self.wfile.write(output)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Silent."""

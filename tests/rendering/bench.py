@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rendering.answers import Answers, Call, Rule
+from tpudeploy.domain.slices import BootPhase
 
 _TOOLS = "bash base64 cat cut date find grep md5sum mkdir mv od rm sed sort stat tar tee timeout touch tr wc"
 TOOLS = tuple(_TOOLS.split())
@@ -17,8 +20,11 @@ METADATA = "computeMetadata/v1/"
 TOKEN = '{"access_token":"ya29.bench","expires_in":3599,"token_type":"Bearer"}'
 CHAT = '{"id":"chatcmpl-1","choices":[{"message":{"role":"assistant","content":"Hello."}}]}'
 
+REPORTER = "18"  # seconds that it sleeps between two reports of progress
+
 # A machine on which all goes well; a test puts its own rules before these.
 FAIR: tuple[Rule, ...] = (
+    ("sleep", REPORTER, [(0, "", "a call that nobody makes")]),  # or what reports beside the work would never rest
     ("curl", "guest-attributes/", [(200, "")]),
     ("curl", "service-accounts/default/token", [(200, TOKEN)]),
     ("curl", "service-accounts/default/email", [(200, "vm@p.iam.gserviceaccount.com")]),
@@ -67,10 +73,25 @@ class Bench:
     def calls(self, start: str = "") -> list[Call]:
         return [call for call in self._answers.calls if call.line.startswith(start)]
 
+    def sleeps(self) -> list[int]:
+        """The seconds of every sleep of the work, in order."""
+        return [int(call.argv[1]) for call in self.calls("sleep") if call.argv[1] != REPORTER]
+
+    def moves(self) -> list[tuple[str, str]]:
+        """Every phase with its detail, in order, as the log has them."""
+        log = (self.root / "var/log/tpudeploy/startup.log").read_text()
+        lines = (re.match(r"\S+Z (\w+): (.*)", line) for line in log.splitlines())
+        return [(line[1], line[2]) for line in lines if line is not None and line[1] in set(BootPhase)]
+
+    def reports(self) -> list[dict[str, str]]:
+        """Every report that was written, in order."""
+        return [json.loads(call.stdin) for call in self.calls("curl") if call.line.endswith("/tpudeploy/report")]
+
     def attributes(self) -> dict[str, list[str]]:
-        """Every value that was put, in order, by key."""
-        found: dict[str, list[str]] = {}
-        for call in self.calls("curl"):
-            if "guest-attributes/tpudeploy/" in call.line:
-                found.setdefault(call.argv[-1].rsplit("/", 1)[1], []).append(call.stdin)
-        return found
+        """Every value that a report brought which the one before it did not have, in order, by key."""
+        values: dict[str, list[str]] = {}
+        for report in self.reports():
+            for key, value in report.items():
+                if values.get(key, [None])[-1] != value:
+                    values.setdefault(key, []).append(value)
+        return values

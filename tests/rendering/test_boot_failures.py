@@ -87,7 +87,7 @@ def test_waits_no_longer_than_the_profile_allows(bench: Bench) -> None:
         ("docker", "logs", [(0, "x Precompile backbone\n")]),
     )
     assert cause == "The server was not healthy within 60 s; it was at: x Precompile backbone"
-    assert sum(int(call.argv[1]) for call in bench.calls("sleep")) <= 75
+    assert sum(bench.sleeps()) <= 95  # the last word of the report is written twice, 10 s apart
 
 
 def test_milestones_of_the_boot_are_reported_when_they_change(bench: Bench) -> None:
@@ -96,7 +96,7 @@ def test_milestones_of_the_boot_are_reported_when_they_change(bench: Bench) -> N
         ("docker", "logs", [(0, "Checkpoint size: 9 GiB"), (0, "Checkpoint size: 9 GiB"), (0, "Init kv-cache | 15")]),
     ]
     assert bench.run(script(container())).returncode == 0
-    details = bench.attributes()["detail"]
+    details = [detail for _, detail in bench.moves()]
     assert details[-4:-1] == ["Starting the container", "Checkpoint size: 9 GiB", "Init kv-cache | 15"]
 
 

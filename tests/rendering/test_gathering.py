@@ -54,7 +54,7 @@ def test_a_pull_tells_how_many_of_the_layers_are_here(bench: Bench) -> None:
     done = "".join(f"{n}: Waiting\n{n}: Download complete\n{n}: Pull complete\n" for n in range(9))
     bench.rules.append(("docker", "pull", [(0, f"v1: Pulling from x/y\nb: Already exists\n{begun}{done}Status: ok\n")]))
     assert bench.run(script(container())).returncode == 0
-    assert bench.attributes()["pulled"] == ["0", "20", "30", "40", "50", "60", "70", "80", "90", "100"]
+    assert bench.attributes()["pulled"] == ["100"], "the boot was over before another report was due"
 
 
 def test_a_pull_that_stalls_twice_is_given_up_while_there_is_time_to_say_so(bench: Bench) -> None:

@@ -19,7 +19,7 @@ def test_what_served_before_is_started_again_and_the_cause_told(bench: Bench) ->
     said = bench.attributes()
     assert said["spec"] == ["a", "b", "a"]
     assert said["phase"][-1] == "serving"
-    assert said["undone"] == [" docker run failed: docker: no such device"]
+    assert said["cause"] == ["docker run failed: docker: no such device"]
     assert [call.argv[4] for call in bench.calls("docker run")] == ["good", "bad", "good"]
 
 
@@ -28,7 +28,7 @@ def test_what_fails_before_the_old_server_is_stopped_leaves_it_alone(bench: Benc
     assert bench.run(script(container(), spec="a")).returncode == 0
     assert bench.run(script(container(image="x:bad"), spec="b")).returncode == 0
     assert len(bench.calls("docker run")) == 1
-    assert "manifest unknown" in bench.attributes()["undone"][-1]
+    assert "manifest unknown" in bench.attributes()["cause"][-1]
     assert bench.attributes()["phase"][-1] == "serving"
 
 

@@ -282,7 +282,7 @@ def test_a_second_failure_after_a_correction_is_told_at_once(desk: Open) -> None
     again = at.run("apply", "-auto-approve", profile)
     assert again.code == 1
     assert "ValueError: still wrong" in again.err
-    assert at.clock.now() - began < 60
+    assert at.clock.now() - began < 180, "two reports are 10 s apart, two reads 15 s; a reboot is not waited for"
     assert len(at.slices) == 1
 
 

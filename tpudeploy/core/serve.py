@@ -93,9 +93,11 @@ class Standing:
 
     @property
     def hearing_left(self) -> float:
-        """Seconds in which the node may still take over what it was told. One that says nothing cannot say so."""
-        if self.report is None:
-            return 0.0
+        """Seconds in which the node may still acknowledge the change.
+
+        A node without a report gets the same time: above its limit Google may remove a report, and the node writes it
+        again within half a minute.
+        """
         return self.attempt.told_at + self.moment.patience.acknowledge - self.moment.now
 
     @property

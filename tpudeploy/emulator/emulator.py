@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -17,6 +17,7 @@ from tpudeploy.domain.pace import VARIABLE
 from tpudeploy.emulator import aging
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.records import Host
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.server import Server
 from tpudeploy.emulator.service import Request, Service
@@ -102,19 +103,34 @@ class Emulator:
 
     def log(self, name: str, worker: int = 0) -> str:
         """What the startup script of node `name` printed. Raise KeyError where no machine runs by this name."""
-        with self._cloud.lock:
-            hosts = [node.hosts for node in self._cloud.nodes.values() if node.name.endswith(f"/nodes/{name}")]
-        if not hosts or not hosts[0]:
-            raise KeyError(name)
-        return hosts[0][worker].log()
+        return self._host(name, worker).log()
 
     def kill(self, name: str, unit: str, worker: int = 0) -> None:
         """Kill -9 of a process of node `name` that systemd runs. Raise KeyError where none runs."""
+        self._host(name, worker).kill(unit)
+
+    def run_script_by_hand(self, name: str, worker: int = 0) -> None:
+        """Repeat the startup script of node `name`, as a person does there. Raise KeyError where no machine runs."""
+        host = self._host(name, worker)
+        host.run_script_by_hand()
+        host.settle()
+
+    def removed_attributes(self, name: str, worker: int = 0) -> tuple[str, ...]:
+        """The guest attributes that node `name` lost by writing above Google's limit. Raise KeyError as `log` does."""
+        return self._host(name, worker).removed_attributes
+
+    def read_guest_attributes(self, name: str, *, times: int, worker: int = 0) -> None:
+        """Read them as somebody else's poller does, where a machine runs by this name."""
+        with suppress(KeyError):
+            for _ in range(times):
+                self._host(name, worker).read_guest_attributes()
+
+    def _host(self, name: str, worker: int) -> Host:
         with self._cloud.lock:
             hosts = [node.hosts for node in self._cloud.nodes.values() if node.name.endswith(f"/nodes/{name}")]
         if not hosts or not hosts[0]:
             raise KeyError(name)
-        hosts[0][worker].kill(unit)
+        return hosts[0][worker]
 
     def secret(self, name: str, value: str) -> None:
         """Another version of a secret."""

@@ -160,7 +160,7 @@ def _require(node: Node, verb: str, *states: str) -> None:
 def _items(host: Host, path: str) -> list[dict[str, str]]:
     wanted = path.strip("/")
     rows = []
-    for name, value in sorted(host.guest_attributes.items()):
+    for name, value in sorted(host.read_guest_attributes().items()):
         namespace, _, key = name.partition("/")
         if wanted in ("", namespace, name):
             rows.append({"namespace": namespace, "key": key, "value": value})

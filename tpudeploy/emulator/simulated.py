@@ -6,6 +6,7 @@ server then has to boot again, which takes as long as any boot.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 
@@ -52,19 +53,33 @@ class Simulated:
 
     @property
     def guest_attributes(self) -> Mapping[str, str]:
+        """One report, as templates/boot/report.sh writes it."""
+        report = self._report()
+        return {"tpudeploy/report": json.dumps(report)} if report else {}
+
+    @property
+    def removed_attributes(self) -> tuple[str, ...]:
+        return ()
+
+    def read_guest_attributes(self) -> Mapping[str, str]:
+        """It writes nothing that a reader above Google's limit could cost it."""
+        return self.guest_attributes
+
+    def _report(self) -> dict[str, str | int]:
         if self._booted_at is None or not self._behaviour.guest_attributes:
             return {}
         self._hear()
         phase, detail = self._phase()
-        report = {"phase": phase, "detail": detail, "spec": self._spec, "change": self._change}
+        report: dict[str, str | int] = {"at": int(self._facts.clock.now()), "phase": phase, "detail": detail}
+        report |= {"spec": self._spec, "change": self._change}
         if self._undone:
-            report["undone"] = f"{self._undone} {self._cause}"
+            report |= {"undone": self._undone, "cause": self._cause}
         if phase in {"starting", "serving"}:
             begins = dict(_PHASES)["starting"] * self._boot_seconds
             report["started"] = str(int(self._booted_at + begins))
         if phase == "serving":
             report["answer"] = ANSWER
-        return {f"tpudeploy/{key}": value for key, value in report.items()}
+        return report
 
     def boot(self) -> None:
         self.reboot()
@@ -105,8 +120,11 @@ class Simulated:
         """Nothing runs: always KeyError."""
         raise KeyError(unit)
 
+    def run_script_by_hand(self) -> None:
+        """Nothing runs here."""
+
     def log(self) -> str:
-        return "".join(f"{key}={value}\n" for key, value in self.guest_attributes.items())
+        return "".join(f"{key}={value}\n" for key, value in self._report().items())
 
     def _answer(self, method: str, target: str, body: bytes) -> Reply:
         self._hear()

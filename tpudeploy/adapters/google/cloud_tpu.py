@@ -12,6 +12,7 @@ from tpudeploy.adapters.google import listing, nodes, transport, zones
 from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.reports import BootReports
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, looking, translated
 from tpudeploy.adapters.google.verdicts import hint_for, verdict
@@ -31,6 +32,7 @@ from tpudeploy.domain.slices import (
     SliceRequest,
 )
 from tpudeploy.domain.together import together
+from tpudeploy.ports import Clock
 
 _MODELS = {"FLEX_START": Provisioning.FLEX_START, "SPOT": Provisioning.SPOT}
 # A crashed retry of one create must carry the same id (deduplication on replay is unverified).
@@ -40,8 +42,9 @@ _REQUEST_IDS = uuid.UUID("5f0cb5c4-8c8b-4f6e-9f0e-6f1d1a6b2d10")
 class CloudTpu:
     """See `ports.TpuCloud`. `threads` is how many calls may be under way for one answer."""
 
-    def __init__(self, connection: Connection, *, threads: int = 1) -> None:
+    def __init__(self, connection: Connection, clock: Clock, *, threads: int = 1) -> None:
         self._connection = connection
+        self._reports = BootReports(connection, clock)
         self._threads = threads
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
@@ -107,7 +110,7 @@ class CloudTpu:
             return  # the next look shows what became of it
 
     def report(self, ref: SliceRef) -> BootReport | None:
-        return nodes.report(self._connection, ref)
+        return self._reports.read(ref)
 
     def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         return transport.guarded(check)

@@ -1,4 +1,4 @@
-"""The machines of a slice: state, addresses, metadata, guest attributes."""
+"""The machines of a slice: state, addresses, metadata."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any, TypeAlias
 from tpudeploy.adapters.google.body import moment
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import NODE
-from tpudeploy.adapters.google.translate import Absent, Precondition, looking, translated
+from tpudeploy.adapters.google.translate import Absent, Precondition, looking
 from tpudeploy.domain import errors
-from tpudeploy.domain.slices import BootPhase, BootReport, NodeUpdate, Phase, Slice, SliceRef
+from tpudeploy.domain.slices import NodeUpdate, Phase, Slice, SliceRef
 
 Node: TypeAlias = Mapping[str, Any]
 """As Google's JSON has it: what is empty, false or 0 is left out."""
-
-NAMESPACE = "tpudeploy"
 
 
 def joined(connection: Connection, found: Slice, node: Node | None) -> Slice:
@@ -90,17 +88,6 @@ def update(connection: Connection, ref: SliceRef, new: NodeUpdate) -> None:
         raise errors.Fault(f"Could not update the node of {ref.name}: {cause}") from cause
 
 
-def report(connection: Connection, ref: SliceRef) -> BootReport | None:
-    """The machine's own word. That TPU VMs let it be written is unverified: no word is an answer."""
-    try:
-        with translated(f"read the report of {ref.name}"):
-            asked = {"queryPath": f"{NAMESPACE}/"}
-            answer = _nodes(connection).getGuestAttributes(name=_path(ref), body=asked).execute(num_retries=0)
-    except (Absent, Precondition, errors.Refused, errors.Denied):
-        return None
-    return _report(_items(answer))
-
-
 def look(connection: Connection, ref: SliceRef) -> Node | None:
     try:
         with looking(f"look at the node of {ref.name}"):
@@ -112,38 +99,6 @@ def look(connection: Connection, ref: SliceRef) -> Node | None:
 
 def _state(node: Node) -> str:
     return str(node.get("state", "STATE_UNSPECIFIED"))
-
-
-def _items(answer: Mapping[str, Any]) -> Mapping[str, str]:
-    return {
-        str(item.get("key")): str(item.get("value", ""))
-        for worker in answer.get("guestAttributes", ())
-        for item in worker.get("queryValue", {}).get("items", ())
-        if item.get("namespace") == NAMESPACE
-    }
-
-
-def _report(items: Mapping[str, str]) -> BootReport | None:
-    if items.get("phase") not in {p.value for p in BootPhase}:
-        return None
-    undone, _, cause = items.get("undone", "").partition(" ")
-    return BootReport(
-        phase=BootPhase(items["phase"]),
-        detail=items.get("detail", ""),
-        spec=items.get("spec", ""),
-        answer=items.get("answer", ""),
-        started=_number(items.get("started", "")),
-        pulled=_number(items.get("pulled", "")),
-        change=items.get("change", ""),
-        undone=undone,
-        cause=cause,
-        timeline=items.get("timeline", ""),
-        cache=items.get("cache", ""),
-    )
-
-
-def _number(written: str) -> int | None:
-    return int(written) if written.isdecimal() else None
 
 
 def _path(ref: SliceRef) -> str:

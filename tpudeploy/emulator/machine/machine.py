@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from tpudeploy.emulator.machine import session
 from tpudeploy.emulator.machine.commands import COMMANDS
@@ -17,8 +16,10 @@ from tpudeploy.emulator.machine.node import Node, new_node
 from tpudeploy.emulator.machine.quiet import Look, standing_still
 from tpudeploy.emulator.machine.server import NodeServer
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK
+from tpudeploy.emulator.machine.units import Unit
 
 GRACE = 5.0  # real seconds for the script's session to be killed
+BY_HAND = "startup-script-by-hand"  # no unit of systemd's, but it begins and ends like one
 SHOWN = 600  # characters of the console in a message
 
 
@@ -47,8 +48,16 @@ class Machine:
 
     @property
     def guest_attributes(self) -> Mapping[str, str]:
-        with self._node.lock:
-            return MappingProxyType(dict(self._node.guest_attributes))
+        return self._node.guest_attributes.values
+
+    @property
+    def removed_attributes(self) -> tuple[str, ...]:
+        """The guest attributes that were lost because they were written above Google's limit."""
+        return self._node.guest_attributes.removed
+
+    def read_guest_attributes(self) -> Mapping[str, str]:
+        """Return them as a reader from outside gets them, which counts towards Google's limit."""
+        return self._node.guest_attributes.read()
 
     @property
     def exit_code(self) -> int | None:
@@ -120,6 +129,14 @@ class Machine:
     def kill(self, unit: str) -> None:
         """Kill -9 of a unit's process. Raise KeyError where none runs."""
         self._node.units.kill(unit)
+
+    def run_script_by_hand(self) -> None:
+        """Run the startup script of the metadata once more, as `google_metadata_script_runner startup` does."""
+        root = self._node.root
+        script = root.own / "startup-script-by-hand"
+        script.write_text(self._node.metadata()["startup-script"], encoding="utf-8", newline="")
+        command = (str(root.path / "usr/bin/bash"), str(script))
+        self._node.units.start(Unit(name=BY_HAND, command=command, restart="no", pause=0.0))
 
     def _still(self) -> Look | None:
         """The processes of script and units of which none moves, or None: a look, which counts if the next is alike."""

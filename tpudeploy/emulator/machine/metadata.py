@@ -95,16 +95,15 @@ def _guest(node: Node, name: str, request: Request) -> Response:
         return text("Guest attributes endpoint access is disabled.\n", 403)
     if name.count("/") != 1 or name.startswith("/") or name.endswith("/"):
         return text("A guest attribute is NAMESPACE/KEY.\n", 400)
-    with node.lock:
-        match request.method:
-            case "PUT" if len(request.body) > MAX_GUEST_VALUE_BYTES:
-                return text("The value is too long.\n", 400)
-            case "PUT":
-                node.guest_attributes[name] = request.body.decode("utf-8", "replace")
-                return text("")
-            case "DELETE":
-                node.guest_attributes.pop(name, None)
-                return text("")
-            case _:
-                value = node.guest_attributes.get(name)
+    match request.method:
+        case "PUT" if len(request.body) > MAX_GUEST_VALUE_BYTES:
+            return text("The value is too long.\n", 400)
+        case "PUT":
+            node.guest_attributes.write(name, request.body.decode("utf-8", "replace"))
+            return text("")
+        case "DELETE":
+            node.guest_attributes.remove(name)
+            return text("")
+        case _:
+            value = node.guest_attributes.read().get(name)
     return text("Not Found\n", 404) if value is None else text(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from tpudeploy.emulator.machine.addresses import Addresses
 from tpudeploy.emulator.machine.docker.daemon import Daemon
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.guest_attributes import GuestAttributes
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import Sleepers
 from tpudeploy.emulator.machine.units import Units
@@ -27,12 +27,11 @@ class Node:
     addresses: Addresses
     daemon: Daemon
     units: Units
+    guest_attributes: GuestAttributes
     has_docker: bool
     port: int = 0
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     token: str = field(default_factory=lambda: f"ya29.emulated-{secrets.token_hex(16)}")
-    guest_attributes: dict[str, str] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
     booted_at: float = 0.0
     booted_with: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,5 +81,6 @@ def new_node(facts: Facts, behaviour: Behaviour) -> Node:
         addresses=addresses,
         daemon=Daemon(facts, behaviour, root, sleepers, addresses),
         units=Units(root, sleepers),
+        guest_attributes=GuestAttributes(facts.clock),
         has_docker=behaviour.has_docker,
     )

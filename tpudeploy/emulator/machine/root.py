@@ -10,7 +10,8 @@ from tpudeploy.emulator.machine import shims
 
 OWN, SHIMS = ".emulator", ".emulator/bin"
 TMPFS = ("dev/shm", "run")
-FOLDERS = ("root", "tmp", "var/log", "var/lib", "usr/bin", *TMPFS)
+SYSTEMD = "run/systemd/system"  # sd_booted(3): there exactly where systemd runs the machine
+FOLDERS = ("root", "tmp", "var/log", "var/lib", "usr/bin", *TMPFS, SYSTEMD)
 # What Debian has, reaches no network and starts nothing but what it is given. No interpreter but the shell.
 TOOLS = """
 awk basename bash base64 cat chmod chown cksum cp cut dirname echo env expr false find grep head id install kill
@@ -63,6 +64,7 @@ class Root:
         for name in TMPFS:
             shutil.rmtree(self.path / name)
             (self.path / name).mkdir()
+        (self.path / SYSTEMD).mkdir(parents=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.path)

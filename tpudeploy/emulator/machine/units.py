@@ -110,6 +110,13 @@ class Units:
         with self._lock:
             return tuple(unit for unit in self._units.values() if not unit.is_over)
 
+    def state(self, name: str) -> str:
+        """As `systemctl is-active` prints it."""
+        unit = next((unit for unit in self.living() if unit.name == name), None)
+        if unit is None:
+            return "inactive"
+        return "active" if unit.process is not None and unit.process.poll() is None else "activating"
+
     def wardens(self) -> tuple[int, ...]:
         """The processes above theirs."""
         return tuple(unit.process.pid for unit in self.living() if unit.process is not None)

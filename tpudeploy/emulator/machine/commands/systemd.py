@@ -48,8 +48,8 @@ def systemctl(call: Call) -> Outcome:
             stopped = [call.node.units.stop(name) for name in units]
             return Outcome(0 if all(stopped) else 5)
         case "is-active":
-            living = {unit.name for unit in call.node.units.living()}
-            return Outcome(0 if living.issuperset(units) else 3)
+            states = [call.node.units.state(name) for name in units]
+            return Outcome(0 if "active" in states else 3, "".join(f"{state}\n" for state in states).encode())
         case _:
             return done("")
 

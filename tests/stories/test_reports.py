@@ -1,0 +1,116 @@
+"""What a machine reports of itself, under Google's limit on guest attributes, and a script that somebody runs again."""
+
+from __future__ import annotations
+
+from desk import PROFILE, Desk, Open
+
+SHORTER = PROFILE.replace("16384", "8192")
+UNREACHABLE = {"reachable": False}  # so that the report alone says that it serves
+
+
+def test_a_long_boot_and_its_change_stay_below_googles_limit(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 300, **UNREACHABLE})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(60)
+    at.write(SHORTER)
+    changed = at.run("apply", "-auto-approve", profile)
+    assert changed.code == 0, changed.all
+    at.clock.sleep(60)
+    assert at.emulator.removed_attributes(_node(at)) == ()
+    assert "serving" in at.run("status", profile).out
+
+
+def test_a_run_reads_a_machine_four_times_a_minute_at_most(desk: Open) -> None:
+    at = desk(boot={"boot_seconds": 600})
+    began = at.clock.now()
+    assert at.run("apply", "-auto-approve", at.write()).code == 0
+    reads = [request for request in at.emulator.requests if request.path.endswith(":getGuestAttributes?alt=json")]
+    assert 5 < len(reads) <= 4 * (at.clock.now() - began) / 60
+
+
+def test_a_serving_report_that_google_removes_is_written_again_and_the_run_ends_well(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 120, **UNREACHABLE})
+    profile = at.write()
+    flood = _Flood(at, minutes=12)
+    applied = at.run("apply", "-auto-approve", profile)
+    assert applied.code == 0, applied.all
+    assert "report" in " ".join(at.emulator.removed_attributes(_node(at)))
+    assert flood.is_over
+
+
+def test_an_acknowledgement_that_google_removes_costs_no_reset_and_is_written_again(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 30})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(60)
+    at.write(SHORTER)
+    _Flood(at, minutes=1)
+    changed = at.run("apply", "-auto-approve", profile)
+    assert changed.code == 0, changed.all
+    assert at.emulator.removed_attributes(_node(at))
+    assert not any(request.path.endswith(":reset?alt=json") for request in at.emulator.requests)
+
+
+def test_the_script_run_by_hand_leaves_the_server_that_runs_alone_and_says_so(desk: Open) -> None:
+    at = desk(nodes="real")
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(60)
+    node = _node(at)
+    before = at.emulator.log(node)
+    at.emulator.run_script_by_hand(node)
+    at.clock.sleep(60)
+    printed = at.emulator.log(node).removeprefix(before)
+    assert "Run by hand: the container gemma of this script runs already, and is left alone." in printed
+    assert "systemd" not in printed
+    assert "booted: Starting" not in printed
+    assert "completion tokens" in at.run("query", profile, "Say hello.").all
+
+
+def test_the_script_run_by_hand_during_a_boot_leaves_the_boot_alone(desk: Open) -> None:
+    at = desk(nodes="real", boot={"boot_seconds": 300})
+    profile = at.write()
+    at.killed(240, "apply", "-auto-approve", profile)
+    node = _node(at)
+    at.emulator.run_script_by_hand(node)
+    assert "Run by hand: the unit tpudeploy-work is bringing up the server already" in at.emulator.log(node)
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert at.emulator.log(node).count("starting: Starting the container") == 1
+
+
+def test_the_script_run_by_hand_brings_up_a_server_that_failed(desk: Open) -> None:
+    at = desk(nodes="real", boot={"crash": "RuntimeError: broken"})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 1
+    at.clock.sleep(60)
+    node = _node(at)
+    at.emulator.run_script_by_hand(node)
+    at.clock.sleep(60)
+    assert "the container of this script does not run, so the unit tpudeploy-work brings it up again" in (
+        at.emulator.log(node)
+    )
+    assert at.emulator.log(node).count("starting: Starting the container") == 2
+
+
+class _Flood:
+    """Somebody else's poller: each time that time passes it reads the machine's guest attributes twelve times."""
+
+    def __init__(self, at: Desk, *, minutes: float) -> None:
+        self._at = at
+        self._end = at.clock.now() + 60 * minutes
+        at.clock.on_advance.insert(0, self._read)
+
+    @property
+    def is_over(self) -> bool:
+        return self._at.clock.now() >= self._end
+
+    def _read(self) -> None:
+        if not self.is_over:
+            for name in self._at.slices:
+                self._at.emulator.read_guest_attributes(name, times=12)
+
+
+def _node(at: Desk) -> str:
+    (name,) = at.slices
+    return name

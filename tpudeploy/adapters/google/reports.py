@@ -1,0 +1,116 @@
+"""Boot reports: what machines write into their guest attributes, read no more often than Google's limit allows.
+
+Google allows about ten queries of a VM's guest attributes a minute, writes and reads together, and above it may remove
+what is being written. The machine itself makes four a minute, six at worst (templates/boot/report.sh). The other four
+are for readers, of which a run of ours is one: it reads each machine at most every 15 s.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.translate import Absent, Precondition, translated
+from tpudeploy.domain import errors
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.slices import BootPhase, BootReport, SliceRef
+from tpudeploy.ports import Clock
+
+NAMESPACE = "tpudeploy"
+READ_EVERY = 15.0  # seconds
+_REPORT = "report"
+_PHASES = frozenset(phase.value for phase in BootPhase)
+
+
+class BootReports:
+    """Reads the reports of machines, and answers from what it read within the last `READ_EVERY` seconds."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._reports: dict[tuple[str, Zone, str], tuple[float, BootReport | None]] = {}
+        self._lock = threading.Lock()
+
+    def read(self, ref: SliceRef) -> BootReport | None:
+        """Return the machine's own word, or None where it has written none, or may not. Raise `errors.Fault`."""
+        now = self._clock.now()
+        machine = (ref.project, ref.zone, ref.name)
+        with self._lock:
+            read_at, report = self._reports.get(machine, (None, None))
+        if read_at is not None and 0 <= now - read_at < READ_EVERY:
+            return report
+        report = self._query(ref)
+        with self._lock:
+            self._reports[machine] = (now, report)
+        return report
+
+    def _query(self, ref: SliceRef) -> BootReport | None:
+        """That TPU VMs let guest attributes be written is unverified: no word is an answer."""
+        nodes = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")
+        name = f"projects/{ref.project}/locations/{ref.zone}/nodes/{ref.name}"
+        try:
+            with translated(f"read the report of {ref.name}"):
+                query = {"queryPath": f"{NAMESPACE}/"}
+                response = nodes.getGuestAttributes(name=name, body=query).execute(num_retries=0)
+        except (Absent, Precondition, errors.Refused, errors.Denied):
+            return None
+        return parse(_attributes(response))
+
+
+def parse(attributes: Mapping[str, str]) -> BootReport | None:
+    """Return what the attributes of our namespace say, or None where they say no phase that we know.
+
+    A report is one attribute. Scripts of before it wrote one a fact, and are still on machines that were booted with
+    them; where both are there, the script that started a container last wrote the one that counts.
+    """
+    report = _facts(attributes.get(_REPORT, ""))
+    older = _older_facts(attributes)
+    facts = report or older
+    if report and (_number(older.get("started")) or 0) > (_number(report.get("at")) or 0):
+        facts = older
+    if facts.get("phase") not in _PHASES:
+        return None
+    return BootReport(
+        phase=BootPhase(facts["phase"]),
+        detail=facts.get("detail", ""),
+        spec=facts.get("spec", ""),
+        answer=facts.get("answer", ""),
+        started=_number(facts.get("started")),
+        pulled=_number(facts.get("pulled")),
+        change=facts.get("change", ""),
+        undone=facts.get("undone", ""),
+        cause=facts.get("cause", ""),
+        timeline=facts.get("timeline", ""),
+        cache=facts.get("cache", ""),
+    )
+
+
+def _attributes(response: Mapping[str, Any]) -> Mapping[str, str]:
+    return {
+        str(item.get("key")): str(item.get("value", ""))
+        for worker in response.get("guestAttributes", ())
+        for item in worker.get("queryValue", {}).get("items", ())
+        if item.get("namespace") == NAMESPACE
+    }
+
+
+def _facts(written: str) -> Mapping[str, str]:
+    """Nothing of a report that is cut off, or that somebody else wrote there."""
+    try:
+        tree = json.loads(written, strict=False)
+    except ValueError:
+        return {}
+    return {str(key): str(value) for key, value in tree.items()} if isinstance(tree, dict) else {}
+
+
+def _older_facts(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    """An undone change and its cause were one attribute."""
+    undone, _, cause = attributes.get("undone", "").partition(" ")
+    return {**attributes, "undone": undone, "cause": cause}
+
+
+def _number(written: str | None) -> int | None:
+    return int(written) if written is not None and written.isdecimal() else None
