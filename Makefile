@@ -1,6 +1,6 @@
 # make demo        the whole way on an emulator: apply, ask, look, destroy
 # make test        the test suite; long searches are sampled
-# make exhaustive  the long searches, whole, and the long stories
+# make exhaustive  the long searches, whole, the long stories, and the startup script under a real systemd
 # make lint        format, lint, types, floors, shell, workflows
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start
@@ -15,7 +15,8 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 WORKFLOWS := $(wildcard examples/05-pull-requests/*.yml)
 GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
-SCRIPTS := .ci/run .ci/promtool .ci/actionlint tpudeploy/emulator/machine/shim.sh $(wildcard examples/*.sh examples/*/*.sh)
+SCRIPTS := .ci/run .ci/promtool .ci/actionlint tpudeploy/emulator/machine/shim.sh \
+	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
 .PHONY: demo test exhaustive lint constraints bench hunt clean
 
@@ -26,7 +27,7 @@ test: .venv/installed-dev .venv/promtool-tried
 	pytest -n 5 --dist worksteal -m 'not live and not long' --hypothesis-seed=0
 
 exhaustive: .venv/installed-dev
-	pytest -n 2 -m 'exhaustive or long'
+	pytest -n 2 -rs -m 'exhaustive or long'
 
 lint: .venv/installed-dev .venv/actionlint-tried
 	ruff format --check .

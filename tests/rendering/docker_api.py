@@ -1,12 +1,14 @@
-"""As much of the Docker Engine API, on a unix socket, as `docker run -d` needs; it writes down what it was asked for."""
+"""As much of the Docker Engine API, on a unix socket, as the startup script needs; it writes down what it was asked for."""
 
 from __future__ import annotations
 
 import json
+import re
 import socketserver
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -14,20 +16,32 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+LOG = b"INFO:     Application startup complete.\n"
+_CONTAINER = re.compile(r"/containers/(?P<name>[^/]+)/(?P<what>json|logs|start|wait)$")
+_IMAGE = re.compile(r"/images/(?P<name>.+)/json$")
 VERSION = {"Version": "28.0.0", "ApiVersion": "1.48", "MinAPIVersion": "1.24", "Os": "linux", "Arch": "amd64"}
 
 
 @dataclass
 class Created:
+    """A container. `started_at` is of the monotonic clock."""
+
     name: str
     body: dict[str, Any]
+    started_at: float = 0.0
+    is_running: bool = False
 
 
 @dataclass
 class Engine:
+    """`containers` are those that exist now, by name; `note` hears of each verb that changes something."""
+
     socket: Path
+    note: Callable[[str, str], None]
     created: list[Created] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
+    containers: dict[str, Created] = field(default_factory=dict)
+    images: set[str] = field(default_factory=set)
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -45,29 +59,57 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        path = urlsplit(self.path).path
+        engine, path = self.server.engine, urlsplit(self.path).path
         if path.endswith("/_ping"):
             return self._answer(200, b"OK", "text/plain")
         if path.endswith("/version"):
             return self._json(200, VERSION)
         if path.endswith("/info"):
             return self._json(200, {"OSType": "linux"})
+        of = _CONTAINER.search(path)
+        if of is not None and of["name"] in engine.containers:
+            is_running = engine.containers[of["name"]].is_running
+            state = {"Id": of["name"], "State": {"Running": is_running, "ExitCode": 0}, "Config": {"Tty": True}}
+            return self._json(200, state) if of["what"] == "json" else self._answer(200, LOG, "text/plain")
+        image = _IMAGE.search(path)
+        if image is not None and image["name"] in engine.images:
+            return self._json(200, {"Id": "sha256:1", "RepoDigests": []})
+        if of is not None or image is not None:
+            return self._json(404, {"message": "No such object"})
         return self._unknown()
 
     do_HEAD = do_GET  # noqa: N815 -- the name http.server looks for
 
     def do_POST(self) -> None:
-        parts = urlsplit(self.path)
+        engine, parts = self.server.engine, urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if parts.path.endswith("/images/create"):
+            engine.images.add(f"{query['fromImage'].removeprefix('docker.io/')}:{query['tag']}")
+            engine.note("pull", query["fromImage"])
+            return self._answer(200, json.dumps({"status": "Pull complete", "id": "1"}).encode(), "application/json")
         if parts.path.endswith("/containers/create"):
-            name = parse_qs(parts.query)["name"][0]
-            self.server.engine.created.append(Created(name, json.loads(body)))
-            return self._json(201, {"Id": "c0ffee", "Warnings": []})
-        if parts.path.endswith("/containers/c0ffee/wait"):
+            made = Created(query["name"], json.loads(body))
+            engine.created.append(made)
+            engine.containers[made.name] = made
+            engine.note("create", made.name)
+            return self._json(201, {"Id": made.name, "Warnings": []})
+        of = _CONTAINER.search(parts.path)
+        if of is not None and of["what"] == "wait":
             return self._json(200, {"StatusCode": 0})
-        if parts.path.endswith("/containers/c0ffee/start"):
+        if of is not None and of["what"] == "start":
+            made = engine.containers[of["name"]]
+            made.started_at, made.is_running = time.monotonic(), True
+            engine.note("start", made.name)
             return self._answer(204, b"", "text/plain")
         return self._unknown()
+
+    def do_DELETE(self) -> None:
+        name = urlsplit(self.path).path.rpartition("/")[2]
+        if self.server.engine.containers.pop(name, None) is None:
+            return self._json(404, {"message": f"No such container: {name}"})
+        self.server.engine.note("remove", name)
+        return self._answer(204, b"", "text/plain")
 
     def _unknown(self) -> None:
         self.server.engine.strange.append(f"{self.command} {self.path}")
@@ -92,10 +134,14 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests print nothing."""
 
 
+def _ignore(_verb: str, _name: str) -> None:
+    """Who asks the engine itself afterwards need not be told."""
+
+
 @contextmanager
-def serving(socket: Path) -> Iterator[Engine]:
+def serving(socket: Path, note: Callable[[str, str], None] = _ignore) -> Iterator[Engine]:
     with _Server(str(socket), _Handler) as server:
-        server.engine = Engine(socket)
+        server.engine = Engine(socket, note)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
