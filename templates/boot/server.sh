@@ -70,15 +70,32 @@ keep_log() { # the boot of the server, in the script's log: what it says of its 
   printf '%s\n' "$text" | sed -n -e 's/^/  | /p' >&2
 }
 
-cause_of_death() { # the line that says why, also kept in the log with what stood around it
+cause_of_death() { # the message that says why, also kept in the log with what stood around it
   local text pattern line=
   text=$(redacted "$(container_log)")
   printf '%s\n' "$text" | sed -n -e 's/^/  | /p' >&2
   for pattern in 'RESOURCE_EXHAUSTED' ' error: ' '(Error|Exception)(: |$)' '[^[:space:]]'; do
-    line=$(printf '%s\n' "$text" | sed -n -E -e '/Engine core initialization failed/d' -e "/$pattern/p" | sed -n '$p')
+    line=$(printf '%s\n' "$text" | grep -v 'Engine core initialization failed' | message_of "$pattern")
     [[ -z $line ]] || break
   done
-  short "${line:-it printed nothing}"
+  printf '%s' "${line:-it printed nothing}"
+}
+
+message_of() { # message_of PATTERN: of stdin, the last line with it, and what its process adds to it in the next two
+  local line text='' process='' lines=()
+  while IFS= read -r line; do
+    if [[ $line =~ $1 ]]; then
+      process=${line%%)*} lines=("$line")
+    elif ((${#lines[@]} > 0 && ${#lines[@]} < 3)) && [[ $line == "$process)"* ]]; then
+      lines+=("$line")
+    fi
+  done
+  for line in "${lines[@]}"; do
+    line=$(short "$line")
+    [[ -z $text || ! $line =~ ^(-----|Traceback|For simplicity|' '|$) ]] || break
+    text=${text:+$text }$line
+  done
+  printf '%s' "${text:0:600}"
 }
 
 ask_for_a_completion() {

@@ -16,6 +16,7 @@ from tpudeploy.domain.bootlog import Cause
 HERE = Path(__file__).parent
 GOOD = (HERE.parent / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log").read_text(encoding="utf-8")
 FAILED = (HERE / "data" / "boot_failed_qwix_int8_v5e1.log").read_text(encoding="utf-8")
+BROKEN = (HERE / "data" / "boot_e2b_v5e1_util095_oom.log").read_text(encoding="utf-8")
 WRAPPER = (
     "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 )
@@ -74,6 +75,24 @@ def test_a_failed_boot_has_the_engines_own_words_and_not_the_wrappers() -> None:
     assert "16.23 GiB, and it has 15.75" in cause.remedy
     assert cause.line.process == "EngineCore"
     assert FAILED.splitlines()[cause.line.number - 1].endswith(cause.line.text)
+
+
+@pytest.mark.parametrize(
+    "carrier", ["", "  | ", "Aug 07 23:27:17 t1v google_metadata_script_runner[88]: startup-script:   | "]
+)
+def test_a_message_that_is_broken_over_several_lines_is_read_whole(carrier: str) -> None:
+    cause = _cause("\n".join(f"{carrier}{line}" for line in BROKEN.splitlines()))
+    assert cause.signature == "no-room-for-program"
+    assert cause.line.text.endswith("RESOURCE_EXHAUSTED: E0101: RuntimeProgramAllocationFailure:")
+    # 384.11M wanted, 346.77M free of 15.75 GiB: what the two further lines of the message say.
+    assert "lower serving.hbm_utilization to 0.93 (now 0.95)" in cause.remedy
+
+
+def test_a_message_is_read_whole_though_another_process_writes_in_between() -> None:
+    lines = BROKEN.splitlines()
+    at = next(n for n, line in enumerate(lines) if "RuntimeProgramAllocationFailure" in line)
+    lines.insert(at + 1, "(APIServer pid=1) INFO 08-07 23:27:17 [core_client.py:1] still waiting")
+    assert "hbm_utilization to 0.93 (now 0.95)" in _cause("\n".join(lines)).remedy
 
 
 @pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: str(row.name))
@@ -149,7 +168,7 @@ def test_a_boot_over_new_year_takes_no_year() -> None:
 @settings(derandomize=True, database=None, deadline=None, max_examples=60)
 @given(st.data())
 def test_no_ruined_log_breaks_the_reader(data: st.DataObject) -> None:
-    log = data.draw(st.sampled_from([FAILED, GOOD[:20_000], "\n".join(row.example for row in SIGNATURES)]))
+    log = data.draw(st.sampled_from([FAILED, BROKEN, GOOD[:20_000], "\n".join(row.example for row in SIGNATURES)]))
     start = data.draw(st.integers(0, len(log)))
     end = data.draw(st.integers(start, len(log)))
     lines = log[start:end].split("\n")

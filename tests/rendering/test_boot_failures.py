@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rendering.bench import Bench
@@ -71,6 +73,21 @@ def test_the_cause_is_the_line_that_says_why(bench: Bench, log: str, cause: str)
         ("docker", "logs", [(0, log)]),
     )
     assert said == f"The container ended (exit code 1): {cause}"
+
+
+def test_a_cause_that_the_engine_breaks_over_several_lines_is_reported_whole(bench: Bench) -> None:
+    log = Path(__file__).parents[1] / "bootlog/data/boot_e2b_v5e1_util095_oom.log"
+    cause = cause_of_failure(
+        bench,
+        container(),
+        ("curl", "/health", [(0, "")]),
+        ("docker", "inspect -f", [(0, "false 1\n")]),
+        ("docker", "logs", [(0, log.read_text(encoding="utf-8"))]),
+    )
+    assert "RESOURCE_EXHAUSTED: E0101: RuntimeProgramAllocationFailure: Error loading program" in cause
+    assert "Attempting to reserve 384.11M at the bottom of memory." in cause
+    assert "There are 346.77M free" in cause
+    assert "-----" not in cause
 
 
 def test_docker_run_that_is_refused_says_why(bench: Bench) -> None:

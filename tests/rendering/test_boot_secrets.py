@@ -31,7 +31,9 @@ def test_a_secret_reaches_docker_by_its_environment_alone(bench: Bench, value: s
     bench.rules.append(("curl", "secretmanager", [(200, payload(value))]))
     done = bench.run(script(with_secrets()))
     assert done.returncode == 0
-    assert [phase for phase, _ in bench.moves()][-4:] == ["secrets", "image", "starting", "serving"]
+    phases = [phase for phase, _ in bench.moves()]
+    assert {"secrets", "image"} < set(phases)
+    assert phases[-2:] == ["starting", "serving"]
     for call in bench.calls():
         is_run = call.argv[:2] == ["docker", "run"]
         assert call.env.get("HF_TOKEN") == (value if is_run else None)

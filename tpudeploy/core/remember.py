@@ -83,8 +83,17 @@ def _first_served(
     attempts: list[Attempt], observed: Observed, prefer: Callable[[Attempt], tuple[object, ...]]
 ) -> tuple[Attempt, ...]:
     """Which clients may hold: what serves, unless another one does already, from which it is yet to take over."""
-    serving = [a for a in attempts if (health := observed.health.get(a.name)) is not None and health.serving]
+    answering = [a for a in attempts if (health := observed.health.get(a.name)) is not None and health.serving]
+    serving = [a for a in answering if not _awaits_acknowledgement(a)]
     if not serving or any(a.served and a.releasing_at is None for a in attempts):
         return tuple(attempts)
     first = min(serving, key=prefer)
     return tuple(replace(a, served=True) if a is first else a for a in attempts)
+
+
+def _awaits_acknowledgement(attempt: Attempt) -> bool:
+    """Return whether its node was given another server and has not said yet that it took it over.
+
+    The endpoint answers before the report is read, or although the report was lost: which server answers is not known.
+    """
+    return bool(attempt.change) and attempt.update_asked not in {"", attempt.booted}

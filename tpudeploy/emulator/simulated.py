@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.vllm import deaths
 from tpudeploy.emulator.script import engine_of, has_setup
 from tpudeploy.emulator.server import Reply, Server
 from tpudeploy.emulator.stand_in import ANSWER, answer
@@ -162,6 +163,8 @@ class Simulated:
             return phase, ""
         if self._is_undo and self._behaviour.undo_fails:
             return "failed", f"{self._cause} (the server before did not come back either: {_UNDO_FAILED})"
+        if self._behaviour.crash in deaths.NAMES:
+            return "failed", f"The container ended (exit code 1): {deaths.message(self._behaviour.crash)}"
         if self._behaviour.crash:
             return "failed", self._behaviour.crash
         if self._behaviour.setup_fails and has_setup(self._script):

@@ -99,9 +99,11 @@ class CloudTpu:
         return operation.get("name")
 
     def update(self, ref: SliceRef, node: NodeUpdate) -> None:
+        self._reports.forget(ref)  # it is about to say something new
         nodes.update(self._connection, ref, node)
 
     def restart(self, ref: SliceRef) -> None:
+        self._reports.forget(ref)
         call = self._resources().reset(name=_path(ref), body={})
         try:
             with looking(f"restart {ref.name}"):

@@ -37,7 +37,7 @@ class BootReports:
     def read(self, ref: SliceRef) -> BootReport | None:
         """Return the machine's own word, or None where it has written none, or may not. Raise `errors.Fault`."""
         now = self._clock.now()
-        machine = (ref.project, ref.zone, ref.name)
+        machine = _machine(ref)
         with self._lock:
             read_at, report = self._reports.get(machine, (None, None))
         if read_at is not None and 0 <= now - read_at < READ_EVERY:
@@ -46,6 +46,11 @@ class BootReports:
         with self._lock:
             self._reports[machine] = (now, report)
         return report
+
+    def forget(self, ref: SliceRef) -> None:
+        """Read it anew the next time, however soon that is."""
+        with self._lock:
+            self._reports.pop(_machine(ref), None)
 
     def _query(self, ref: SliceRef) -> BootReport | None:
         """That TPU VMs let guest attributes be written is unverified: no word is an answer."""
@@ -58,6 +63,10 @@ class BootReports:
         except (Absent, Precondition, errors.Refused, errors.Denied):
             return None
         return parse(_attributes(response))
+
+
+def _machine(ref: SliceRef) -> tuple[str, Zone, str]:
+    return ref.project, ref.zone, ref.name
 
 
 def parse(attributes: Mapping[str, str]) -> BootReport | None:

@@ -17,6 +17,12 @@ _WRAPPER = re.compile(
 )
 # The last line of a traceback: `ValueError: …`, `jax.errors.JaxRuntimeError: …`; the startup script's own last word.
 _EXCEPTION = re.compile(r"^failed: |^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)")
+# What follows the message of an exception, and is none of it.
+_NO_CONTINUATION = re.compile(
+    rf"^-{{5,}}|^Traceback |^For simplicity, JAX|^During handling|^The above exception|{_EXCEPTION.pattern}"
+)
+_FURTHER_LINES = 12  # of all processes together
+_HEADLINE = re.compile(rf"RESOURCE_EXHAUSTED|{_EXCEPTION.pattern}")
 
 
 def first(lines: Sequence[Line], said: Said, *, is_serving: bool) -> Cause | None:
@@ -24,13 +30,32 @@ def first(lines: Sequence[Line], said: Said, *, is_serving: bool) -> Cause | Non
 
     Of a server that serves, only what is known to end one counts: requests fail for reasons of their own.
     """
-    for line in lines:
+    for index, line in enumerate(lines):
+        text = message(lines, index) if _HEADLINE.search(line.text) else line.text
         for signature in SIGNATURES:
-            found = signature.found(line.text)
-            if found is not None:
+            found = signature.found(text)
+            # What begins in a later line of the message is found there, with that line's number.
+            if found is not None and found.start() <= len(line.text):
                 remedy = signature.remedy(found, said)
                 return Cause(signature=signature.name, what=signature.what, line=line, remedy=remedy)
     return None if is_serving else _unknown(lines)
+
+
+def message(lines: Sequence[Line], index: int) -> str:
+    """Return in one line the message that begins in line number `index`: engines break one over several lines.
+
+    Other processes write in between. A message ends with its process' next exception, traceback or line of dashes, or
+    where the logger writes the next record, which has another level or none.
+    """
+    first = lines[index]
+    parts = [first.text]
+    for line in lines[index + 1 : index + 1 + _FURTHER_LINES]:
+        if line.process != first.process:
+            continue
+        if line.level != first.level or not line.text or _NO_CONTINUATION.search(line.text):
+            break
+        parts.append(line.text)
+    return " ".join(parts)
 
 
 def notes(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:

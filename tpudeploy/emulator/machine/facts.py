@@ -40,7 +40,8 @@ class Behaviour:
     * `image_pull_failures`: this many pulls fail before one works; `image_pull` how long one takes.
     * `setup_fails`: a `setup` step exits 1 inside the container.
     * `boot_seconds`: the milestones of the stand-in's boot are spread over them; 0 serves at once.
-    * `crash`: text of the failure the engine logs before it exits, or "" to serve.
+    * `crash`: how the engine dies: `program-allocation` or `quantizing-in-place`, as real ones did (their logs are
+      played, vllm/deaths), or a text of the scenario's own, which it logs as its last error; "" to serve.
     * `hang`: the engine never gets healthy.
     * `undo_fails`: a simulated node that goes back to the server before a change does not bring that one up either.
     * `kv_blocks`, `block_size`: override the measured boots.

@@ -160,7 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _has_hung_up(self) -> bool:
         """It sends nothing after its request: what can be read then is the end."""
         waiting = select.poll()
-        waiting.register(self.connection, select.POLLIN)
+        try:
+            waiting.register(self.connection, select.POLLIN)
+        except ValueError:  # it was answered, and closed, while somebody else looked at who waits
+            return True
         return bool(waiting.poll(0))
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the base class looks for these names

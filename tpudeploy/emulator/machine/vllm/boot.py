@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from tpudeploy.emulator.jitter import Jitter
+from tpudeploy.emulator.machine.vllm import deaths
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
 from tpudeploy.emulator.machine.vllm.engine import Engine
 from tpudeploy.emulator.machine.vllm.graphs import Graph
@@ -112,7 +113,11 @@ class Boot:
         say(line.replace("{at}", at))
 
     def die(self, text: str) -> None:
-        """The engine's end, as vLLM's log shows it."""
+        """The engine's end, as vLLM's log shows it: one that was recorded, or a text in the form that vLLM gives it."""
+        if text in deaths.NAMES:
+            for line in deaths.lines(text):
+                self.say(line)
+            return
         for line in text.splitlines():
             self.say(f"{CORE}ERROR {{at}} [core.py:1349] {line}")
         self.say(

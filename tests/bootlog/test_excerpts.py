@@ -1,0 +1,30 @@
+"""Log fixtures are cut out of whole logs of real boots: none is retyped, and none is edited."""
+
+from __future__ import annotations
+
+import pytest
+from bootlog.excerpts import EXCERPTS, ROOT, SUMS, checksum
+
+from tpudeploy.core.bootlog import read
+from tpudeploy.emulator.machine.vllm import deaths
+
+
+@pytest.mark.parametrize("name", EXCERPTS)
+def test_a_fixture_is_as_it_was_cut(name: str) -> None:
+    assert checksum((ROOT / name).read_bytes()) == SUMS[name]
+
+
+def test_every_log_among_the_fixtures_names_its_source() -> None:
+    logs = {str(path.relative_to(ROOT)) for top in ("tests", "tpudeploy") for path in (ROOT / top).rglob("*.log")}
+    assert logs == set(EXCERPTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [("program-allocation", "no-room-for-program"), ("quantizing-in-place", "hbm-temporaries")],
+)
+def test_the_stand_in_dies_as_real_engines_did(name: str, signature: str) -> None:
+    for text in ("\n".join(deaths.lines(name)), deaths.message(name)):
+        cause = read(text).cause
+        assert cause is not None
+        assert cause.signature == signature
