@@ -15,7 +15,7 @@ from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.tree import tree
 from tpudeploy.views import words
 
-_UNSET = (None, "", False, 0.0)
+_UNSET: tuple[object, ...] = (None, "", False, 0.0, {}, ())
 
 
 def listed(states: Mapping[str, State], found: Iterable[Address]) -> dict[str, Any]:
