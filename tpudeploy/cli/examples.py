@@ -93,6 +93,18 @@ EXAMPLES: Mapping[str, Example] = {
         "tpudeploy validate prod.yaml -set serving.max_model_len",
         "tpudeploy validate prod.yaml -set serving.max_model_len=8192",
     ),
+    codes.OUTSIDE_PROJECT: _session(
+        "echo 'extends: /etc/base.yaml' > far.yaml\ntpudeploy validate far.yaml -untrusted",
+        "tpudeploy validate far.yaml",
+    ),
+    codes.VARIABLE_NOT_ALLOWED: _session(
+        "tpudeploy validate prod.yaml -untrusted -set 'placement.project=${env:HOME}'",
+        "tpudeploy validate prod.yaml -untrusted -allow-env HOME",
+    ),
+    codes.SECRET_VARIABLE: _session(
+        "tpudeploy validate prod.yaml -set 'placement.project=${env:MY_TOKEN}'",
+        "tpudeploy validate prod.yaml -allow-env MY_TOKEN",
+    ),
     codes.UNSET_VARIABLE: _layer('placement: {project: "${env:NO_SUCH_PROJECT}"}'),
     codes.INTERPOLATION_FORM: _layer('serving: {env: {GREETING: "${file:greeting.txt}"}}'),
     codes.INTERPOLATION_IN_KEY: _layer('serving: {env: {"${env:USER}": hello}}'),
