@@ -32,7 +32,8 @@ def did_you_mean_option(parser: Parser, words: Sequence[str], word: str) -> str:
     """The same for an option: one with which the whole command line `words` is understood as far as that option."""
     name, equals, value = word.partition("=")
     for option in _candidates(parser, name):
-        if option in _HELP or _is_accepted(parser, words, word, f"{option}{equals}{value}"):
+        is_help = option in _HELP and not equals  # not tried: it would print the help
+        if is_help or (option not in _HELP and _is_accepted(parser, words, word, f"{option}{equals}{value}")):
             # As Terraform writes it where the word is one of other tools'.
             shown = option if name.startswith("--") else option.replace("--", "-", 1)
             return _question(f"{shown}{equals}{value}")
