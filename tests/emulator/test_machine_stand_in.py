@@ -61,6 +61,30 @@ def test_the_same_prompt_gets_the_same_answer(served: Machine) -> None:
     assert first == second
 
 
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"logprobs": True, "top_logprobs": 5}, "`logprobs`"),
+        ({"response_format": {"type": "json_object"}}, "`response_format`"),
+        ({"tools": [{}], "tool_choice": "required"}, "`tool_choice`"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            "`image_url` in a message",
+        ),
+    ],
+)
+def test_what_takes_a_model_is_refused_and_not_made_up(served: Machine, more: dict[str, object], what: str) -> None:
+    reply = ask(served, "/v1/chat/completions", HELLO | more)
+    assert reply.status == 501
+    said = f"The tpudeploy emulator runs no model, and its stand-in cannot do {what}. Ask a real server."
+    assert reply.tree["error"]["message"] == said
+
+
+def test_a_request_that_asks_for_nothing_of_the_kind_is_answered(served: Machine) -> None:
+    plain = {"logprobs": False, "response_format": {"type": "text"}, "tools": [{}], "tool_choice": "auto"}
+    assert ask(served, "/v1/chat/completions", HELLO | plain).status == 200
+
+
 def test_max_tokens_is_honoured(served: Machine) -> None:
     tree = ask(served, "/v1/chat/completions", HELLO | {"max_tokens": 3}).tree
     assert tree["usage"]["completion_tokens"] == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,7 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
         raise Refused(404, "NotFoundError", f"The model `{model}` does not exist.", "model")
     if is_chat and not engine.has_chat_template:
         raise bad_request(NO_TEMPLATE)
+    _refuse_what_takes_a_model(body)
     texts = (_chat_tokens(body),) if is_chat else _prompt_tokens(body)
     sizes = tuple(map(len, texts))
     asked = body.get("max_completion_tokens") or body.get("max_tokens") if is_chat else body.get("max_tokens")
@@ -80,6 +81,40 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
         ignore_eos=bool(body.get("ignore_eos")),
         prefixes=tuple(hashed for text in texts for hashed in _prefixes(text, engine.cache.block_size)),
     )
+
+
+def _refuse_what_takes_a_model(body: Mapping[str, Any]) -> None:
+    """Raise Refused for what only a model can answer: an answer without it would say that it was done."""
+    asked = [field for field, is_harmless in TAKES_A_MODEL.items() if not is_harmless(body.get(field))]
+    kinds = {str(part.get("type")) for part in _parts_of(body)} - {"text"}
+    if asked or kinds:
+        what = " and ".join((*(f"`{field}`" for field in asked), *(f"`{kind}` in a message" for kind in sorted(kinds))))
+        message = f"The tpudeploy emulator runs no model, and its stand-in cannot do {what}. Ask a real server."
+        raise Refused(501, "NotImplementedError", message, next(iter(asked), "messages"))
+
+
+def _parts_of(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for message in body.get("messages") or ():
+        if isinstance(message.get("content"), list):
+            yield from message["content"]
+
+
+def _is_unset(value: object) -> bool:
+    return not value
+
+
+# What only a model can answer, each with the values that ask for nothing.
+TAKES_A_MODEL: Mapping[str, Callable[[Any], bool]] = {
+    "echo": _is_unset,
+    "guided_json": _is_unset,
+    "logprobs": lambda value: value is None or value is False,
+    "prompt_logprobs": lambda value: value is None,
+    "response_format": lambda value: not value or value.get("type") == "text",
+    "structured_outputs": _is_unset,
+    "suffix": _is_unset,
+    "tool_choice": lambda value: value in (None, "none", "auto"),
+    "use_beam_search": _is_unset,
+}
 
 
 def _limit(engine: Engine, size: int, asked: int | None) -> int:
