@@ -70,6 +70,7 @@ def test_killed_outright_with_the_state_in_a_bucket_a_rerun_goes_on_once_the_loc
 def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
     emulator: Emulator, folder: Path, profiles: tuple[str, ...], where: tuple[str, ...]
 ) -> None:
+    emulator.script({"fault": "wait-for-ever"})  # else the queue moves while a busy machine handles the signal
     with command(emulator, folder, "apply", "-auto-approve", *where, *profiles) as run:
         heard(run, "In the queue", times=len(profiles))
         run.send_signal(signal.SIGINT)

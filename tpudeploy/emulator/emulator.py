@@ -17,7 +17,7 @@ from tpudeploy.domain.pace import VARIABLE
 from tpudeploy.emulator import aging
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.records import Host
+from tpudeploy.emulator.records import WAITING, Host
 from tpudeploy.emulator.scenario import Scenario
 from tpudeploy.emulator.server import Server
 from tpudeploy.emulator.service import Request, Service
@@ -86,6 +86,16 @@ class Emulator:
             for slice_ in struck:
                 aging.preempt(self._cloud, slice_, self.clock.now())
         if not struck:
+            raise KeyError(name)
+
+    def grant(self, name: str) -> None:
+        """Let the queue reach every waiting slice of this name now. Raise KeyError where there is none."""
+        with self._cloud.lock:
+            self._cloud.age()
+            waiting = [s for s in self._cloud.slices.values() if s.id == name and s.state in WAITING]
+            for slice_ in waiting:
+                aging.provision(self._cloud, slice_, self.clock.now())
+        if not waiting:
             raise KeyError(name)
 
     def script(self, fault: Mapping[str, Any]) -> None:
