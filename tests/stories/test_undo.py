@@ -204,6 +204,36 @@ def test_a_machine_that_reboots_in_the_middle_of_its_undo_is_waited_for(desk: Op
     assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
 
 
+@pytest.mark.parametrize("when", [1.0, DURING_THE_CHANGE, DURING_THE_UNDO])
+def test_a_report_that_is_lost_for_a_while_resets_nothing(desk: Open, when: float) -> None:
+    at = desk(boot=FAILS)
+    profile = _serve(at)
+    endpoint, began = _endpoint(at), at.clock.now()
+    at.write(BAD)
+    lost = began + when, began + when + 60
+    at.clock.on_advance.append(lambda: _set(at, guest_attributes=not lost[0] <= at.clock.now() < lost[1]))
+    changed = at.run("apply", "-auto-approve", profile)
+    assert changed.code == 13, changed.all
+    assert "The server before serves again" in changed.err
+    assert _endpoint(at) == endpoint
+    assert not [r for r in at.emulator.requests if r.resource.endswith(":reset")]
+
+
+def test_a_node_that_is_reset_into_a_bad_change_goes_back_too(desk: Open) -> None:
+    at = desk(boot={**FAILS, "hears_changes": False})
+    profile = _serve(at)
+    endpoint = _endpoint(at)
+    at.write(BAD)
+    changed = at.run("apply", "-auto-approve", profile)
+    assert changed.code == 13, changed.all
+    assert "Reset asked for" in changed.err
+    assert "The server before serves again" in changed.err
+    assert _endpoint(at) == endpoint
+    at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert _endpoint(at) == endpoint
+
+
 def test_a_second_slice_that_goes_back_to_what_it_served_first_takes_no_client(desk: Open) -> None:
     """Killed between its first completion and the hand-over, it served a server that clients were never sent to."""
     at = desk(boot=FAILS)

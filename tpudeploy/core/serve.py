@@ -92,6 +92,12 @@ class Standing:
         return self.report.cause if was_told and self.report is not None else ""
 
     @property
+    def is_taken_over(self) -> bool:
+        """Whether the node has begun with the change that it was last told, by any of its words so far."""
+        booted = self.attempt.booted_at
+        return bool(self.attempt.change) and booted is not None and booted >= self.attempt.told_at
+
+    @property
     def hearing_left(self) -> float:
         """Seconds in which the node may still acknowledge the change.
 
@@ -198,6 +204,9 @@ def _change(standing: Standing) -> Step:
         if attempt.change and moment.now - attempt.told_at < moment.patience.update_again:
             return Wait(replica=replica, why="the node takes its metadata")
         return Tell(replica=replica, name=attempt.name, boot=standing.wanted)
+    if standing.report is None and standing.is_taken_over and standing.seconds_left > 0:
+        # A report can be lost. This node took the change over and was undoing it: a reset would cut that short.
+        return Wait(replica=replica, why="the node says nothing for now", seconds=standing.seconds_left)
     left = standing.hearing_left
     if left > 0:
         return Wait(replica=replica, why="the node has yet to take over the change", seconds=left)
