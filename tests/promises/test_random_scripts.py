@@ -58,6 +58,7 @@ FAULTS = st.one_of(
     _fault("vanish", after=_moments),
     _fault("delete-refused"),
     _fault("timings", provisioning=_moments, node_ready=_moments, boot=_moments, deleting=_moments),
+    _fault("boot", boot_seconds=_moments, undo_fails=st.booleans(), setup_fails=True),
 )
 
 _fuses = st.builds(Fuse, st.one_of(st.none(), st.integers(0, 25)), st.booleans())
@@ -65,6 +66,10 @@ _changes = st.one_of(
     st.just({}),
     st.fixed_dictionaries({"max_model_len": st.sampled_from((8192, 16384))}),
     st.fixed_dictionaries({"type": st.sampled_from(("v6e-1", "v6e-4"))}),
+    st.fixed_dictionaries({"setup": st.sampled_from(("", "pip install broken"))}),
+    st.fixed_dictionaries(
+        {"setup": st.sampled_from(("", "pip install broken")), "max_model_len": st.sampled_from((8192, 16384))}
+    ),
     st.fixed_dictionaries({"team": st.sampled_from(("search", "ads"))}),
     st.fixed_dictionaries({"replicas": st.integers(1, 3)}),
     st.fixed_dictionaries({"zones": st.sampled_from((", ".join(THREE), "us-east5-b, europe-west4-a"))}),
@@ -113,6 +118,7 @@ def test_every_promise_holds_under_any_script_of_faults_kills_and_second_thought
             for deed in deeds:
                 _do(at, deed)
             at.heal()
+            at.wanted["setup"] = ""
             at.until_done(at.apply)
             at.must_serve()
             at.until_done(at.destroy)

@@ -31,7 +31,7 @@ version: 1
 name: gemma
 model: {{id: google/gemma-4-E2B-it}}
 tpu: {{type: {type}}}
-serving: {{image: "vllm/vllm-tpu:v0.32.0", max_model_len: {max_model_len}}}
+serving: {{image: "vllm/vllm-tpu:v0.32.0", max_model_len: {max_model_len}, setup: [{setup}]}}
 placement:
   zones: [{zones}]
   provisioning: [{provisioning}]
@@ -59,6 +59,7 @@ TWELVE = (
 DEFAULTS: Mapping[str, Any] = {
     "type": "v6e-1",
     "max_model_len": 16384,
+    "setup": "",  # anything else makes the server fail, after a boot
     "zones": ", ".join(THREE),
     "provisioning": "spot",
     "requests": 1,
@@ -171,6 +172,7 @@ class Trial:
     def _act(self, fuse: Fuse, *, destroy: bool) -> Report | None:
         self.history.append(f"{'destroy' if destroy else 'apply'} {self.wanted} fuse {fuse.at}")
         began = len(self.emulator.requests)
+        published = "" if self.state is None or destroy else self.state.published
         try:
             with self._workspace(fuse) as workspace:
                 self._plan = workspace.plan([self.profile()], destroy=destroy)
@@ -191,6 +193,7 @@ class Trial:
         finally:
             self._check()
             self._check_shown(began)
+            self._check_endpoint(published)
         self.history.append(f"report {report.error!r}")
         if report.error is None:
             self._check_done()
@@ -271,17 +274,34 @@ class Trial:
         for record in state.records:
             kept = _kept(record, live)
             per = Counter(
-                (a.spec["tpu.type"], str(a.spec["placement.zones"]))
+                (a.spec["tpu.type"], str(a.spec["placement.zones"]), self._colour(a))
                 for a in kept
                 if not self._hands_over(a) and a.draining_at is None
             )
             assert all(count <= self.wanted["requests"] for count in per.values()), ("too many", kept, self.history)
 
+    def _check_endpoint(self, published: str) -> None:
+        """An endpoint stands while anything behind it serves, unless the plan said that its slice goes first."""
+        if not published or self._plan is None or published in self._leaving:
+            return
+        change = next((c for c in self._plan.changes if c.replica == _parsed(published).replica), None)
+        if change is None or change.action is Action.DESTROY:
+            return
+        if change.action is Action.REPLACE and not change.create_before_destroy:
+            return
+        if self._serves(published) and self._live().get(published) == "ACTIVE":
+            assert self._lies_there("endpoints/gemma.json"), ("withdrawn, and it serves", published, self.history)
+
     def _hands_over(self, attempt: Attempt) -> bool:
         """Whether another slice of its kind is to take over from it."""
-        length = attempt.spec["serving.max_model_len"]
-        is_blue = self.wanted["update"] == "blue-green" and length != self.wanted["max_model_len"]
+        is_blue = self._colour(attempt) not in {"", str((self.wanted["max_model_len"], bool(self.wanted["setup"])))}
         return attempt.served and (is_blue or attempt.is_ending)
+
+    def _colour(self, attempt: Attempt) -> str:
+        """The server that a slice was asked for with, where each server has a slice of its own; "" elsewhere."""
+        if self.wanted["update"] != "blue-green":
+            return ""
+        return str((attempt.spec["serving.max_model_len"], "serving.setup" in attempt.spec))
 
     def _live(self) -> Mapping[str, str]:
         return {name: cloud for zone in self.emulator.live().values() for name, cloud in zone.items()}
@@ -315,7 +335,8 @@ def trial(
 ) -> Iterator[Trial]:
     """A person with an empty folder before an emulated cloud with that trouble. `backend` is gs://bucket/prefix."""
     clock = VirtualClock()
-    settings = {"nodes": "simulated", "boot": {"boot_seconds": 60}, "trouble": list(trouble), **scenario}
+    boot = {"boot_seconds": 60, "setup_fails": True}
+    settings = {"nodes": "simulated", "boot": boot, "trouble": list(trouble), **scenario}
     with (
         TemporaryDirectory() as folder,
         running(clock=clock, scenario=settings) as emulator,
