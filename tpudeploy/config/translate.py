@@ -43,7 +43,7 @@ def translated(error: ValidationError, root: MapNode, deleted: Mapping[Path, Loc
     found = error.errors(include_url=False, include_input=False)
     # A misspelt required key is one problem, not an unknown key and a missing one.
     unknown = [finding["loc"] for finding in found if finding["type"] == "extra_forbidden"]
-    suggested = {(*path[:-1], closest(str(path[-1]), _absent(path[:-1], root))) for path in unknown}
+    suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root))) for path in unknown}
     for finding in found:
         path = _path(finding["loc"], root)
         if finding["type"] == "missing":
@@ -68,17 +68,24 @@ def _meant(path: Path, root: MapNode) -> str:
     """
     word = str(path[-1])
     named = [key for key in all_keys() if key[-1] == word.replace("-", "_")]
-    elsewhere = next((dotted(key) for key in named if find(root, key) is None), "")
+    elsewhere = next((dotted(key) for key in named if not _is_beside(key, path, root)), "")
     if elsewhere:
         return f'did you mean "{elsewhere}"?'
     if not named and flags.find(word):
-        return did_you_mean(word, _absent(path[:-1], root)) or "a flag of vLLM's stands under serving.args"
-    return did_you_mean(word, _absent(path[:-1], root))
+        return did_you_mean(word, _absent(path, root)) or "a flag of vLLM's stands under serving.args"
+    return did_you_mean(word, _absent(path, root))
 
 
-def _absent(section: Path, root: MapNode) -> list[str]:
-    """The keys of a section that are not written there."""
-    return [name for name in fields_at(section) or {} if find(root, (*section, name)) is None]
+def _absent(unknown: Path, root: MapNode) -> list[str]:
+    """The keys of its section that are not written beside an unknown one."""
+    section = unknown[:-1]
+    return [name for name in fields_at(section) or {} if not _is_beside((*section, name), unknown, root)]
+
+
+def _is_beside(key: Path, unknown: Path, root: MapNode) -> bool:
+    """Whether a key is written in the same file. In another one it may be: a layer lays one value over it."""
+    there, here = key_location(root, key), key_location(root, unknown)
+    return there is not None and here is not None and there.file == here.file
 
 
 def _path(loc: tuple[str | int, ...], root: MapNode) -> Path:
