@@ -37,6 +37,7 @@ def test_a_good_boot_has_its_phases_in_seconds_its_graphs_and_no_cause() -> None
     assert reading.cause is None
 
 
+# Constructed: the startup script's own lines, in the form of templates/boot/report.sh, around three of vLLM's.
 SIDE_BY_SIDE = """\
 2026-11-21T10:00:00Z booted: Starting
 2026-11-21T10:00:00Z docker: Looking for docker

@@ -64,3 +64,31 @@ def test_what_is_kept_holds_no_secret(bench: Bench) -> None:
     kept = bench.root / "var/lib/tpudeploy/boot"
     assert (kept / "served.sh").exists()
     assert not [file for file in kept.iterdir() if "hf-canary-8a41" in file.read_text()]
+
+
+OLDER = """\
+#!/bin/bash
+spec=a
+attribute() { curl -sS -f -X PUT --data-binary @- "http://metadata.google.internal/guest-attributes/tpudeploy/$1"; }
+printf serving | attribute phase
+"""
+
+
+def test_a_script_of_before_that_serves_again_is_not_spoken_for_by_a_newer_report(bench: Bench) -> None:
+    kept = bench.root / "var/lib/tpudeploy/boot"
+    kept.mkdir(parents=True)
+    (kept / "served.sh").write_text(OLDER)
+    bench.rules.append(GONE)
+    assert bench.run(script(container(name="bad"), spec="b")).returncode == 0
+    last = [call for call in bench.calls("curl") if "guest-attributes" in call.line][-3:]
+    assert [call.argv[-1].rpartition("/")[2] for call in last] == ["undone", "report", "phase"]
+    assert last[0].stdin == " docker run failed: docker: no such device"
+    assert "DELETE" in last[1].argv
+    assert not (bench.root / "run/tpudeploy/report").exists()
+
+
+def test_a_report_is_json_whatever_a_server_answers(bench: Bench) -> None:
+    odd = '{"content": "a \\"b\\" \\\\ \\n ключ 🦜 & $HOME `id`",\n\t"id": 1}'
+    bench.rules.append(("curl", "/v1/chat/completions", [(200, odd)]))
+    assert bench.run(script(container())).returncode == 0
+    assert bench.reports()[-1]["answer"] == odd.replace("\t", "")

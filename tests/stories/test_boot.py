@@ -10,6 +10,7 @@ import pytest
 from answering import answering
 from desk import PROFILE, Desk, Open
 
+# Constructed: the words are those of XLA's compiler as issues quote them; no whole log of such a death is at hand.
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.2G of 31.2G hbm."
 # Pulls that fail: the startup script tries six times in one boot.
 ONE_BOOT = 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from desk import PROFILE, Desk, Open
 
 SHORTER = PROFILE.replace("16384", "8192")
@@ -91,6 +92,17 @@ def test_the_script_run_by_hand_brings_up_a_server_that_failed(desk: Open) -> No
         at.emulator.log(node)
     )
     assert at.emulator.log(node).count("starting: Starting the container") == 2
+
+
+@pytest.mark.parametrize("nodes", ["real", "simulated"])
+def test_a_death_whose_message_is_broken_over_lines_is_told_with_the_numbers_that_mend_it(
+    desk: Open, nodes: str
+) -> None:
+    at = desk(nodes=nodes, boot={"crash": "program-allocation"})
+    failed = at.run("apply", "-auto-approve", at.write())
+    assert failed.code == 1
+    assert "Error loading program 'jit_structured_decode_fn': Attempting to reserve 384.11M" in failed.words
+    assert "Compiled programs need room beside weights and cache: lower serving.hbm_utilization to 0." in failed.words
 
 
 class _Flood:

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr
 from desk import PROFILE, Desk, Open
 from goldens import assert_golden
 
+# Constructed: the words are those of XLA's compiler as issues quote them; no whole log of such a death is at hand.
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.2G of 31.2G hbm."
 FULL = {"fault": "stockout", "zone": "us-east5-a"}
 

@@ -1,4 +1,7 @@
-"""Configurations that vLLM refuses before it loads anything, in its own words. Only texts that were seen."""
+"""Configurations that vLLM refuses before it loads anything. Each text is its own last line, as people quote it.
+
+No whole log of such an end is at hand: that nothing else stands around the line is constructed.
+"""
 
 from __future__ import annotations
 
