@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tpudeploy.core import prices
 from tpudeploy.core.decide import fits, matches
@@ -56,7 +57,7 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment, goal: Goal |
     judged = [judge(a, moment) for a in record.attempts]
     alive = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING, Fate.HIDDEN}]
     if not alive:
-        return _create(deployment, record, _why_none_is_left(judged, goal))
+        return _create(deployment, record, _why_none_is_left(judged, goal), moment)
     current = min(alive, key=lambda j: _rank(deployment, j))
     hands_over = fits(deployment, current.attempt) and is_handed_over(deployment, current.attempt)
     fields = tuple(field_changes(deployment, current.attempt))
@@ -83,6 +84,7 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment, goal: Goal |
         usd_per_hour_before=prices.of_attempt(current.attempt),
         usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
         usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
+        **(_at_once(deployment, moment, beside=current.attempt) if action is Action.REPLACE else {}),
         max_run_seconds=deployment.max_run_seconds if action is Action.REPLACE else None,
         before=current.attempt.spec,
         after=wanted(deployment, current.attempt),
@@ -141,7 +143,7 @@ def _why_none_is_left(judged: list[Judged], goal: Goal | None) -> Reason:
     return Reason.GONE if all(j.fate is Fate.GONE for j in judged) else Reason.LOST
 
 
-def _create(deployment: Deployment, record: Record, reason: Reason) -> Change:
+def _create(deployment: Deployment, record: Record, reason: Reason, moment: Moment) -> Change:
     after = deployment.attributes
     return Change(
         deployment=deployment.name,
@@ -154,6 +156,7 @@ def _create(deployment: Deployment, record: Record, reason: Reason) -> Change:
         ),
         usd_per_hour_after=_first_price(deployment),
         usd_per_hour_most=_most(deployment),
+        **_at_once(deployment, moment),
         max_run_seconds=deployment.max_run_seconds,
         after=after,
     )
@@ -184,6 +187,16 @@ def _first_price(deployment: Deployment) -> float | None:
 def _most(deployment: Deployment) -> float | None:
     known = [p for c in deployment.candidates if (p := prices.of_candidate(deployment, c)) is not None]
     return max(known, default=None)
+
+
+def _at_once(deployment: Deployment, moment: Moment, *, beside: Attempt | None = None) -> dict[str, Any]:
+    """What may be billed at one time, beside a slice that goes only once another one serves, and for how long."""
+    count, usd = prices.at_once(deployment)
+    if beside is not None and (deployment.lifecycle.create_before_destroy or is_handed_over(deployment, beside)):
+        old = prices.of_attempt(beside)
+        count, usd = count + 1, None if usd is None or old is None else usd + old
+    seconds = moment.patience.poll_most + moment.patience.deletion
+    return {"slices_at_once": count, "usd_per_hour_at_once": usd, "seconds_at_once": seconds}
 
 
 def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, bool, str]:

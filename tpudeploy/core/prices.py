@@ -35,5 +35,17 @@ def of_candidate(deployment: Deployment, candidate: Candidate | None) -> float |
     return None if candidate is None else _whole(candidate.usd_per_chip_hour, deployment.accelerator.chips)
 
 
+def at_once(deployment: Deployment) -> tuple[int, float | None]:
+    """Return how many slices one replica may be billed for at one time while it is acquired, and USD per hour for them.
+
+    Every request of `max_parallel_requests` may be granted in the same minute, the dearest places among them; all but
+    one are then given back. None where the price of a place is unknown.
+    """
+    costs = [of_candidate(deployment, c) for c in deployment.candidates]
+    count = min(deployment.max_parallel_requests, len(costs))
+    known = sorted((usd for usd in costs if usd is not None), reverse=True)
+    return count, sum(known[:count]) if len(known) == len(costs) else None
+
+
 def _whole(usd_per_chip_hour: float | None, chips: int) -> float | None:
     return None if usd_per_chip_hour is None else usd_per_chip_hour * chips

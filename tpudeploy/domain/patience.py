@@ -32,6 +32,7 @@ class Patience:
     * `watch`: from look to look at what serves, while `apply --watch` keeps it alive.
     * `leaving`: what was given up and loops in PROVISIONING cannot be deleted for up to 90 min (HUNT); a run that waits
       for nothing else ends after so long, and says what is left.
+    * `deletion`: the longest that one delete took to take (SPRAY: 12 min 38 s); so long a second grant may be billed.
     * `removal`: how long `gc` looks until what it removes is gone; one delete took 12 min 38 s to take (SPRAY).
     * `lock`: how long a lock that somebody holds is waited for before a run begins; one step lasts seconds.
     * `held`: so long a client may go by an `endpoints/NAME.json` that it has read, and not longer.
@@ -67,6 +68,7 @@ class Patience:
     restart_again: float = 600.0
     watch: float = 60.0
     leaving: float = 7200.0
+    deletion: float = 780.0
     removal: float = 1800.0
     lock: float = 0.0
     held: float = 30.0

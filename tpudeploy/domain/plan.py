@@ -80,9 +80,11 @@ class Change:
 
     `before` and `after` are all its attributes, of which `fields` are those that differ. `usd_per_hour_before` and
     `_after` are list prices of the whole slice, None where unknown; `_most` is that of the dearest place that may be
-    asked. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the cache of the whole
-    slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take, at least (the
-    compile cache still fits) and at most. None where that is not known.
+    asked. While a slice is acquired, up to `slices_at_once` may be granted, and billed, at one time: the old one and
+    every request that is out; `usd_per_hour_at_once` is the ceiling of that, and `seconds_at_once` the longest that the
+    others take to be given back. `max_run_seconds` after the grant Google deletes the machine. `kv_tokens` are what the
+    cache of the whole slice holds, `start_seconds` a cold start; `downtime_seconds` is how long a restart should take,
+    at least (the compile cache still fits) and at most. None where that is not known.
 
     `hands_over`: what is replaced would fit, and goes only once another one serves in its place; `run_ends_at` where
     that is because its run ends, in seconds since the epoch. `boots_anew` is a slice that is on its way to take over,
@@ -104,6 +106,9 @@ class Change:
     usd_per_hour_before: float | None = None
     usd_per_hour_after: float | None = None
     usd_per_hour_most: float | None = None
+    slices_at_once: int = 1
+    usd_per_hour_at_once: float | None = None
+    seconds_at_once: float | None = None
     max_run_seconds: float | None = None
     kv_tokens_before: int | None = None
     kv_tokens_after: int | None = None

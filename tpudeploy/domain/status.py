@@ -49,7 +49,8 @@ class ReplicaStatus:
 class DeploymentStatus:
     """`underway`: who began what has not reached its end, "" where nothing is unfinished.
 
-    `continue_with` is the command that finishes it, without its profiles.
+    `continue_with` is the command that finishes it, without its profiles. `usd_per_hour_at_once` is what may be billed
+    at one time if every request that is out is granted; None where none is out beside another, or a price is unknown.
 
     `lock`: who holds the lock of its state, and the command that frees it, where a run that was killed may have left
     it.
@@ -60,6 +61,7 @@ class DeploymentStatus:
     underway: str = ""
     continue_with: str = ""
     lock: str = ""
+    usd_per_hour_at_once: float | None = None
 
     def to_dict(self) -> dict[str, object]:
         """One of the `deployments` that `status --json` prints."""

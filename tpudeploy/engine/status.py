@@ -53,10 +53,22 @@ def _status(
     if state is None or observed is None:
         return DeploymentStatus(name=name, replicas=(ReplicaStatus(address=address(name, 0), state=_NOTHING),))
     replicas = tuple(_replicas(world, state, observed, deployment))
+    at_once = _usd_at_once(replicas)
     if state.goal is None:
-        return DeploymentStatus(name=name, replicas=replicas)
+        return DeploymentStatus(name=name, replicas=replicas, usd_per_hour_at_once=at_once)
     underway, command = f"begun by {state.goal.who}", _continuation(state, state.goal)
-    return DeploymentStatus(name=name, replicas=replicas, underway=underway, continue_with=command)
+    return DeploymentStatus(
+        name=name, replicas=replicas, underway=underway, continue_with=command, usd_per_hour_at_once=at_once
+    )
+
+
+def _usd_at_once(replicas: tuple[ReplicaStatus, ...]) -> float | None:
+    """Return the price per hour of everything that stands or is asked for, where a request may be granted beside it."""
+    waiting = [r for r in replicas if r.usd_per_hour_granted is not None]
+    billed = [r.usd_per_hour for r in replicas if r.usd_per_hour is not None]
+    if not waiting or len(waiting) + len(billed) <= 1:
+        return None
+    return sum(billed) + sum(r.usd_per_hour_granted or 0.0 for r in waiting)
 
 
 def _continuation(state: State, goal: Goal) -> str:

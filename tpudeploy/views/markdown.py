@@ -84,7 +84,17 @@ def _money(shown: Iterable[Change]) -> str:
     before, after = (sum(usd or 0.0 for usd in side) for side in zip(*map(_prices, known), strict=True))
     more = any(c.usd_per_hour_after is None and c.action is not Action.DESTROY for c in known)
     unknown = " and what has no known price" if more else ""
-    return f" · {words.hourly(before)} → **{words.hourly(after)}**{unknown}"
+    return f" · {words.hourly(before)} → **{words.hourly(after)}**{unknown}{_ceiling(known, after)}"
+
+
+def _ceiling(shown: Sequence[Change], after: float) -> str:
+    """What may be billed at one time while slices are acquired: more requests may be granted than are kept."""
+    together = [c for c in shown if c.slices_at_once > 1]
+    if any(c.usd_per_hour_at_once is None for c in together):
+        return "; more at one time while slices are acquired, at prices that are not all known"
+    most = after + sum((c.usd_per_hour_at_once or 0.0) - (c.usd_per_hour_after or 0.0) for c in together)
+    seconds = max((c.seconds_at_once or 0.0 for c in together), default=0.0)
+    return f", at most **{words.hourly(most)}** at one time, for up to {words.duration(seconds)}" if together else ""
 
 
 def _prices(change: Change) -> tuple[float | None, float | None]:

@@ -168,11 +168,21 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
         yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
-    yield from (paint.dim(f"        # {line}") for line in (*_handed_over(change), *_deltas(change)))
+    yield from (paint.dim(f"        # {line}") for line in (*_at_once(change), *_handed_over(change), *_deltas(change)))
     if change.max_run_seconds is not None:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
+
+
+def _at_once(change: Change) -> Iterator[str]:
+    """The ceiling of what may be billed at one time, and for how long."""
+    if change.slices_at_once <= 1 or change.seconds_at_once is None:
+        return
+    usd = change.usd_per_hour_at_once
+    cost = "at prices that are not all known" if usd is None else f"at most {words.hourly(usd)}"
+    yield f"up to {change.slices_at_once} slices may be billed at one time ({cost}): requests may be granted together;"
+    yield f"the next look deletes what is not needed, and it is gone within {words.duration(change.seconds_at_once)}"
 
 
 def _handed_over(change: Change) -> Iterator[str]:

@@ -32,10 +32,20 @@ def _deployment(of: DeploymentStatus, paint: Paint) -> Iterator[str]:
         known = list(facts(replica))
         width = max((len(name) for name, _ in known), default=0)
         yield from (f"  {name.ljust(width)}  {text}" for name, text in known)
+    yield from _at_once(of)
     if of.underway:
         yield paint.yellow(unfinished(of))
     if of.lock:
         yield paint.yellow(words.plain(of.lock))
+
+
+def _at_once(of: DeploymentStatus) -> Iterator[str]:
+    """What may be billed at one time: every request that is out may be granted."""
+    if of.usd_per_hour_at_once is not None:
+        yield (
+            f"At most {words.hourly(of.usd_per_hour_at_once)} may be billed at one time, if Google grants every request"
+            " that waits. The run that asked gives back what is not needed; if it has ended, the next `apply` does."
+        )
 
 
 def unfinished(of: DeploymentStatus) -> str:
