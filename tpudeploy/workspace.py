@@ -140,19 +140,19 @@ class Workspace(Wiring):
         With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
 
-        Raise `errors.CheckFailed` where a check forbids the plan. Where it no longer holds, that is the outcome of the
+        Raise `errors.CheckFailed` where a check forbids all of the plan; one that forbids a single deployment among
+        several is that deployment's outcome. Where it no longer holds, that is the outcome of the
         deployment; of a single one, and of one that was loaded from a file, `errors.StalePlan` is raised. From a file
         it holds only for the state and the slices that it was made for.
         """
         from tpudeploy.core.pins import in_attributes
-        from tpudeploy.domain.diagnostics import errors_in
         from tpudeploy.domain.errors import CheckFailed
         from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.apply import apply
         from tpudeploy.engine.pins import hold
         from tpudeploy.engine.refresh import record
 
-        forbidden = errors_in(plan.diagnostics)
+        forbidden = plan.stopping_errors
         if forbidden:
             raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
         world = self._world(on_event)
@@ -482,7 +482,7 @@ class Workspace(Wiring):
     def _pinned(self, world: World, profiles: tuple[config.Profile, ...]) -> Pinned:
         """What the names in these profiles are held to. Asked is only for what neither lock file nor slices tell."""
         from tpudeploy.core.pins import names
-        from tpudeploy.engine.look import states_of
+        from tpudeploy.engine.look import readable_states
         from tpudeploy.engine.pins import Found, complete
 
         held = self.pins.read()
@@ -491,7 +491,7 @@ class Workspace(Wiring):
         lacking = {name: of for name, of in lacking.items() if of}
         if not lacking or len(wanted) < len(profiles):  # two of one name are refused, and nobody is asked
             return Found(pins=held, unknown={})
-        states = [state for state in states_of(world, list(lacking)).values() if state is not None]
+        states = [state for state in readable_states(world, list(lacking))[0].values() if state is not None]
         asked_for = (n for of in lacking.values() for n in of)
         return complete(held, asked_for, states, self._sources, emulated=self.is_emulated)
 

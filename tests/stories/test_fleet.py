@@ -213,6 +213,57 @@ def test_parallelism_has_its_twin_in_the_environment(desk: Open, monkeypatch: py
     assert "is no whole number from 1 on" in person.run("plan", "gemma.yaml").err
 
 
+def test_one_that_a_check_forbids_stops_no_other(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, *SIX)
+    fleet(person, "four", **{"max_model_len: 16384": "max_model_len: 900000"})
+    told = person.run("apply", "fleet", "-auto-approve")
+    assert told.code == 13
+    assert "Deployments: 5 served, 1 failed." in told.out
+    assert {name.partition("-")[0] for name in person.slices} == set(SIX) - {"four"}
+    alone = person.run("apply", "fleet/four.yaml", "-auto-approve")
+    assert alone.code == 13
+    assert person.run("plan", "fleet").code == 13
+
+
+def test_one_that_may_not_be_destroyed_stops_no_other(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, *SIX)
+    fleet(person, "four", **{"placement:": "lifecycle: {prevent_destroy: true}\nplacement:"})
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    told = person.run("destroy", "fleet", "-auto-approve")
+    assert told.code == 13
+    assert "Deployments: 5 gone, 1 failed." in told.out
+    assert {name.partition("-")[0] for name in person.slices} == {"four"}
+
+
+def test_one_whose_state_cannot_be_read_stops_no_other_and_its_state_is_left_alone(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, *SIX)
+    path = person.folder / ".tpudeploy" / "state" / "four.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{", encoding="utf-8")
+    told = person.run("apply", "fleet", "-auto-approve")
+    assert told.code == 1
+    assert "Deployments: 5 served, 1 failed." in told.out
+    assert "four.json" in told.words
+    assert path.read_text(encoding="utf-8") == "{"
+    assert person.run("apply", "fleet/four.yaml", "-auto-approve").code == 1
+    assert len(person.slices) == 5
+
+
+def test_one_that_has_slices_which_no_state_remembers_stops_no_other(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, "four")
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    (person.folder / ".tpudeploy" / "state" / "four.json").unlink()
+    fleet(person, *SIX)
+    told = person.run("apply", "fleet", "-auto-approve")
+    assert told.code == 13
+    assert "Deployments: 5 served, 1 failed." in told.out
+    assert len(person.slices) == 6
+
+
 SIX = ("one", "two", "three", "four", "five", "six")
 STEADY = {**QUICK, "timings": {"queued": 5, "waiting": 5, "provisioning": 5}}
 SLOW = {"fault": "slow", "name": "four-*", "seconds": 15}

@@ -37,7 +37,7 @@ def carry_out(
     terminal = context.terminal
     is_new = not plan.source
     _show(given, context, plan)
-    if plan.is_forbidden:
+    if plan.stopping_errors:
         raise CheckFailed("A check forbids this plan.")
     if plan.needs_approval and is_new and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")

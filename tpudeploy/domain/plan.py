@@ -191,6 +191,7 @@ class Goal:
     them again, though nothing is to be changed.
     `begun` is how many applies and destroys had begun in that state (see `State.begun`). `approval` names what approved
     this plan in a pipeline; of a plan that resumes, what approved the run that it resumes. "" for a person.
+    `errors` are those of the plan's diagnostics that are about this deployment alone: they stop it, and no other.
     """
 
     name: str
@@ -209,6 +210,7 @@ class Goal:
     to_verify: tuple[str, ...] = ()
     begun: int = 0
     approval: str = ""
+    errors: tuple[Diagnostic, ...] = ()
 
     @property
     def is_renewal(self) -> bool:
@@ -287,6 +289,17 @@ class Plan:
     def is_forbidden(self) -> bool:
         """Whether a check says no to it."""
         return bool(errors_in(self.diagnostics))
+
+    @property
+    def stopping_errors(self) -> tuple[Diagnostic, ...]:
+        """The errors that stop all of it: those about no single deployment, and every error where nothing else is left.
+
+        A plan from a file is carried out exactly, or not at all.
+        """
+        own = [error for goal in self.goals for error in goal.errors]
+        found = errors_in(self.diagnostics)
+        goes_on = any(not goal.errors for goal in self.goals)
+        return tuple(d for d in found if d not in own) if goes_on and not self.source else found
 
     @property
     def needs_approval(self) -> bool:

@@ -16,6 +16,7 @@ from tpudeploy.core.targets import marked
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan
 from tpudeploy.domain.report import Endpoint, Outcome, Report
@@ -64,7 +65,9 @@ def apply(
     last asked, though nothing is to be changed: `Report.not_in_effect` tells of it until it does what was declared.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
-    todo = [g for g in plan.goals if keep or g.resumes or any(c.action is not Action.NO_OP for c in g.changes)]
+    todo = [
+        g for g in plan.goals if keep or g.resumes or g.errors or any(c.action is not Action.NO_OP for c in g.changes)
+    ]
     if plan.source and len(todo) > 1:
         _all_hold(world, todo, plan.source)
     tell_begun = _once(on_begun)
@@ -72,6 +75,8 @@ def apply(
         tell_begun()
 
     def begin(goal: Goal) -> _Run:
+        if goal.errors:
+            raise _stopped_by(goal.errors[0])
         goal = _begin(world, goal, plan.source)
         tell_begun()
         attestor = Attestor(world, goal, witnesses)
@@ -158,6 +163,13 @@ class _Part:
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         return self._refused if self.run is None else self.run.result.outcomes
+
+
+def _stopped_by(found: Diagnostic) -> errors.TpudeployError:
+    """Return the error of a deployment that the plan says cannot be carried out."""
+    kinds = (errors.StateUnreadable, errors.StateTooNew, errors.StateError)
+    kind = next((kind for kind in kinds if kind.code == found.code), errors.CheckFailed)
+    return kind(found.message, hint=found.hint)
 
 
 def _runs(parts: Iterable[_Part]) -> list[_Run]:

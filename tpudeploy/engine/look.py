@@ -30,6 +30,26 @@ def states_of(world: World, names: Iterable[str]) -> dict[str, State | None]:
     return dict(zip(asked, together(world.threads, lambda name: world.state.read(name).state, asked), strict=True))
 
 
+def readable_states(world: World, names: Iterable[str]) -> tuple[dict[str, State | None], dict[str, errors.StateError]]:
+    """Return the states that can be read, None where there is none, and why each of the others cannot be."""
+
+    def read(name: str) -> State | errors.StateError | None:
+        try:
+            return world.state.read(name).state
+        except errors.StateError as error:
+            return error
+
+    wanted = list(dict.fromkeys(names))
+    states: dict[str, State | None] = {}
+    unreadable: dict[str, errors.StateError] = {}
+    for name, state in zip(wanted, together(world.threads, read, wanted), strict=True):
+        if isinstance(state, errors.StateError):
+            unreadable[name] = state
+        else:
+            states[name] = state
+    return states, unreadable
+
+
 def look(world: World, state: State, deployment: Deployment | None = None, *, patient: bool = False) -> Observed:
     """Raise `errors.Fault` or `errors.Denied`. Endpoints are probed where a deployment is given.
 

@@ -25,7 +25,7 @@ from tpudeploy.core.room import asks_for_both, no_room
 from tpudeploy.core.seen import seen
 from tpudeploy.core.targets import Targets, marked, partial, within
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import ConfigError, StateError
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.found import Found
@@ -35,7 +35,7 @@ from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.contention import name_left_locks
-from tpudeploy.engine.look import Sight, look_at_all, states_of
+from tpudeploy.engine.look import Sight, look_at_all, readable_states
 from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.retry import looking_again
@@ -56,38 +56,81 @@ def plan(
 ) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
 
+    What stops one of several deployments alone is among the `errors` of its goal, a state that cannot be read too.
+
     `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
     `witnesses` are asked where the plan is to touch nothing: what serves otherwise than it was told is drift.
 
-    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where a state cannot be read,
+    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where no state can be read,
     `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none has.
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
     known, asked = named_once(deployments), scope if scope is not None else Scope()
-    states = _states(world, known)
+    all_states, unreadable = readable_states(world, [d.name for d in known])
+    is_one_of_several = len(unreadable) < len(known) and not asked.target and asked.mode is not Mode.REFRESH_ONLY
+    if unreadable and not is_one_of_several:
+        raise next(iter(unreadable.values()))
+    names = {d.name for d in known}
+    states = {name: state for name, state in all_states.items() if state is not None}
+    broken = [_unreadable(d, unreadable[d.name]) for d in known if d.name in unreadable]
+    known = tuple(d for d in known if d.name not in unreadable)
     extents = extents_of(asked, known, states)
-    named, known = known, tuple(d for d in known if d.name in extents)
+    known = tuple(d for d in known if d.name in extents)
     found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
     parts = [_part(world, d, states.get(d.name), extents[d.name], found.found.get(d.name, ()), asked) for d in known]
     if asked.mode is Mode.REFRESH_ONLY:
         goals = tuple(together(world.threads, lambda part: _observed(world, part[0], witnesses), parts))
     else:
         goals = tuple(_goals(world, [part for part, _ in parts], refresh=asked.refresh))
+    warnings = {d.name: check([d]) if asked.mode is Mode.NORMAL else () for d in known}
+    goals = tuple(
+        _with_errors(d, goal, (*stray, *warnings[d.name]))
+        for d, goal, (_, stray) in zip(known, goals, parts, strict=True)
+    )
     stray = (said for _, diagnostics in parts for said in diagnostics)
-    warnings = check(known) if asked.mode is Mode.NORMAL else ()
     now = world.clock.now()
     made = [*name_left_locks(world, [d.name for d in known]), *([partial()] if asked.target else [])]
     if asked.refresh and facts is not None:
-        made += _crowded(known, goals, states, facts, now)
+        crowded = tuple(_crowded(known, goals, states, facts, now))
+        goals = tuple(
+            replace(g, errors=(*g.errors, *errors_in(found for n, found in crowded if n == g.name))) for g in goals
+        )
+        made += [found for _, found in crowded]
     if asked.mode is Mode.NORMAL:
-        made += _renamed(world, [d for d in known if d.name not in states], {d.name for d in named})
+        made += _renamed(world, [d for d in known if d.name not in states], names)
     return Plan(
-        goals=goals,
-        diagnostics=(*prevented(known, goals), *stray, *found.diagnostics, *made, *warnings),
+        goals=(*goals, *broken),
+        diagnostics=(
+            *(e for g in broken for e in g.errors),
+            *prevented(known, goals),
+            *stray,
+            *found.diagnostics,
+            *made,
+            *(diagnostic for each in warnings.values() for diagnostic in each),
+        ),
         mode=asked.mode,
         made_at=now,
     )
+
+
+def _unreadable(deployment: Deployment, error: StateError) -> Goal:
+    """Return the part of a deployment whose state cannot be read: nothing is planned for it, and nothing done."""
+    return Goal(
+        name=deployment.name,
+        deployment=deployment,
+        fingerprint=aim_print(deployment, None),
+        lineage="",
+        serial=0,
+        resumes=False,
+        changes=(),
+        errors=(Diagnostic(code=error.code, message=error.message, hint=error.hint),),
+    )
+
+
+def _with_errors(deployment: Deployment, goal: Goal, found: Iterable[Diagnostic]) -> Goal:
+    """Return the goal with the errors that are about its deployment alone."""
+    return replace(goal, errors=errors_in((*prevented([deployment], [goal]), *found)))
 
 
 def named_once(deployments: Iterable[Deployment]) -> tuple[Deployment, ...]:
@@ -108,13 +151,13 @@ def _crowded(
     states: Mapping[str, State],
     facts: Callable[[str | None], Facts],
     now: float,
-) -> Iterator[Diagnostic]:
-    """Replacements for which there is known to be no room beside what they replace."""
+) -> Iterator[tuple[str, Diagnostic]]:
+    """Replacements for which there is known to be no room beside what they replace, each with its deployment."""
     asking = [(d, g) for d, g in zip(known, goals, strict=True) if d.name in states and asks_for_both(g)]
     told = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in asking)}
     for each, its_goal in asking:
         book = Book.of(told[each.project], each.accelerator.generation)
-        yield from no_room(each, its_goal, states[each.name], book, now)
+        yield from ((each.name, found) for found in no_room(each, its_goal, states[each.name], book, now))
 
 
 def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) -> Iterator[Diagnostic]:
@@ -125,11 +168,6 @@ def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) 
         read = [world.state.read(name).state for name in others]
         for each in asking:
             yield from renamed(each, [state for state in read if state is not None])
-
-
-def _states(world: World, deployments: Iterable[Deployment]) -> dict[str, State]:
-    read = states_of(world, [d.name for d in deployments])
-    return {name: state for name, state in read.items() if state is not None}
 
 
 def renewal(

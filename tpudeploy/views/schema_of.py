@@ -101,7 +101,7 @@ def _result(kind: str, *drops: str, **adds: Any) -> As:
 WRITTEN: Mapping[type, As] = {
     Change: As(adds={"address": TEXT}, drops=frozenset({"before", "after"})),
     Drift: As(adds={"address": TEXT}, drops=frozenset({"before"})),
-    Goal: As(adds={"size": _SIZE}, drops=frozenset({"deployment", "seen", "begun", "approval"})),
+    Goal: As(adds={"size": _SIZE}, drops=frozenset({"deployment", "seen", "begun", "approval", "errors"})),
     Plan: _result(
         "plan",
         *("made_at", "backend", "source"),
