@@ -286,8 +286,9 @@ def test_one_deployment_with_slow_replies_delays_no_other(desk: Open, parallelis
     slow = desk(trouble=[SLOW], **STEADY)
     after = _served_after(slow, f"-parallelism={parallelism}")
     assert after.keys() == usual.keys() == set(SIX)
-    assert after["four"] > usual["four"] + 30
-    assert all(after[name] <= usual[name] for name in SIX if name != "four"), (usual, after)
+    others = [after[name] for name in SIX if name != "four"]
+    assert max(others) < max(usual.values()) + 15, (usual, after)
+    assert after["four"] > max(others) + 15
 
 
 def test_under_a_time_limit_a_slow_deployment_fails_alone(desk: Open) -> None:
