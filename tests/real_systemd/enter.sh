@@ -12,10 +12,6 @@ mount -t tmpfs tmpfs /mnt
 mkdir /mnt/root /mnt/upper /mnt/work
 mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
 cd /mnt/root
-for place in "${@:2}"; do # what the programs of the machine need, wherever it is mounted
-  mkdir -p ".$place"
-  mount --bind "$place" ".$place"
-done
 mkdir -p world proc sys run tmp dev before
 mount --bind "$world" world
 mount -t proc proc proc
@@ -25,6 +21,10 @@ mount -t tmpfs tmpfs run
 mount -t tmpfs tmpfs tmp
 mount -t tmpfs tmpfs var/log
 mount -t tmpfs tmpfs dev
+for place in "${@:2}"; do # what the programs of the machine need, wherever that is: under /tmp too
+  mkdir -p ".$place"
+  mount --bind "$place" ".$place"
+done
 mkdir dev/pts dev/shm
 for device in null zero full random urandom tty; do
   touch "dev/$device"
