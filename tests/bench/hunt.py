@@ -1,7 +1,8 @@
 """How soon each policy finds a slice, in thousands of worlds: tpudeploy's own beside an oracle and what people do.
 
 A benchmark, not a test: `make hunt`, or `PYTHONPATH=tests python -m bench.hunt --gap 8h --requests 8 --worlds 500`.
-Exit code 1: something is not as promised. What a world is: hunting/worlds.py; what we promise: hunting/table.py.
+Without `--gap` it prints every kind of worlds (hunting/kinds.py) with the sweep beside it. Exit code 1: something is not
+as promised. What a world is: hunting/worlds.py; what we promise: hunting/table.py.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from dataclasses import fields
 from enum import StrEnum
 
 from bench.hunting import story, table
-from bench.hunting.policies import NAMES
+from bench.hunting.kinds import KINDS
+from bench.hunting.policies import NAMES, OURS
 from bench.hunting.run import Job, run
-from bench.hunting.setting import HOUR, Refusals, Reopening, Setting
+from bench.hunting.setting import HOUR, Deletion, Habit, Refusals, Reopening, Setting
 
 from tpudeploy.config.scalars import Duration
 from tpudeploy.domain.deployment import Provisioning
 
-GAPS = (2 * HOUR, 8 * HOUR, 24 * HOUR)
-
 
 def main(arguments: argparse.Namespace) -> int:
+    if not arguments.gap:
+        return compare_kinds(arguments)
     is_as_promised = True
     for gap in arguments.gap:
         setting = Setting(**{f.name: getattr(arguments, f.name) for f in fields(Setting)} | {"gap": gap})
@@ -45,11 +47,34 @@ def main(arguments: argparse.Namespace) -> int:
     return 0 if is_as_promised else 1
 
 
+def compare_kinds(arguments: argparse.Namespace) -> int:
+    """Print the table of worlds. Return 1 where something is not as promised."""
+    broken: list[str] = []
+    print(f"times in the oracle's; {arguments.worlds:,} worlds of each kind, seed {arguments.seed}\n")
+    print(table.kind_header(), flush=True)
+    for name in arguments.kind:
+        kind = KINDS[name]
+        job = Job(
+            setting=kind.setting,
+            names=(OURS, table.SWEEP),
+            requests=tuple(arguments.requests),
+            models=kind.models,
+            worlds=arguments.worlds,
+            seed=arguments.seed,
+        )
+        rows = run(job, arguments.jobs)
+        print("\n".join(table.kind_lines(name, rows)), flush=True)
+        broken += table.kind_broken(name, kind, rows)
+    print("\n".join(["", *broken]))
+    return 1 if broken else 0
+
+
 def parser() -> argparse.ArgumentParser:
-    default = Setting(gap=GAPS[0])
+    default = Setting(gap=2 * HOUR)
     made = argparse.ArgumentParser(prog="hunt", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add = made.add_argument
-    add("--gap", type=_seconds, nargs="+", default=GAPS, metavar="D", help="median gap of a zone (2h 8h 24h)")
+    add("--gap", type=_seconds, nargs="+", metavar="D", help="only plain worlds with this median gap of a zone")
+    add("--kind", choices=KINDS, nargs="+", default=tuple(KINDS), metavar="NAME", help=", ".join(KINDS))
     add("--window", type=_seconds, default=default.window, metavar="D", help="mean window (8m)")
     add("--sigma", type=float, default=default.sigma, metavar="S", help="of the lognormal gaps (1.2)")
     add("--ours", type=_share, default=default.ours, metavar="P", help="windows in which we are served (0.6)")
@@ -63,11 +88,16 @@ def parser() -> argparse.ArgumentParser:
     add("--refusals", type=Refusals, choices=list(Refusals), default=default.refusals, help="see hunting/setting.py")
     add("--flex", type=_share, default=default.flex, metavar="P", help="zones that offer flex-start (1)")
     add("--spot", type=_share, default=default.spot, metavar="P", help="zones that offer spot (1)")
+    add("--no-quota", type=_share, default=default.no_quota, metavar="P", help="regions without quota (0)")
+    add("--boot", type=_seconds, default=default.boot, metavar="D", help="from ACTIVE to serving (0)")
+    add("--habit", type=Habit, choices=list(Habit), default=default.habit, help="of the zone listed first")
+    add("--night", action="store_true", help="capacity at night alone")
+    add("--deletion", type=Deletion, choices=list(Deletion), default=default.deletion, help="while PROVISIONING")
     add("--policy", choices=NAMES, nargs="+", default=NAMES, metavar="NAME", help=", ".join(NAMES))
     add("--requests", type=_most, nargs="+", default=(None, 8), metavar="N", help="at once, or `all` (all 8)")
     models: tuple[StrEnum, ...] = (Provisioning.FLEX_START, Provisioning.SPOT)
     add("--models", type=Provisioning, nargs="+", default=models, metavar="M", help=" ".join(models))
-    add("--worlds", type=int, default=3_000, metavar="N", help="of each setting (3000)")
+    add("--worlds", type=int, default=1_000, metavar="N", help="of each kind (1000)")
     add("--seed", type=int, default=1, metavar="N")
     add("--jobs", type=int, default=2, metavar="N", help="processes (2)")
     add("--trace", type=int, metavar="I", help="instead: the story of the I-th world, step by step")

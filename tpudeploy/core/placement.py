@@ -4,6 +4,10 @@ A request that is queued holds a place, and keeps it. One that fails fast is ans
 each again when its refusal has lapsed. Where the profile allows both, each kind has its share of the requests: a queue
 misses no window of its zone, a sweep sees more zones than there are requests. What a queue watches is swept seldom: a
 window there would be granted to both.
+
+A grant is worth what it lasts. A place whose landings failed is held back for growing times and comes last
+(core/landings.py); what stands there is one request among others, until it serves: the hunt goes on around it, and no
+place in another queue is given up for it.
 """
 
 from __future__ import annotations

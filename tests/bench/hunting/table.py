@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from bench.hunting.kinds import Kind
 from bench.hunting.policies import ORACLE, row
 from bench.hunting.run import Row
 from bench.hunting.setting import HOUR, MINUTE, Setting
@@ -26,6 +27,66 @@ class Promise:
 PROMISES = (Promise(requests=None, ratio=1.15), Promise(requests=8, ratio=1.25))
 # Where windows follow so closely upon each other, a second grant is no fault of the policy's: shown, not promised.
 DOUBLES_FROM = 8 * HOUR
+
+
+# In lured worlds: our median in the oracle's, and our wasted chip-minutes in the sweep's.
+LURED, WASTED = 1.5, 0.2
+SWEEP = "sweep"
+_KIND_COLUMNS = ("worlds", "policy", "p50", "p90", "never", "doubles", "doomed", "wasted chip-min")
+
+
+def kind_header() -> str:
+    return _kind_line(_KIND_COLUMNS)
+
+
+def kind_lines(name: str, rows: Mapping[str, Row]) -> Iterator[str]:
+    """One line for each policy but the oracle: its times in the oracle's, quantile by quantile, and what it wasted."""
+    for policy, one in rows.items():
+        if policy == ORACLE:
+            continue
+        outcomes = one.outcomes
+        never = fmean(math.isinf(o.usable_at) for o in outcomes)
+        yield _kind_line(
+            (
+                name,
+                policy,
+                *(f"{_ratio(one, rows[ORACLE], share):.2f}" for share in (0.5, 0.9)),
+                f"{never:.1%}",
+                f"{fmean(o.doubles for o in outcomes):.3f}",
+                f"{fmean(o.doomed for o in outcomes):.2f}",
+                f"{fmean(o.wasted for o in outcomes):,.1f}",
+            )
+        )
+
+
+def kind_broken(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[str]:
+    """What is not as promised in this kind of worlds, in words."""
+    sweep, oracle = rows.get(SWEEP), rows[ORACLE]
+    for requests, most, most_p90 in ((None, 1.10, math.inf), (8, 1.20, 1.35)):
+        ours = rows.get(row(requests))
+        if ours is None:
+            continue
+        for share, limit in ((0.5, LURED if kind.is_lured else most), (0.9, math.inf if kind.is_lured else most_p90)):
+            ratio = _ratio(ours, oracle, share)
+            if ratio > limit:
+                yield f"{name}: {row(requests)}: p{share * 100:.0f} is {ratio:.2f} of the oracle's; promised: {limit}"
+            if sweep is not None and ratio > _ratio(sweep, oracle, share):
+                yield f"{name}: {row(requests)}: p{share * 100:.0f} is worse than the sweep's"
+        wasted = fmean(o.wasted for o in ours.outcomes)
+        swept = 0.0 if sweep is None else fmean(o.wasted for o in sweep.outcomes)
+        if kind.is_lured and swept and wasted > WASTED * swept:
+            yield f"{name}: {row(requests)}: {wasted:.0f} chip-minutes wasted, the sweep {swept:.0f}; promised: a fifth"
+
+
+def _ratio(one: Row, oracle: Row, share: float) -> float:
+    return quantile([o.usable_at for o in one.outcomes], share) / quantile(
+        [o.usable_at for o in oracle.outcomes], share
+    )
+
+
+def _kind_line(cells: Sequence[str]) -> str:
+    first, second, *others = cells
+    return "  ".join([first.ljust(24), second.ljust(24), *(c.rjust(15 if c is others[-1] else 8) for c in others)])
 
 
 def headline(setting: Setting, worlds: int, seed: int) -> str:

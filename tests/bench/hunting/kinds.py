@@ -1,0 +1,42 @@
+"""The kinds of worlds that `make hunt` prints, side by side: plain ones, and such as have habits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.hunting.setting import HOUR, MINUTE, Deletion, Habit, Reopening, Setting
+
+from tpudeploy.domain.deployment import Provisioning
+
+FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
+_BOOT = 4 * MINUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """`models` in order of preference. `is_lured`: the zone that is listed first gives what does not last."""
+
+    setting: Setting
+    models: tuple[Provisioning, ...] = (FLEX, SPOT)
+    is_lured: bool = False
+
+
+def _lured(habit: Habit, *models: Provisioning) -> Kind:
+    return Kind(setting=Setting(gap=8 * HOUR, boot=_BOOT, habit=habit), models=models, is_lured=True)
+
+
+KINDS: Mapping[str, Kind] = {
+    "gaps 2 h": Kind(setting=Setting(gap=2 * HOUR)),
+    "gaps 8 h": Kind(setting=Setting(gap=8 * HOUR)),
+    "gaps 24 h": Kind(setting=Setting(gap=24 * HOUR)),
+    "early preemption, spot": _lured(Habit.EARLY_PREEMPTION, SPOT),
+    "early preemption, both": _lured(Habit.EARLY_PREEMPTION, FLEX, SPOT),
+    "code 13, spot": _lured(Habit.INTERNAL_ERROR, SPOT),
+    "code 13, both": _lured(Habit.INTERNAL_ERROR, FLEX, SPOT),
+    "reopening together": Kind(setting=Setting(gap=2 * HOUR, boot=_BOOT, regions=1, reopening=Reopening.TOGETHER)),
+    "at night": Kind(setting=Setting(gap=2 * HOUR, boot=_BOOT, night=True)),
+    "deletion ignored": Kind(setting=Setting(gap=8 * HOUR, boot=_BOOT, code13=0.3, deletion=Deletion.IGNORED)),
+    "deletion late": Kind(setting=Setting(gap=8 * HOUR, boot=_BOOT, code13=0.3, deletion=Deletion.LATE)),
+    "no quota in regions": Kind(setting=Setting(gap=8 * HOUR, no_quota=0.5)),
+}
