@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
-from tpudeploy.core.luck import luck, rank
+from tpudeploy.core.luck import luck, rank, score
 from tpudeploy.core.quota import Book
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import Deployment, Provisioning
@@ -138,7 +138,13 @@ class _Judge:
         taste = self.wanted.models.index(pair.provisioning) if self.wanted.has_taste else 0
         unheard_of = pair.provisioning is Provisioning.FLEX_START and pair.model.yes is None
         usd = pair.price.usd_per_chip_hour
-        return (_ORDER.index(pair.standing), rank(pair.luck), taste, unheard_of, math.inf if usd is None else usd)
+        return (
+            _ORDER.index(pair.standing),
+            rank(score(self.alike(pair.zone, pair.provisioning), self.now)),
+            taste,
+            unheard_of,
+            math.inf if usd is None else usd,
+        )
 
     def hardware(self, zone: Zone) -> Word:
         """What asking came to outweighs what is listed: a zone can list a type and not serve it."""

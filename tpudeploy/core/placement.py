@@ -18,7 +18,6 @@ from math import inf
 from tpudeploy.core.landings import Pair, doubtful_places, pair, standing_refusals
 from tpudeploy.core.refusals import closes, covers
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
-from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.state import Attempt, Record, Refused
@@ -29,8 +28,6 @@ Luck = Mapping[Pair, float]
 QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
 # Seconds between two sweeps of a zone that a queue watches.
 _WATCHED = 1200.0
-# Seconds in which an experience loses half its weight: capacity comes and goes within hours.
-_HALF_LIFE = 6 * 3600.0
 
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
@@ -90,17 +87,6 @@ def ranked(
         return (pair(place) in doubtful, place.zone != home, models.index(place.provisioning), *wish, number)
 
     return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
-
-
-def lucky(history: Iterable[Tried], now: float) -> Luck:
-    """For each pair what asking there came to, lately: a grant speaks for it, a refusal against it."""
-    found: dict[Pair, float] = {}
-    for tried in history:
-        worth = {Ending.GRANTED: 1.0, Ending.REFUSED: -0.1, Ending.LAPSED: -0.5, Ending.STUCK: -0.5}.get(tried.outcome)
-        if worth is not None:
-            place = (tried.zone, tried.provisioning)
-            found[place] = found.get(place, 0.0) + worth * 0.5 ** (max(0.0, now - tried.at) / _HALF_LIFE)
-    return found
 
 
 def opens_at(

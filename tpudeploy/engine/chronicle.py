@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tpudeploy.core.landings import PREEMPTED
-from tpudeploy.core.luck import acquisition
-from tpudeploy.core.placement import Luck, lucky
+from tpudeploy.core.luck import acquisition, scores
+from tpudeploy.core.placement import Luck
 from tpudeploy.core.refusals import chips
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
@@ -24,15 +24,16 @@ _ENDINGS = {
 class Chronicle:
     """A log that cannot be read or written is said once, and costs nothing but the advice that it gives."""
 
-    def __init__(self, world: World, deployment: str) -> None:
+    def __init__(self, world: World, name: str, deployment: Deployment | None) -> None:
         self._world = world
-        self._deployment = deployment
+        self._deployment = name
         self._is_open = True
         self.luck: Luck = {}
         self._history: tuple[Tried, ...] = ()
         try:
             self._history = world.state.history()
-            self.luck = lucky(self._history, world.clock.now())
+            if deployment is not None:
+                self.luck = scores(self._history, deployment.accelerator.name, world.clock.now())
         except errors.StateError as error:
             self._give_up(error)
 

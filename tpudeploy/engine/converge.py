@@ -114,7 +114,7 @@ class Convergence:
         self._reached_at: float | None = None
         self._left_at: float | None = None
         self._progress = Progress(world, goal.name, goal.deployment)
-        self._chronicle = Chronicle(world, goal.name)
+        self._chronicle = Chronicle(world, goal.name, goal.deployment)
         deployment = goal.deployment
         renews = deployment is not None and deployment.lifecycle.renew
         self._acquisition = self._chronicle.acquisition(deployment) if deployment is not None and renews else 0.0
