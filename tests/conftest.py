@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk, Open
+from desk import STILL_INSTANT, UNKIND, Desk, Open
 from github_api import GitHubApi, github_api
 from workflow import Both, Pipeline
 
@@ -24,13 +24,28 @@ PIPELINES = (
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Open]:
-    """`desk(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a person before it."""
+def desk(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+) -> Iterator[Open]:
+    """`desk(trouble=[…], nodes="simulated")`: a cloud with that scenario, and a person before it.
+
+    The cloud is as slow as a real one, and no two of its durations are equal. What a scenario says counts before. A
+    test or a module that needs exact times, and nothing that lasts, is marked `instant` with the reason.
+    """
+    is_instant = request.node.get_closest_marker("instant") or request.path.stem in STILL_INSTANT
     with ExitStack() as stack:
 
         def sit_down(*, patience: Patience | None = None, **scenario: Any) -> Desk:
             clock = VirtualClock()
-            emulator = stack.enter_context(running(clock=clock, scenario={"nodes": "simulated", **scenario}))
+            # A machine that runs its script is real work for each virtual minute: such a story says what it needs.
+            is_kind = is_instant or scenario.get("nodes") == "real"
+            default: Mapping[str, Any] = {} if is_kind else UNKIND
+            timings = {**default.get("timings", {}), **scenario.get("timings", {})}
+            played = {"nodes": "simulated", **default, **scenario, "timings": timings}
+            emulator = stack.enter_context(running(clock=clock, scenario=played))
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
             for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,83 @@ import pytest
 from tpudeploy.cli.main import main
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import Emulator, VirtualClock
+from tpudeploy.emulator.timings import CLOUD
 from tpudeploy.ports import Workers
 
+# How slow the cloud of a story is, and by what share each of its durations varies, unless the story says otherwise.
+UNKIND: Mapping[str, Any] = {"jitter": 0.1, "timings": asdict(CLOUD)}
+# Modules whose stories have not been run against the slow cloud yet. Take one out, and mend what then fails.
+STILL_INSTANT: frozenset[str] = frozenset(
+    {
+        "test_ab",
+        "test_acquisition",
+        "test_attestation",
+        "test_bad_input",
+        "test_bench_deployments",
+        "test_benching",
+        "test_blue_green",
+        "test_boot",
+        "test_changes",
+        "test_colleague",
+        "test_compile_cache",
+        "test_contract",
+        "test_dashboard",
+        "test_deletion",
+        "test_deltas",
+        "test_details",
+        "test_documents",
+        "test_drift",
+        "test_drift_issues",
+        "test_examples_of_codes",
+        "test_experimenting",
+        "test_fleet",
+        "test_formats",
+        "test_gate",
+        "test_goal",
+        "test_hand_over",
+        "test_hostile_writers",
+        "test_hunt",
+        "test_in_other_peoples_hands",
+        "test_interrupted_destroy",
+        "test_interrupts",
+        "test_lifecycle",
+        "test_logs",
+        "test_lost",
+        "test_lures",
+        "test_machine_readable",
+        "test_main_job",
+        "test_metrics",
+        "test_mirror",
+        "test_no_request_lost",
+        "test_no_secret",
+        "test_pins",
+        "test_plan_files",
+        "test_projects",
+        "test_pull_requests",
+        "test_read_tools",
+        "test_renewal",
+        "test_reports",
+        "test_rules",
+        "test_session",
+        "test_shipped_profiles",
+        "test_size_command",
+        "test_stages",
+        "test_starts",
+        "test_state_commands",
+        "test_state_file",
+        "test_state_in_bucket",
+        "test_status",
+        "test_stdio",
+        "test_targets",
+        "test_texts",
+        "test_transcript",
+        "test_two_at_once",
+        "test_undo",
+        "test_verify",
+        "test_watch",
+        "test_writing",
+    }
+)
 PROFILE = """\
 version: 1
 name: gemma

@@ -245,6 +245,7 @@ def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_
     assert at.run("plan", profile, DETAILED).code == 0
 
 
+@pytest.mark.instant("its 190 s end in the drain")
 def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_next_one_goes_on(desk: Open) -> None:
     at = desk()
     profile = _deployed(at)

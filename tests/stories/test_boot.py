@@ -275,7 +275,9 @@ def _delete_behind_our_back(at: Desk, name: str) -> None:
 
 
 def test_a_second_failure_after_a_correction_is_told_at_once(desk: Open) -> None:
-    at = desk(nodes="real", boot={"crash": "ValueError: still wrong"}, timings={"reset": 5})
+    at = desk(
+        nodes="real", boot={"boot_seconds": 0, "crash": "ValueError: still wrong"}, timings={"reset": 5, "neighbour": 0}
+    )
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 1
     at.write(PROFILE.replace("max_model_len: 16384", "max_model_len: 8192"))

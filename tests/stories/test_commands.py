@@ -179,6 +179,7 @@ def test_status_tells_each_phase_as_it_comes(desk: Open) -> None:
     assert list(seen) == [
         ("hidden", "not found", ""),
         ("waiting", "PROVISIONING", ""),
+        ("waiting", "ACTIVE, node CREATING", ""),
         *(("up", "ACTIVE", phase) for phase in ("booted", "docker", "image", "secrets", "starting")),
         ("serving", "ACTIVE", "serving"),
     ]

@@ -46,6 +46,7 @@ def test_what_a_state_names_is_needed_and_nothing_is_removed(desk: Open) -> None
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
+@pytest.mark.instant("ages are told to the minute")
 def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(desk: Open) -> None:
     at = desk(quota=SMALL_QUOTA)
     name = deployed(at)
@@ -124,7 +125,7 @@ def test_a_husk_costs_nothing_and_gives_its_quota_back(desk: Open) -> None:
     at = desk(quota=SMALL_QUOTA)
     name = deployed(at)
     at.emulator.preempt(name)
-    at.clock.sleep(120)
+    at.clock.sleep(240)
     state_file(at).unlink()
     removed = at.run("gc", "-foreign", "-auto-approve")
     assert removed.code == 0, removed.all

@@ -198,7 +198,7 @@ def test_what_is_dead_or_going_is_not_taken_in(desk: Open) -> None:
     hand_made(at)
     at.write()
     at.emulator.preempt(HAND_MADE)
-    at.clock.sleep(120)
+    at.clock.sleep(240)
     told = at.run("import", "gemma[0]", HAND_MADE)
     assert (told.code, "my-tpu is SUSPENDED: nothing of it will serve" in told.words) == (1, True), told.all
 

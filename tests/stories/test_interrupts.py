@@ -64,7 +64,7 @@ def test_what_serves_is_not_outstanding(desk: Open) -> None:
 
 
 def test_before_anything_was_asked_for_nothing_is_outstanding(desk: Open) -> None:
-    at = desk()
+    at = desk(timings={"neighbour": 0})  # the Ctrl-C strikes with the first second that passes: in the run's own sleep
     said = interrupted(at, 0, "apply", "-auto-approve", at.write())
     assert said.code == 130
     assert "outstanding" not in said.err

@@ -28,6 +28,7 @@ from stories.hunts import (
 from tpudeploy import Profile, Workspace
 
 
+@pytest.mark.instant("two slices are granted in the same second")
 def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the_home(desk: Open) -> None:
     at = desk()
     at.write(hunt(A, CENTRAL, B))
@@ -43,6 +44,7 @@ def test_of_two_granted_in_the_same_second_the_cheaper_stays_and_its_zone_is_the
     holds(at)
 
 
+@pytest.mark.instant("two slices are granted in the same second")
 def test_of_two_that_cost_the_same_the_one_asked_for_earlier_stays(desk: Open) -> None:
     at = desk()
     at.write(hunt(B, A))
@@ -51,6 +53,7 @@ def test_of_two_that_cost_the_same_the_one_asked_for_earlier_stays(desk: Open) -
     holds(at)
 
 
+@pytest.mark.instant("two slices are granted in the same second")
 def test_what_serves_is_kept_against_a_cheaper_one_that_was_granted_with_it_but_does_not(desk: Open) -> None:
     at = desk(trouble=[{"fault": "boot", "zone": CENTRAL, "boot_seconds": 600}])
     at.write(hunt(A, CENTRAL))
@@ -123,6 +126,7 @@ def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_mo
     gives_back(at)
 
 
+@pytest.mark.instant("while a husk takes longer to go than Patience.husk, a full quota is asked again and again")
 def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(desk: Open) -> None:
     limit = {"class": "preemptible", "region": "us-east5", "limit": 1}
     at = desk(quota=[limit], trouble=[{"fault": "stockout", "zone": A, "layer": "L3"}])
@@ -174,6 +178,7 @@ def test_replies_lost_in_the_middle_of_a_fan_out_cost_no_second_request_anywhere
     gives_back(at)
 
 
+@pytest.mark.instant("what is given back is gone when it is looked at")
 def test_once_one_is_provisioned_a_single_spare_waits_on_and_all_others_are_given_back(desk: Open) -> None:
     first = {"fault": "timings", "zone": B, "waiting": 60, "provisioning": 300}
     at = desk(trouble=[first, {"fault": "timings", "waiting": 3000}])

@@ -199,6 +199,7 @@ def test_destroying_what_is_not_there_is_no_error(desk: Open) -> None:
     assert at.run("plan", "-destroy", "gemma.yaml", DETAILED).code == 0
 
 
+@pytest.mark.instant("the calls that fail are counted")
 def test_a_stopped_removal_is_taken_up_again_without_asking(desk: Open) -> None:
     at = desk()
     profile = _deployed(at)

@@ -77,6 +77,7 @@ def test_a_schedule_of_applies_loses_no_request_either(desk: Open) -> None:
     assert len(at.slices) == 1
 
 
+@pytest.mark.instant("the moment at which the run ends is shown to the minute")
 def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(desk: Open) -> None:
     at = desk()
     profile = _deployed(at)

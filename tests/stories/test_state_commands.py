@@ -383,7 +383,7 @@ def test_a_held_lock_is_waited_for_as_long_as_one_says_and_no_longer(
     desk: Open, monkeypatch: pytest.MonkeyPatch, where: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("USER", "ada")
-    at = desk()
+    at = desk(timings={"neighbour": 0})  # the wait for the lock is what is measured
     at.write()
     backend = where[1] if where else None
     with Workspace.open(at.folder, backend=backend, clock=at.clock) as hers:
@@ -440,6 +440,7 @@ def test_what_was_changed_can_be_read_by_programs(at: Desk) -> None:
     assert told("mv", "gemma", "chat") == {"type": "mv", "source": "gemma", "target": "chat"}
 
 
+@pytest.mark.instant("whole screens, with their moments")
 def test_the_screens_read_well(at: Desk) -> None:
     def holds(name: str, *words: str) -> None:
         said = at.run(*words)

@@ -72,7 +72,7 @@ def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_
 @pytest.mark.parametrize(
     ("boot", "code", "words"),
     [
-        ({}, 1, "gemma serves, but what was given up for it is not gone yet"),
+        ({"boot_seconds": 0}, 1, "gemma serves, but what was given up for it is not gone yet"),
         ({"hang": True}, 1, "gemma did not serve in time. The slice is kept."),
     ],
 )
@@ -99,6 +99,7 @@ GRANTS = {
 }
 
 
+@pytest.mark.instant("it is killed 15 s after its start, and what is granted by then is counted")
 @pytest.mark.parametrize("grants", GRANTS)
 def test_killed_and_come_back_to_after_a_while_exactly_one_slice_is_kept(desk: Open, grants: str) -> None:
     after = GRANTS[grants]
@@ -114,6 +115,7 @@ def test_killed_and_come_back_to_after_a_while_exactly_one_slice_is_kept(desk: O
     gives_back(at)
 
 
+@pytest.mark.instant("it is killed at moments that are counted from its start")
 @pytest.mark.parametrize("killed_after", [5, 15, 100, 168])
 def test_destroy_in_the_middle_of_a_hunt_leaves_nothing(desk: Open, killed_after: float) -> None:
     hidden = {"fault": "hidden", "zone": B, "seconds": 70}

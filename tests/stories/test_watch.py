@@ -64,6 +64,7 @@ def test_the_end_of_a_flex_start_run_is_another_request(desk: Open) -> None:
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
+@pytest.mark.instant("the lines of a quick start are counted")
 def test_what_serves_is_left_alone_and_nothing_is_said_of_it(desk: Open) -> None:
     at = desk()
     at.write()
@@ -114,6 +115,7 @@ def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(desk
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
+@pytest.mark.instant("the calls that fail are counted, and come while it watches")
 def test_a_cloud_that_is_silent_for_long_does_not_end_the_watch(desk: Open) -> None:
     at = desk(trouble=[{"fault": "unavailable", "method": "*", "call": "60-140"}])
     at.write()

@@ -352,7 +352,7 @@ def no_credentials(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_luck_is_the_last_outcome_the_grants_of_late_and_the_usual_wait(desk: Open) -> None:
-    at = desk()
+    at = desk(timings={"neighbour": 0})  # ages are told to the second
     for days, ending, waited in ((20, "granted", 9999), (3, "granted", 60), (2, "granted", 120), (1, "granted", 600)):
         tried(at, B, "spot", ending, ago=days * DAY, waited=waited)
     tried(at, B, "spot", "refused", ago=2 * HOUR, kind="stockout")
@@ -407,7 +407,7 @@ def test_json_says_all_of_it(desk: Open) -> None:
     (table,) = tree["tables"]
     assert (table["type"], table["chips"], table["project"]) == ("v6e-4", 4, "emulated")
     assert set(table["readings"]) == {"hardware", "model", "quota", "price", "luck"}
-    assert table["readings"]["price"]["age"] == 0
+    assert table["readings"]["price"]["age"] < 60  # just asked; the reply takes its time
     assert len(table["pairs"]) == 18 * 3
     assert {p["standing"] for p in table["pairs"]} == {"open", "closed"}
     assert all(set(p) >= {"hardware", "model", "quota", "price", "luck"} for p in table["pairs"])

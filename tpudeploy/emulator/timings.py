@@ -33,6 +33,9 @@ class Timings:
         return replace(self, **{row.name: jitter.vary(getattr(self, row.name), row.name) for row in fields(self)})
 
 
+# As slow as the cloud: a measured boot of small weights takes seven minutes and more, what is deleted or preempted goes
+# after minutes, and neighbours take 15 s to reply.
+CLOUD = Timings(node_ready=20.0, boot=420.0, deleting=150.0, suspending=90.0, preempted=60.0, neighbour=15.0)
 # Seconds of a person's patience; every state is still seen.
 DEMO = Timings(
     queued=2.0,
