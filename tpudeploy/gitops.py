@@ -12,8 +12,8 @@ from tpudeploy.core import approval
 from tpudeploy.core.approval import Marker
 from tpudeploy.core.deviation import Deviation, deviation
 from tpudeploy.core.revision import Revision, revision
-from tpudeploy.domain.diagnostics import Diagnostic, errors_in
-from tpudeploy.domain.errors import Unapproved
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.errors import CheckFailed, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.forge import Comment, Pipeline, PullRequest, SignedPlan, Status, Verdict
 from tpudeploy.domain.frozen import frozen
@@ -48,7 +48,9 @@ class Proposal:
 
 
 def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[str], key: str = "") -> Proposal:
-    """A plan with errors, one that is not shown as a whole, and one that nobody can sign approve nothing."""
+    """A plan that is not shown as a whole, and one that nobody can sign, approve nothing; nor is approved what an error
+    stops.
+    """
     marker = approval.marker(plan, label=label, commit=pipeline.commit, branch=pipeline.branch)
     sides, ownerless = _revisions(plan), tuple(orphans)
 
@@ -57,14 +59,14 @@ def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[st
             plan, sides, orphans=ownerless, whole=marker.whole, ending=ending, run_url=pipeline.run_url, limit=limit
         )
 
-    obstacle = _obstacle(plan, pipeline, marker, key)
+    obstacle, merging_applies = _obstacle(plan, pipeline, marker, key), _merging_applies(plan)
     room = markdown.COMMENT_BYTES - min(len(approval.dumps(marker)), _MARKER_BYTES)
-    comment = render(room, obstacle or _MERGING_APPLIES)
+    comment = render(room, obstacle or merging_applies)
     if not comment.is_whole:
         obstacle = obstacle or _CUT_SHORT
-    ending = "" if pipeline.pull is None else obstacle or _MERGING_APPLIES
+    ending = "" if pipeline.pull is None else obstacle or merging_applies
     summary = render(markdown.SUMMARY_BYTES, ending)
-    is_signable = bool(key) and pipeline.pull is None and summary.is_whole and not errors_in(plan.diagnostics)
+    is_signable = bool(key) and pipeline.pull is None and summary.is_whole and not _why_nothing_is_done(plan)
     shown = marker if not obstacle else replace(marker, whole="", goals={})
     return Proposal(
         marker=shown,
@@ -118,10 +120,10 @@ def with_approval(
     key: str,
     files: SignedPlan | None = None,
 ) -> P:
-    """Return the plan with the name of what approved it in each goal.
+    """Return the plan with the name of what approved it in each goal, and an error in each that nothing approved.
 
-    It is approved by the fingerprint `accepted`, by signed files, or by merging the pull request that showed it. Raise
-    `errors.Unapproved` where one of its changes is not.
+    It is approved by the fingerprint `accepted`, by signed files, or by merging the pull request that showed it. One
+    deployment that is not approved stops no other, unless nothing else is to be done: then raise `errors.Unapproved`.
     """
     goals = approval.needing_approval(plan)
     if not goals:
@@ -130,13 +132,12 @@ def with_approval(
     if accepted:
         if accepted != approval.plan_print(plan):
             raise _unapproved(
-                plan, f"The plan is no longer {accepted}: it differs, or an apply or a destroy has begun since."
+                plan, goals, f"The plan is no longer {accepted}: it differs, or an apply or a destroy has begun since."
             )
         return _approved_by(plan, f"fingerprint {accepted}")
     if not key and (forge is not None or files is not None):
-        raise _unapproved(
-            plan, f"No approval can be verified, because {_KEY} is not set: anybody can edit a comment or a file."
-        )
+        why = f"No approval can be verified, because {_KEY} is not set: anybody can edit a comment or a file."
+        return _approved_by(_without(plan, goals, (), why), pipeline.commit)
     if files is not None:
         marker, why = _file_marker(files, pipeline, label, key)
         markers = [marker] if marker is not None else []
@@ -145,11 +146,35 @@ def with_approval(
         markers, why = _merged_markers(plan, forge, pipeline, label, key)
         name = f"merge {pipeline.commit}"
     else:
-        raise _unapproved(plan, "Nobody has approved this plan: there is no pull request to look at.")
-    missing = approval.unapproved(plan, markers)
-    if missing:
-        raise _unapproved(plan, _why_not(missing, markers, why))
-    return _approved_by(plan, name)
+        markers, why = [], "Nobody has approved this plan: there is no pull request to look at."
+        name = pipeline.commit
+    return _approved_by(_without(plan, approval.unapproved(plan, markers), markers, why), name)
+
+
+def _without(plan: P, missing: Sequence[Goal], markers: Sequence[Marker], why: str) -> P:
+    """Return the plan with an error in each of the goals `missing`, which nothing approves: they stop no other.
+
+    Raise `errors.Unapproved` where nothing else is to be done.
+    """
+    if not missing:
+        return plan
+    names = {goal.name for goal in missing}
+    if not any(approval.is_carried_out(goal) for goal in plan.goals if goal.name not in names):
+        raise _unapproved(plan, missing, _why_not(missing, markers, why))
+    found = {goal.name: _unapproved(plan, missing, _why_not([goal], markers, why)) for goal in missing}
+    diagnostics = {
+        name: Diagnostic(code=error.code, message=_about(name, error.message), hint=error.hint)
+        for name, error in found.items()
+    }
+    return replace(
+        plan,
+        goals=tuple(replace(g, errors=(diagnostics[g.name],)) if g.name in names else g for g in plan.goals),
+        diagnostics=(*plan.diagnostics, *diagnostics.values()),
+    )
+
+
+def _about(name: str, message: str) -> str:
+    return message if name in message else f"{name} is not approved. {message}"
 
 
 def _why_not(missing: Sequence[Goal], markers: Sequence[Marker], why: str) -> str:
@@ -250,13 +275,28 @@ def _file_marker(files: SignedPlan, pipeline: Pipeline, label: str, key: str) ->
 
 def _obstacle(plan: Plan, pipeline: Pipeline, marker: Marker, key: str) -> str:
     """Why merging would apply nothing, whatever the comment has room for; "" where nothing is in the way."""
-    if errors_in(plan.diagnostics):
-        return "Merging applies nothing: a check forbids this plan."
+    nothing_is_done = _why_nothing_is_done(plan)
+    if nothing_is_done:
+        return f"Merging applies nothing: {nothing_is_done}."
     if len(approval.dumps(marker)) > _MARKER_BYTES:
         return "Merging applies nothing: more deployments change than one comment can approve."
     if pipeline.pull is not None and not key:
         return f"Merging applies nothing: this pipeline has no `{_KEY}` to sign the plan with."
     return ""
+
+
+def _why_nothing_is_done(plan: Plan) -> str:
+    """Return why errors leave nothing of the plan to carry out, "" where they leave some, or where there are none."""
+    worst = plan.worst_error
+    if worst is None or (not plan.stopping_errors and any(map(approval.is_carried_out, plan.goals))):
+        return ""
+    return "a check forbids this plan" if isinstance(worst, CheckFailed) else "an error stops this plan"
+
+
+def _merging_applies(plan: Plan) -> str:
+    """Return the last line of a plan that merging applies, with what it leaves out."""
+    left_out = ", ".join(goal.name for goal in plan.goals if goal.errors)
+    return f"{_MERGING_APPLIES} Merging leaves out {left_out}: see the errors above." if left_out else _MERGING_APPLIES
 
 
 def _approval_context(label: str) -> str:
@@ -268,7 +308,12 @@ def only_begun(plan: P) -> P:
 
     What a person began at a terminal is that person's to continue: an interrupt may have been meant to end it.
     """
-    return replace(plan, goals=tuple(g for g in plan.goals if (g.resumes and g.approval) or g.is_renewal))
+    return replace(plan, goals=tuple(g for g in plan.goals if _goes_on(g)))
+
+
+def _goes_on(goal: Goal) -> bool:
+    """Return whether a later run continues this goal. One of which nothing could be seen may be such: that is said."""
+    return (goal.resumes and bool(goal.approval)) or goal.is_renewal or (bool(goal.errors) and not goal.changes)
 
 
 def orphans(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[str, ...]:
@@ -328,6 +373,11 @@ def _same(of: Marker) -> Callable[[str], bool]:
     return is_it
 
 
-def _unapproved(plan: Plan, why: str) -> Unapproved:
-    whole = approval.plan_print(plan)
-    return Unapproved(why, hint=f"Nothing was changed. Read the plan above; to say yes to it, pass -accept {whole}.")
+def _unapproved(plan: Plan, missing: Sequence[Goal], why: str) -> Unapproved:
+    """Return the error of the goals `missing`, with the fingerprint of the plan that the others leave."""
+    names = {goal.name for goal in missing}
+    others = tuple(g for g in plan.goals if g.name not in names and approval.is_carried_out(g))
+    whole = approval.plan_print(replace(plan, goals=tuple(missing)) if others else plan)
+    unchanged = f"Nothing of {', '.join(names)} was changed." if others else "Nothing was changed."
+    when = ", once the others are done" if others else ""
+    return Unapproved(why, hint=f"{unchanged} Read the plan above; to say yes to it{when}, pass -accept {whole}.")

@@ -146,15 +146,14 @@ class Workspace(Wiring):
         it holds only for the state and the slices that it was made for.
         """
         from tpudeploy.core.pins import in_attributes
-        from tpudeploy.domain.errors import CheckFailed
         from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.apply import apply
         from tpudeploy.engine.pins import hold
         from tpudeploy.engine.refresh import record
 
-        forbidden = plan.stopping_errors
-        if forbidden:
-            raise CheckFailed(forbidden[0].message, hint=forbidden[0].hint)
+        worst = plan.worst_error
+        if worst is not None and plan.stopping_errors:
+            raise worst
         world = self._world(on_event)
         if plan.mode is Mode.REFRESH_ONLY:
             return record(world, plan)

@@ -264,6 +264,42 @@ def test_one_that_has_slices_which_no_state_remembers_stops_no_other(desk: Open)
     assert len(person.slices) == 6
 
 
+@pytest.mark.parametrize("fault", ["iam-denied", "unavailable"])
+@pytest.mark.parametrize("verb", ["plan", "apply", "destroy"])
+def test_one_whose_slice_cannot_be_looked_at_stops_no_other(desk: Open, verb: str, fault: str) -> None:
+    person = desk(**QUICK)
+    fleet(person, "one", "four")
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    fleet(person, *SIX)
+    person.emulator.script({"fault": fault, "method": "*.list"})
+    person.emulator.script({"fault": fault, "method": "*.get", "name": "four-*"})
+    told = person.run(verb, "fleet", *(["-auto-approve"] if verb != "plan" else []))
+    assert told.code == 1, told.all
+    assert "four" in told.err
+    stands = {name.partition("-")[0] for name in person.slices}
+    if verb == "plan":
+        assert "Plan: 4 to add, 0 to change, 0 to destroy." in told.out
+    elif verb == "apply":
+        assert "Deployments: 4 served, 1 failed, 1 unchanged." in told.out
+        assert stands == set(SIX)
+    else:
+        assert stands == {"four"}
+
+
+def test_one_in_a_zone_that_does_not_answer_stops_no_other(desk: Open) -> None:
+    """The plan does not wait for each of its deployments there."""
+    person = desk(**QUICK)
+    fleet(person, "one", "two", "three")
+    fleet(person, "four", "five", "six", **{"[us-east5-a, us-east5-b, ": "[us-east5-b, "})
+    assert person.run("apply", "fleet", "-auto-approve").code == 0
+    zones = {zone: list(found) for zone, found in person.emulator.live().items() if found}
+    assert len(zones) > 1, zones
+    person.emulator.script({"fault": "unavailable", "zone": "us-east5-b"})
+    told = person.run("destroy", "fleet", "-auto-approve")
+    assert told.code == 1, told.all
+    assert {name for found in person.emulator.live().values() for name in found} == set(zones["us-east5-b"])
+
+
 SIX = ("one", "two", "three", "four", "five", "six")
 STEADY = {**QUICK, "timings": {"queued": 5, "waiting": 5, "provisioning": 5}}
 SLOW = {"fault": "slow", "name": "four-*", "seconds": 15}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from desk import PROFILE, Open
+from desk import PROFILE, Desk, Open
 from github_api import BOT, LONGEST, Trouble
 from goldens import assert_golden
 from other_process import holding
@@ -289,6 +289,71 @@ def test_a_plan_that_a_check_forbids_says_one_thing(pipeline: Both) -> None:
     assert "Merging applies this plan" not in here.comment()
     assert here.outputs["approvable"] == "false"
     assert here.signatures() == [("failure", "Merging applies nothing: a check forbids this plan.")]
+
+
+SIX = ("one", "two", "three", "four", "five", "six")
+FORBIDDEN = PROFILE.replace("max_model_len: 16384", "max_model_len: 900000")
+
+
+def _fleet(at: Desk, **texts: str) -> None:
+    (at.folder / "fleet").mkdir(exist_ok=True)
+    for name in SIX:
+        at.write(texts.get(name, PROFILE).replace("name: gemma", f"name: {name}"), f"fleet/{name}.yaml")
+
+
+def _stands(at: Desk) -> set[str]:
+    return {name.partition("-")[0] for name in at.slices}
+
+
+def test_of_six_in_a_pull_request_one_that_a_check_forbids_keeps_none_of_the_others_from_being_applied(
+    pipeline: Both,
+) -> None:
+    at, here = pipeline
+    _fleet(at, four=FORBIDDEN)
+    assert at.run("ci", "plan", "fleet").code == 13
+    assert "Merging leaves out four: see the errors above." in here.comment()
+    assert here.statuses(HEAD) == [("tpudeploy/plan", "failure")]
+    here.on_push()
+    applied = at.run("ci", "apply", "fleet")
+    assert applied.code == 13, applied.all
+    assert _stands(at) == set(SIX) - {"four"}
+    assert here.statuses(MERGED) == [("tpudeploy/apply", "failure")]
+    # What the merge did not approve is not bought once the check allows it.
+    _fleet(at)
+    assert at.run("ci", "apply", "fleet").code == 11
+    assert _stands(at) == set(SIX) - {"four"}
+
+
+def test_of_six_that_a_merge_approved_one_that_changed_since_keeps_none_of_the_others_from_being_applied(
+    pipeline: Both,
+) -> None:
+    at, here = pipeline
+    _fleet(at)
+    assert at.run("ci", "plan", "fleet").code == 0
+    here.on_push()
+    _fleet(at, four=PROFILE.replace("v6e-1", "v6e-4"))
+    applied = at.run("ci", "apply", "fleet")
+    assert applied.code == 11, applied.all
+    assert "The plan for four is not the one that was approved by merging." in applied.err
+    assert "Nothing of four was changed." in applied.err
+    assert _stands(at) == set(SIX) - {"four"}
+    accepted = applied.err.partition("-accept ")[2].split(".")[0]
+    assert at.run("ci", "apply", "fleet", "-accept", accepted).code == 0
+    assert _stands(at) == set(SIX)
+
+
+def test_of_six_one_whose_zone_does_not_answer_keeps_none_of_the_others_from_being_applied(pipeline: Both) -> None:
+    at, here = pipeline
+    _fleet(at)
+    assert at.run("apply", "-auto-approve", "fleet/four.yaml").code == 0
+    assert at.run("ci", "plan", "fleet").code == 0
+    here.on_push()
+    at.emulator.script({"fault": "iam-denied", "method": "*.get", "name": "four-*"})
+    at.emulator.script({"fault": "iam-denied", "method": "*.list"})
+    applied = at.run("ci", "apply", "fleet")
+    assert applied.code == 1, applied.all
+    assert _stands(at) == set(SIX)
+    assert "four" in applied.err
 
 
 @pytest.mark.parametrize("lines", [1, 20_000])

@@ -38,7 +38,7 @@ def carry_out(
     is_new = not plan.source
     _show(given, context, plan)
     if plan.stopping_errors:
-        raise CheckFailed("A check forbids this plan.")
+        raise _stopping(plan)
     if plan.needs_approval and is_new and not given.auto_approve:
         approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
     may_reset = given.auto_approve or not is_new
@@ -62,6 +62,12 @@ def carry_out(
         terminal.talk("")
         tell_error(terminal, error)
     return code if report.error is None else report.error.exit_code
+
+
+def _stopping(plan: Plan) -> TpudeployError:
+    """Return the worst of what stops a plan; a check has said above what it forbids."""
+    found = plan.worst_error
+    return CheckFailed("A check forbids this plan.") if found is None or isinstance(found, CheckFailed) else found
 
 
 def _end(context: Context, report: Report, *, as_json: bool) -> int:

@@ -49,14 +49,14 @@ def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
     _show(context, planned)
     context.reply.set(documents.pipeline("plan", plan=planned))
     run.keep(planned, proposal)
-    forbidden = errors_in(planned.diagnostics)
-    run.judge("plan", *((Verdict.FAILURE, forbidden[0].message) if forbidden else (Verdict.SUCCESS, _sum(planned))))
+    worst = planned.worst_error
+    run.judge("plan", *((Verdict.SUCCESS, _sum(planned)) if worst is None else (Verdict.FAILURE, worst.message)))
     if run.forge is not None and run.pipeline.pull is not None:
         comment = gitops.propose(run.forge, run.pipeline, run.pipeline.pull, proposal, key=run.key)
         context.terminal.talk(f"Told at {comment.url}")
-    if forbidden:
-        run.end(exits.REFUSED, forbidden[0].code)
-        return exits.REFUSED
+    if worst is not None:
+        run.end(worst.exit_code, errors_in(planned.diagnostics)[0].code)
+        return worst.exit_code
     return exits.CHANGES if given.detailed_exitcode and not planned.is_empty else exits.SUCCESS
 
 
@@ -117,10 +117,15 @@ def _show(context: Context, planned: Plan) -> None:
 
 
 def _with_approval(given: argparse.Namespace, context: Context, run: Run, planned: P, profiles: Sequence[Profile]) -> P:
-    """Raise `errors.Unapproved`, and show in the pipeline what would have been done."""
+    """Show in the pipeline what is not approved. Raise `errors.Unapproved` where that is all there is to do."""
     files = None if given.approval is None else adapter.signed_plan(context.folder / given.approval)
+
+    def show_unapproved() -> None:
+        left = gitops.orphans(run.workspace, profiles)
+        run.keep(planned, gitops.proposal(planned, run.pipeline, label=run.label, orphans=left))
+
     try:
-        return gitops.with_approval(
+        approved = gitops.with_approval(
             planned,
             run.forge,
             run.pipeline,
@@ -130,11 +135,12 @@ def _with_approval(given: argparse.Namespace, context: Context, run: Run, planne
             files=files,
         )
     except errors.Unapproved as error:
-        left = gitops.orphans(run.workspace, profiles)
-        proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left)
-        run.keep(planned, proposal)
+        show_unapproved()
         run.tell_result(outcome.stopped(error, planned))
         raise
+    if approved.diagnostics != planned.diagnostics:
+        show_unapproved()
+    return approved
 
 
 def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:

@@ -132,7 +132,7 @@ def unapproved(plan: Plan, markers: Iterable[Marker], *, accepted: str = "") -> 
 
 def needing_approval(plan: Plan) -> tuple[Goal, ...]:
     """The goals that change something that no earlier approval began, and that no profile asks for by itself."""
-    return tuple(g for g in plan.goals if _does_something(g) and not g.resumes and not g.is_renewal)
+    return tuple(g for g in plan.goals if is_carried_out(g) and not g.resumes and not g.is_renewal)
 
 
 def used_up(goals: Iterable[Goal], markers: Iterable[Marker]) -> tuple[Goal, ...]:
@@ -142,7 +142,7 @@ def used_up(goals: Iterable[Goal], markers: Iterable[Marker]) -> tuple[Goal, ...
 
 
 def _approvals(plan: Plan) -> dict[str, Approval]:
-    return {g.name: _of(g) for g in plan.goals if _does_something(g)}
+    return {g.name: _of(g) for g in plan.goals if is_carried_out(g)}
 
 
 def _of(goal: Goal) -> Approval:
@@ -158,8 +158,9 @@ def _approval(effects: str, lineage: str, begun: int) -> Approval:
     return Approval(effects=str(effects), lineage=str(lineage), begun=int(begun))
 
 
-def _does_something(goal: Goal) -> bool:
-    return any(c.action is not Action.NO_OP for c in goal.changes)
+def is_carried_out(goal: Goal) -> bool:
+    """Return whether an apply changes something for this goal. What an error stops is neither approved nor done."""
+    return not goal.errors and any(c.action is not Action.NO_OP for c in goal.changes)
 
 
 def _change(of: Change) -> Mapping[str, object]:

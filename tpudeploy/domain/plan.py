@@ -6,11 +6,24 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.tree import tree
+
+# What can be wrong with one deployment of a plan, by the code of its diagnostic. Any other error is a check's.
+_STOPPING: tuple[type[errors.TpudeployError], ...] = (
+    errors.StateUnreadable,
+    errors.StateTooNew,
+    errors.StateError,
+    errors.Fault,
+    errors.Denied,
+    errors.CloudError,
+    errors.ProfileInvalid,
+    errors.Unapproved,
+)
 
 
 class Effect(StrEnum):
@@ -302,6 +315,11 @@ class Plan:
         return tuple(d for d in found if d not in own) if goes_on and not self.source else found
 
     @property
+    def worst_error(self) -> errors.TpudeployError | None:
+        """The worst of what stops all of it, or one deployment of it; None where nothing does."""
+        return errors.worst(map(stopped_by, errors_in(self.diagnostics)))
+
+    @property
     def needs_approval(self) -> bool:
         """Whether anything would happen that nobody has approved yet."""
         if self.mode is Mode.REFRESH_ONLY:
@@ -326,3 +344,9 @@ class Plan:
             "goals": [goal.to_dict() for goal in self.goals],
             "diagnostics": tree(self.diagnostics),
         }
+
+
+def stopped_by(diagnostic: Diagnostic) -> errors.TpudeployError:
+    """Return the error that ends a deployment, or a plan, of which a diagnostic says that it cannot be carried out."""
+    kind = next((kind for kind in _STOPPING if kind.code == diagnostic.code), errors.CheckFailed)
+    return kind(diagnostic.message, hint=diagnostic.hint)

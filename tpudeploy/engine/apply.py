@@ -16,9 +16,8 @@ from tpudeploy.core.targets import marked
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan
+from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
 from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.state import Goal as Aim
@@ -76,7 +75,7 @@ def apply(
 
     def begin(goal: Goal) -> _Run:
         if goal.errors:
-            raise _stopped_by(goal.errors[0])
+            raise stopped_by(goal.errors[0])
         goal = _begin(world, goal, plan.source)
         tell_begun()
         attestor = Attestor(world, goal, witnesses)
@@ -163,13 +162,6 @@ class _Part:
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         return self._refused if self.run is None else self.run.result.outcomes
-
-
-def _stopped_by(found: Diagnostic) -> errors.TpudeployError:
-    """Return the error of a deployment that the plan says cannot be carried out."""
-    kinds = (errors.StateUnreadable, errors.StateTooNew, errors.StateError)
-    kind = next((kind for kind in kinds if kind.code == found.code), errors.CheckFailed)
-    return kind(found.message, hint=found.hint)
 
 
 def _runs(parts: Iterable[_Part]) -> list[_Run]:

@@ -30,20 +30,25 @@ def states_of(world: World, names: Iterable[str]) -> dict[str, State | None]:
     return dict(zip(asked, together(world.threads, lambda name: world.state.read(name).state, asked), strict=True))
 
 
-def readable_states(world: World, names: Iterable[str]) -> tuple[dict[str, State | None], dict[str, errors.StateError]]:
-    """Return the states that can be read, None where there is none, and why each of the others cannot be."""
+def readable_states(
+    world: World, names: Iterable[str]
+) -> tuple[dict[str, State | None], dict[str, errors.TpudeployError]]:
+    """Return the states that can be read, None where there is none, and why each of the others cannot be.
 
-    def read(name: str) -> State | errors.StateError | None:
+    A state in a bucket that does not answer, or that may not be read, is one of the others.
+    """
+
+    def read(name: str) -> State | errors.TpudeployError | None:
         try:
             return world.state.read(name).state
-        except errors.StateError as error:
+        except (errors.StateError, errors.CloudError) as error:
             return error
 
     wanted = list(dict.fromkeys(names))
     states: dict[str, State | None] = {}
-    unreadable: dict[str, errors.StateError] = {}
+    unreadable: dict[str, errors.TpudeployError] = {}
     for name, state in zip(wanted, together(world.threads, read, wanted), strict=True):
-        if isinstance(state, errors.StateError):
+        if isinstance(state, errors.TpudeployError):
             unreadable[name] = state
         else:
             states[name] = state
@@ -79,6 +84,32 @@ def look_at_all(world: World, sights: Sequence[Sight], *, anew: bool = True) -> 
         for sight in sights
     ]
     return _heard(world, sights, shown, anew=anew)
+
+
+def look_at_each(
+    world: World, sights: Sequence[Sight], *, anew: bool = True
+) -> tuple[Observed | errors.CloudError, ...]:
+    """Look at each by itself, once; of each that cannot be looked at, return why.
+
+    Where a zone left one without an answer, only one more of those in the same zones is looked at: each such look may
+    last a minute.
+    """
+    zones = [frozenset((a.project, a.zone) for a in sight.state.attempts) for sight in sights]
+    faults: dict[frozenset[tuple[str, Zone]], list[errors.Fault]] = {}
+
+    def observe(number: int) -> Observed | errors.CloudError:
+        silent = faults.get(zones[number], [])
+        if len(silent) > 1:
+            return silent[0]
+        try:
+            return look_at_all(world, [sights[number]], anew=anew)[0]
+        except errors.Fault as fault:
+            faults.setdefault(zones[number], []).append(fault)
+            return fault
+        except errors.CloudError as error:
+            return error
+
+    return tuple(together(world.threads, observe, range(len(sights))))
 
 
 def _heard(

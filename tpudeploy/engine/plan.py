@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tpudeploy.core.adopt import adoptable
@@ -26,7 +26,7 @@ from tpudeploy.core.seen import seen
 from tpudeploy.core.targets import Targets, marked, partial, within
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
-from tpudeploy.domain.errors import ConfigError, StateError
+from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.found import Found
 from tpudeploy.domain.frozen import frozen
@@ -35,7 +35,7 @@ from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.contention import name_left_locks
-from tpudeploy.engine.look import Sight, look_at_all, readable_states
+from tpudeploy.engine.look import Sight, look_at_all, look_at_each, readable_states
 from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.retry import looking_again
@@ -56,13 +56,15 @@ def plan(
 ) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
 
-    What stops one of several deployments alone is among the `errors` of its goal, a state that cannot be read too.
+    What stops one of several deployments alone is among the `errors` of its goal: a state that cannot be read, and
+    slices that cannot be looked at, too.
 
     `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
     `witnesses` are asked where the plan is to touch nothing: what serves otherwise than it was told is drift.
 
-    Raise `errors.Fault` where the cloud does not answer, `errors.StateError` where no state can be read,
-    `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none has.
+    Raise `errors.Fault` or `errors.Denied` where the cloud answers for none, `errors.StateError` where no state can be
+    read, `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none
+    has.
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
@@ -73,7 +75,7 @@ def plan(
         raise next(iter(unreadable.values()))
     names = {d.name for d in known}
     states = {name: state for name, state in all_states.items() if state is not None}
-    broken = [_unreadable(d, unreadable[d.name]) for d in known if d.name in unreadable]
+    broken = [_unknown(asked, d, unreadable[d.name]) for d in known if d.name in unreadable]
     known = tuple(d for d in known if d.name not in unreadable)
     extents = extents_of(asked, known, states)
     known = tuple(d for d in known if d.name in extents)
@@ -84,6 +86,7 @@ def plan(
     else:
         goals = tuple(_goals(world, [part for part, _ in parts], refresh=asked.refresh))
     warnings = {d.name: check([d]) if asked.mode is Mode.NORMAL else () for d in known}
+    unseen = {goal.name: goal.errors for goal in goals}
     goals = tuple(
         _with_errors(d, goal, (*stray, *warnings[d.name]))
         for d, goal, (_, stray) in zip(known, goals, parts, strict=True)
@@ -103,6 +106,7 @@ def plan(
         goals=(*goals, *broken),
         diagnostics=(
             *(e for g in broken for e in g.errors),
+            *(e for g in goals for e in g.errors if e in unseen.get(g.name, ())),
             *prevented(known, goals),
             *stray,
             *found.diagnostics,
@@ -114,23 +118,32 @@ def plan(
     )
 
 
-def _unreadable(deployment: Deployment, error: StateError) -> Goal:
-    """Return the part of a deployment whose state cannot be read: nothing is planned for it, and nothing done."""
+def _unknown(scope: Scope, deployment: Deployment, error: TpudeployError) -> Goal:
+    """Return the goal of a deployment of which nothing can be known: nothing is planned for it, and nothing done."""
+    aim = None if scope.mode is Mode.DESTROY else deployment
+    return _not_planned(
+        _Part(name=deployment.name, aim=aim, known=State(deployment=deployment.name, lineage="")), error
+    )
+
+
+def _not_planned(part: _Part, error: TpudeployError) -> Goal:
+    message = error.message if part.name in error.message else f"{part.name}: {error.message}"
     return Goal(
-        name=deployment.name,
-        deployment=deployment,
-        fingerprint=aim_print(deployment, None),
-        lineage="",
-        serial=0,
+        name=part.name,
+        deployment=part.aim,
+        fingerprint=aim_print(part.aim, part.targets),
+        lineage=part.known.lineage,
+        serial=part.known.serial,
         resumes=False,
         changes=(),
-        errors=(Diagnostic(code=error.code, message=error.message, hint=error.hint),),
+        targets=part.targets,
+        errors=(Diagnostic(code=error.code, message=message, hint=error.hint),),
     )
 
 
 def _with_errors(deployment: Deployment, goal: Goal, found: Iterable[Diagnostic]) -> Goal:
     """Return the goal with the errors that are about its deployment alone."""
-    return replace(goal, errors=errors_in((*prevented([deployment], [goal]), *found)))
+    return replace(goal, errors=(*goal.errors, *errors_in((*prevented([deployment], [goal]), *found))))
 
 
 def named_once(deployments: Iterable[Deployment]) -> tuple[Deployment, ...]:
@@ -165,9 +178,9 @@ def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) 
     asking = tuple(fresh)
     others = [name for name in world.state.names() if name not in named] if asking else []
     if 0 < len(others) <= _MOST_OTHERS:
-        read = [world.state.read(name).state for name in others]
+        states, _ = readable_states(world, others)  # what another deployment remembers stops none of these
         for each in asking:
-            yield from renamed(each, [state for state in read if state is not None])
+            yield from renamed(each, [state for state in states.values() if state is not None])
 
 
 def renewal(
@@ -303,11 +316,30 @@ def _goals(world: World, parts: list[_Part], *, refresh: bool) -> Iterator[Goal]
         now = world.clock.now()
         yield from (_goal(world, part, presumed(part.known, now), refresh=False) for part in parts)
         return
+    for part, observed in zip(parts, _looked(world, parts), strict=True):
+        if isinstance(observed, CloudError):
+            yield _not_planned(part, observed)
+        else:
+            yield _goal(world, part, observed, refresh=True)
+
+
+def _looked(world: World, parts: Sequence[_Part]) -> tuple[Observed | CloudError, ...]:
+    """Return what one look at all of them shows; where that fails, what a look at each shows, or why it cannot be had.
+
+    Raise `errors.Fault` or `errors.Denied` where none can be looked at.
+    """
     sights = [Sight(state=part.known, deployment=part.aim) for part in parts]
     name = parts[0].name if len(parts) == 1 else f"{len(parts)} deployments"
     budget = world.patience.faults_at_plan
-    looked = looking_again(world, name, lambda: look_at_all(world, sights, anew=False), budget=budget)
-    yield from (_goal(world, part, observed, refresh=True) for part, observed in zip(parts, looked, strict=True))
+    try:
+        return looking_again(world, name, lambda: look_at_all(world, sights, anew=False), budget=budget)
+    except CloudError:
+        if len(parts) == 1:
+            raise
+        observed = look_at_each(world, sights, anew=False)
+        if all(isinstance(each, CloudError) for each in observed):
+            raise
+        return observed
 
 
 def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:

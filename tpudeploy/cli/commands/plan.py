@@ -42,8 +42,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     if given.out is not None:
         plan.save(context.folder / given.out)
         terminal.talk(f"\n{_saved(given.out, plan)}")
-    if plan.is_forbidden:
-        return exits.REFUSED
+    if plan.worst_error is not None:
+        return plan.worst_error.exit_code
     return exits.CHANGES if given.detailed_exitcode and not plan.is_empty else exits.SUCCESS
 
 
