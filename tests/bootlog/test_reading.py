@@ -13,6 +13,7 @@ from tpudeploy.core.bootlog.signatures import SIGNATURES
 from tpudeploy.core.bootlog.signatures.row import Signature
 from tpudeploy.domain.bootlog import Cause
 
+EXAMPLES = {row.name: row.example for row in SIGNATURES}
 HERE = Path(__file__).parent
 GOOD = (HERE.parent / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log").read_text(encoding="utf-8")
 FAILED = (HERE / "data" / "boot_failed_qwix_int8_v5e1.log").read_text(encoding="utf-8")
@@ -20,6 +21,8 @@ BROKEN = (HERE / "data" / "boot_e2b_v5e1_util095_oom.log").read_text(encoding="u
 WRAPPER = (
     "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 )
+
+UNQUANTIZED = "(APIServer pid=1) INFO 08-07 20:37:50 [api_utils.py:273] non-default args: {'model_tag': 'm'}"
 
 
 def test_a_good_boot_has_its_phases_in_seconds_its_graphs_and_no_cause() -> None:
@@ -103,7 +106,8 @@ def test_a_message_is_read_whole_though_another_process_writes_in_between() -> N
 def test_every_cause_is_found_behind_whatever_carries_it(row: Signature, carrier: str) -> None:
     journal = "Aug 07 20:40:29 t1v google_metadata_script_runner[88]: startup-script:   | "
     line = f"{journal if carrier == 'JOURNAL' else carrier}{row.example}"
-    cause = _cause(f"an ordinary line\n{line}\n{WRAPPER}\n")
+    before = UNQUANTIZED if row.name == "hbm-temporaries-loading" else "an ordinary line"
+    cause = _cause(f"{before}\n{line}\n{WRAPPER if row.ends_server else ''}\n")
     assert (cause.signature, cause.line.number) == (row.name, 2)
     assert cause.remedy
 
@@ -116,8 +120,8 @@ def test_every_cause_is_found_behind_whatever_carries_it(row: Signature, carrier
             "hbm_utilization to 0.94 or more",
         ),
         ("total_hbm_used_gb=48.09GiB exceeds total_hbm_limit_cap_gb=28.74GiB by 19.35GiB", "No utilization helps"),
-        (SIGNATURES[3].example, "lower serving.hbm_utilization to 0.90 (now 0.92)"),
-        (SIGNATURES[3].example, "lower serving.max_num_seqs to 231 (now 256"),
+        (EXAMPLES["no-room-for-program"], "lower serving.hbm_utilization to 0.90 (now 0.92)"),
+        (EXAMPLES["no-room-for-program"], "lower serving.max_num_seqs to 231 (now 256"),
         (
             "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Exceeded hbm capacity by 1.86G.",
             "to 0.85 (now 0.92)",
@@ -143,7 +147,7 @@ def test_a_server_that_died_the_second_time_says_of_what() -> None:
 
 
 def test_what_a_server_dies_of_after_it_served_is_found() -> None:
-    died = "(EngineCore pid=9) ERROR 08-10 19:00:00 [core.py:1] " + SIGNATURES[5].example
+    died = "(EngineCore pid=9) ERROR 08-10 19:00:00 [core.py:1] " + EXAMPLES["no-room-while-compiling"]
     assert _cause(f"{GOOD}\n{died}\n").signature == "no-room-while-compiling"
 
 

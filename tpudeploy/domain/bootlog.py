@@ -10,7 +10,8 @@ class Line:
     """A line, as a person finds it by its `number` (from 1). `text` is without vLLM's prefix.
 
     `at`: seconds since the log's first dated line; a line without a date has that of the line before, None before all.
-    `process`: `EngineCore`, `APIServer`, or "". `level`: `INFO`, …, or "".
+    `process`: `EngineCore`, `APIServer`, or "". `level`: `INFO`, …, or ""; of a line of the startup script `INFO`, and
+    `ERROR` where it gives up.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Cause:
 class Reading:
     """A log, read. `graphs` were compiled, or begun. `seconds` from its first dated line to its last.
 
+    `is_serving` with a `cause`: the server is up, and one kind of request always fails.
     `notes`: lines that look alarming and are not, each with why.
     """
 

@@ -16,18 +16,19 @@ def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
 
     Takes any text: what is cut, garbled or no log at all has no phases, and at worst an unknown cause.
     """
-    start = last_start(list(lines(text)))
+    boot = last_start(list(lines(text)))
+    start = _last_server(boot)
     ready = next((n for n, line in enumerate(start) if timeline.READY.search(line.text)), None)
-    told = said(start, budget)
-    found = cause.first(start if ready is None else start[ready:], told, is_serving=ready is not None)
-    dated = [line.at for line in (start if ready is None else start[: ready + 1]) if line.at is not None]
+    found = cause.first(start if ready is None else start[ready:], said(start, budget), is_serving=ready is not None)
+    until = len(boot) if ready is None else len(boot) - len(start) + ready + 1
+    dated = [line.at for line in boot[:until] if line.at is not None]
     return Reading(
-        phases=timeline.phases(start),
-        graphs=timeline.graphs(start),
+        phases=timeline.phases(boot),
+        graphs=timeline.graphs(boot),
         seconds=max(dated) - dated[0] if dated else 0.0,
-        is_serving=ready is not None and found is None,
+        is_serving=ready is not None and (found is None or cause.is_partial(found)),
         cause=found,
-        notes=tuple(cause.notes(start)),
+        notes=tuple(cause.notes(boot)),
     )
 
 
@@ -44,9 +45,12 @@ def has_ended(text: str) -> bool:
 
 
 def last_start(every: Sequence[Line]) -> Sequence[Line]:
-    """From where the last server began: one that came up anew says nothing by how the one before it died."""
+    """Return the lines from where the last boot began: one that came up says nothing by how the one before it died."""
     boots = [n for n, line in enumerate(every) if line.text.startswith("booted: ")]
-    servers = [n for n, line in enumerate(every) if "non-default args:" in line.text]
-    # The first server has imports before its flags.
-    begins = boots[-1] if boots else servers[-1] if len(servers) > 1 else 0
-    return every[begins:]
+    return every[boots[-1] :] if boots else _last_server(every)
+
+
+def _last_server(boot: Sequence[Line]) -> Sequence[Line]:
+    """Return the lines from where the last server of a boot began; the first has imports before its flags."""
+    servers = [n for n, line in enumerate(boot) if line.text.startswith("non-default args:")]
+    return boot[servers[-1] :] if len(servers) > 1 else boot

@@ -42,6 +42,13 @@ class Said:
     def chip_bytes(self) -> float | None:
         return self.hbm_bytes if self.budget is None else self.budget.hbm_bytes_per_chip
 
+    @property
+    def is_speculative(self) -> bool:
+        """Whether the log or the profile shows that speculative decoding is on."""
+        return bool(self.flags.get("speculative_config")) or (
+            self.budget is not None and self.budget.engine.speculation is not None
+        )
+
     def flag(self, name: str) -> int | None:
         """A whole number above 0 that was passed, or that the profile means."""
         written = self.flags.get(name)

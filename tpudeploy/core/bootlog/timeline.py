@@ -45,6 +45,11 @@ def phases(lines: Sequence[Line]) -> tuple[Phase, ...]:
     return tuple(sorted((done.get(phase.name, phase) for phase in (*begun, *last)), key=lambda phase: phase.began))
 
 
+def phase_of(line: Line) -> str:
+    """Return the phase that this line begins, or ""."""
+    return next((name for name, begins in _BEGINS if begins.search(line.text)), "")
+
+
 def graphs(lines: Sequence[Line]) -> int:
     return sum(_GRAPH.search(line.text) is not None for line in lines)
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tpudeploy.core.bootlog.signatures import chips, flags, memory, model
+from tpudeploy.core.bootlog.signatures import chips, flags, hub, memory, model, process, registry, script
 from tpudeploy.core.bootlog.signatures.row import Signature
 
-# In each line the first row that matches names the cause; rows of memory come first, for they quote all others.
+# In each line the first row that matches names the cause. Our script's own sentences come first, then rows of memory,
+# for they quote all others; what every program says of a process comes last.
 GROUPS: Mapping[str, tuple[Signature, ...]] = {
+    "script": script.ROWS,
     "memory": memory.ROWS,
     "chips": chips.ROWS,
     "flags": flags.ROWS,
+    "hub": hub.ROWS,
     "model": model.ROWS,
+    "image": registry.ROWS,
+    "process": process.ROWS,
 }
 SIGNATURES = tuple(row for rows in GROUPS.values() for row in rows)
 

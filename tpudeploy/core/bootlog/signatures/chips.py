@@ -18,10 +18,22 @@ def _fewer(found: re.Match[str], _: Said) -> str:
 
 ROWS: tuple[Signature, ...] = (
     Signature(
+        name="chip-lock-file",
+        what="A lock file of libtpu's was left behind, or cannot be opened",
+        pattern=r"(?:multi-process lockfile|[Ff]ailed to (?:open|acquire|create)[^\n]*libtpu_lockfile)",
+        remedy=always(
+            "Remove /tmp/libtpu_lockfile on the machine (`sudo rm -f /tmp/libtpu_lockfile`) when no container uses the "
+            "chips (`docker ps`), and run `tpudeploy apply` again. tpudeploy removes the file before each "
+            "start; a container that was started by hand does not."
+        ),
+        # jax _src/cloud_tpu_init.py and libtpu; jax issue 10192
+        example='Internal error when accessing libtpu multi-process lockfile. Run "$ sudo rm /tmp/libtpu_lockfile".',
+    ),
+    Signature(
         name="chip-in-use",
         what="Another process holds the chips",
         pattern=(
-            r"The TPU is already in use by process with pid (?P<pid>\d+)"
+            r"The TPU is already in use by (?:process with pid \d+|another process)"
             r"|open\(/dev/vfio/\d+\): Device or resource busy"
         ),
         remedy=always(
@@ -44,7 +56,10 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="no-chips",
         what="The machine shows no TPU",
-        pattern=r"Failed to detect number of TPUs|No TPU devices? (?:were )?found",
+        pattern=(
+            r"Failed to detect number of TPUs|No TPU devices? (?:were )?found|No ba16c7433 device found"
+            r"|Unable to initialize backend 'tpu': (?:NOT_FOUND|UNAVAILABLE)"
+        ),
         remedy=always(
             "Is this a TPU VM, and are its devices passed to the container (--privileged)? `ls "
             "/dev/vfio` on the machine "

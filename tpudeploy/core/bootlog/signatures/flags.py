@@ -112,7 +112,10 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="flag-refused",
         what="vLLM does not take this flag, or not this value",
-        pattern=r"error: (?:argument --\S+: |unrecognized arguments: )|cannot be converted to <function loads",
+        pattern=(
+            r"error: (?:argument --?\S+: |unrecognized arguments: |the following arguments are required)"
+            r"|cannot be converted to <function loads|--enable-auto-tool-choice requires --tool-call-parser"
+        ),
         remedy=always(f"Correct it in the profile ({_IMAGE})."),
         example=(
             "vllm serve: error: argument --kv-cache-dtype: invalid choice: 'int9' (choose from 'auto', 'bfloat16', ...)"
@@ -138,7 +141,11 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="port-taken",
         what="The server's port is taken",
-        pattern=r"OSError: \[Errno 98\].*[Aa]ddress already in use",
+        # Of asyncio (uvicorn logs it), of socket.bind, and of docker where the container has a network of its own.
+        pattern=(
+            r"\[Errno 98\].*[Aa]ddress already in use|port is already allocated"
+            r"|failed to bind (?:host )?port.*address already in use|listen tcp\S* \S+: bind: address already in use"
+        ),
         remedy=always("Stop the container that holds it, or set another serving.port."),
         example="OSError: [Errno 98] Address already in use",
     ),

@@ -8,6 +8,7 @@ from math import ceil, floor
 from tpudeploy.core.bootlog.said import Said, number, size
 from tpudeploy.core.bootlog.signatures.row import Signature, always
 from tpudeploy.core.sizing import advice
+from tpudeploy.core.sizing.programs import program_room
 from tpudeploy.domain.budget import HbmBudget
 
 _GIB = 2**30
@@ -19,63 +20,86 @@ _LOGIT_BYTES = 6
 
 def _weights(found: re.Match[str], said: Said) -> str:
     """Used > utilization x limit; the limit follows from the two that the line names."""
-    used, cap = number(found["used"]), number(found["cap"])
+    used, cap, now = number(found["used"]), number(found["cap"]), number(found["now"]) or said.utilization
     if not used or not cap:
         return _larger_slice(said)
-    needed = ceil(100 * used / (cap / said.utilization) + 1) / 100
-    if needed <= _MOST_UTILIZATION:
+    limit = cap / now
+    needed = ceil(100 * used / limit + 1) / 100
+    if needed <= _most_utilization(said):
         return (
-            f"Set serving.hbm_utilization to {needed:.2f} or more (now {said.utilization:.2f}): the weights take "
-            f"{used:.2f} GiB, and the cache comes on top. {_larger_slice(said)}"
+            f"Set serving.hbm_utilization to {needed:.2f} or more (now {now:.2f}): the weights take {used:.2f} GiB of "
+            f"{limit:.2f}, and the cache comes on top. {_larger_slice(said)}"
         )
-    return f"No utilization helps: the weights alone take {used:.2f} GiB. {_larger_slice(said)}"
+    return f"No utilization helps: the weights alone take {used:.2f} GiB of {limit:.2f}. {_larger_slice(said)}"
 
 
 def _no_room(_: re.Match[str], said: Said) -> str:
-    if said.utilization < _MOST_UTILIZATION - 0.02:
-        raised = f"Raise serving.hbm_utilization (now {said.utilization:.2f})"
-        return f"{raised}, or take a smaller or quantized checkpoint. {_larger_slice(said)}"
-    return f"Take a smaller or quantized checkpoint. {_larger_slice(said)}"
+    raised = _raised(said)
+    return f"{f'{raised}, or take' if raised else 'Take'} a smaller or quantized checkpoint. {_larger_slice(said)}"
+
+
+def _most_utilization(said: Said) -> float:
+    """Return the largest share that leaves room for programs, as `size` and `validate` reckon with a profile."""
+    budget = said.budget
+    if budget is None:
+        return _MOST_UTILIZATION
+    room = program_room(budget.model, budget.engine)
+    return min(_MOST_UTILIZATION, room.utilization(budget.hbm_bytes_per_chip))
+
+
+def _raised(said: Said) -> str:
+    """Return the advice to raise the utilization, with the least value that fits; "" where none does."""
+    now, most = said.utilization, _most_utilization(said)
+    if said.budget is None:
+        return f"Raise serving.hbm_utilization (now {now:.2f}, {most:.2f} at most)" if now + 0.01 < most else ""
+    for percent in range(floor(100 * now + 1), round(100 * most) + 1):
+        other = advice.otherwise(said.budget, utilization=percent / 100)
+        if other is not None and other.fits:
+            return f"Raise serving.hbm_utilization to {percent / 100:.2f} (now {now:.2f})"
+    return ""
+
+
+def _lowered(said: Said, missing: float) -> str:
+    """Return the advice to lower the utilization by the bytes that are missing on a chip; "" where it cannot be."""
+    chip = said.chip_bytes
+    if not chip or missing <= 0:
+        return ""
+    # A hundredth more than is missing: what is loaded after this program is not known.
+    lower = min(floor(100 * (said.utilization - missing / chip) - 1) / 100, _most_utilization(said))
+    return f"lower serving.hbm_utilization to {lower:.2f} (now {said.utilization:.2f})" if lower > 0 else ""
 
 
 def _too_long(found: re.Match[str], said: Said) -> str:
     """VLLM's own estimate; the profile's size, where it is known, says more exactly."""
     estimate = number(found["longest"]) if found["longest"] else None
     longest = _longest(said.budget) or (None if estimate is None else int(estimate))
+    raised = _raised(said)
+    other = f", or {raised[0].lower()}{raised[1:]}" if raised else ""
     if longest:
-        return f"Set serving.max_model_len to {longest} or less (now {found['asked']}), or raise hbm_utilization."
-    return "Lower serving.max_model_len, or raise serving.hbm_utilization."
+        return f"Set serving.max_model_len to {longest} or less (now {found['asked']}){other}."
+    return f"Lower serving.max_model_len{other}."
 
 
 def _program(found: re.Match[str], said: Said) -> str:
     """What is wanted beyond what is free must come from the cache: by a lower utilization, or fewer sequences."""
-    wanted, free, chip = size(found["wanted"]), size(found["free"]), said.chip_bytes
-    ways = []
-    if wanted and free is not None and chip and wanted > free:
-        # A hundredth more than is missing: what is loaded after this program is not known.
-        lower = floor(100 * (said.utilization - (wanted - free) / chip) - 1) / 100
-        if lower > 0:
-            ways.append(f"lower serving.hbm_utilization to {lower:.2f} (now {said.utilization:.2f})")
+    wanted, free = size(found["wanted"]), size(found["free"])
+    ways = [_lowered(said, wanted - free)] if wanted and free is not None else []
     seqs = said.flag("max_num_seqs")
     if "structured_decode" in (found["program"] or "") and seqs and wanted and free:
         fitting = max(1, int(seqs * free / wanted))
         ways.append(f"lower serving.max_num_seqs to {fitting} (now {seqs}: {_LOGIT_BYTES} B x vocabulary for each)")
     else:
         ways.append("lower serving.max_num_seqs")
-    ways.append("drop speculative decoding, if there is any")
-    return f"Compiled programs need room beside weights and cache: {'; or '.join(ways)}."
+    if said.is_speculative:
+        ways.append("drop speculative decoding (serving.args.speculative_config)")
+    return f"Compiled programs need room beside weights and cache: {'; or '.join(way for way in ways if way)}."
 
 
 def _compiling(found: re.Match[str], said: Said) -> str:
-    over, chip = size(found["over"]), said.chip_bytes
-    tokens = said.flag("max_num_batched_tokens")
-    halved = f"to {tokens // 2} (now {tokens})" if tokens and tokens > 1 else ""
-    ways = [f"lower serving.max_num_batched_tokens {halved}".strip()]
-    if over and chip:
-        lower = floor(100 * (said.utilization - over / chip) - 1) / 100
-        if lower > 0:
-            ways.append(f"lower serving.hbm_utilization to {lower:.2f} (now {said.utilization:.2f})")
-    return f"A program's temporaries do not fit: {'; or '.join(ways)}."
+    over, tokens = size(found["over"]), said.flag("max_num_batched_tokens")
+    halved = f" to {tokens // 2} (now {tokens})" if tokens and tokens > 1 else ""
+    ways = [f"lower serving.max_num_batched_tokens{halved}", _lowered(said, over) if over else ""]
+    return f"A program's temporaries do not fit: {'; or '.join(way for way in ways if way)}."
 
 
 def _in_place(found: re.Match[str], said: Said) -> str:
@@ -86,6 +110,21 @@ def _in_place(found: re.Match[str], said: Said) -> str:
         "remove serving.args.additional_config.quantization, or serve a checkpoint that is quantized already. "
         f"{_larger_slice(said, wanted)}"
     )
+
+
+def _loading(found: re.Match[str], said: Said) -> str:
+    return f"Take a smaller or already quantized checkpoint. {_larger_slice(said, size(found['wanted']))}"
+
+
+def _is_quantized(_: re.Match[str], said: Said) -> bool:
+    """Return False where the log shows its flags, and none of them quantizes while loading."""
+    return (
+        not said.flags or "quantization" in str(said.flags.get("additional_config", "")) or "quantization" in said.flags
+    )
+
+
+def _is_not_quantized(found: re.Match[str], said: Said) -> bool:
+    return not _is_quantized(found, said)
 
 
 def _longest(budget: HbmBudget | None) -> int:
@@ -107,7 +146,10 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="weights-exceed-hbm",
         what="The weights do not fit into the share of HBM that the engine may use",
-        pattern=r"total_hbm_used_gb=(?P<used>[\d.]+)GiB exceeds total_hbm_limit_cap_gb=(?P<cap>[\d.]+)GiB",
+        pattern=(
+            r"total_hbm_used_gb=(?P<used>[\d.]+)GiB exceeds total_hbm_limit_cap_gb=(?P<cap>[\d.]+)GiB"
+            r"(?:.*?--gpu-memory-utilization from (?P<now>\d\.\d+|\d) )?"
+        ),
         remedy=_weights,
         example=(
             "ValueError: total_hbm_used_gb=48.09GiB exceeds total_hbm_limit_cap_gb=28.74GiB by "
@@ -129,7 +171,7 @@ ROWS: tuple[Signature, ...] = (
         name="length-exceeds-kv",
         what="Not one request of max_model_len fits into the KV cache",
         pattern=(
-            r"To serve at least one request with the model's max seq len \((?P<asked>\d+)\)"
+            r"To serve at least one request with the model\w*'s max seq len \((?P<asked>\d+)\)"
             r"(?:.*estimated maximum model length is (?P<longest>\d+))?"
         ),
         remedy=_too_long,
@@ -165,6 +207,15 @@ ROWS: tuple[Signature, ...] = (
             "memory required for HLO "
             "temporaries (16.23G) exceeds available HBM (15.75G)."
         ),
+        applies=_is_quantized,
+    ),
+    Signature(
+        name="hbm-temporaries-loading",
+        what="A computation needs more HBM for its temporaries than the chip has",
+        pattern=r"HLO temporaries \((?P<wanted>[\d.]+ ?[KMGT]?i?B?)\).*?exceeds.*?HBM \((?P<has>[\d.]+ ?[KMGT]?i?B?)\)",
+        remedy=_loading,
+        example="Ran out of memory on HBM, the total memory required for HLO temporaries (20.1G) exceeds HBM (15.75G).",
+        applies=_is_not_quantized,
     ),
     Signature(
         name="no-room-while-compiling",

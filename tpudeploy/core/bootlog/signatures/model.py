@@ -1,4 +1,4 @@
-"""Checkpoints that cannot be had, or not be loaded."""
+"""Checkpoints that the engine does not know, or cannot load."""
 
 from __future__ import annotations
 
@@ -6,45 +6,57 @@ from tpudeploy.core.bootlog.signatures.row import Signature, always
 
 ROWS: tuple[Signature, ...] = (
     Signature(
-        name="model-gated",
-        what="The model's owner does not let this token in",
+        name="model-type-unknown",
+        what="The image's transformers does not know this type of model",
         pattern=(
-            r"GatedRepoError|You are trying to access a gated repo|Cannot access gated repo"
-            r"|you are not in the authorized list"
+            r"but Transformers does not recognize this architecture|Unrecognized model in "
+            r"|Should have a `model_type` key"
+            r"|Unrecognized configuration class"
         ),
         remedy=always(
-            "Accept the licence on the model's page with the account whose token this is, and name the token in "
-            "secrets.HF_TOKEN; `tpudeploy doctor` checks that it can be read."
+            "Take a newer serving.image: the model is newer than its transformers. If config.json was edited or comes "
+            "from another library, take the original checkpoint."
         ),
+        # transformers models/auto/configuration_auto.py
         example=(
-            "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url "
-            "https://huggingface.co/google/gemma-4-E2B-it/resolve/main/config.json."
+            "ValueError: The checkpoint you are trying to load has model type `gemma9` but Transformers does not "
+            "recognize this architecture. This could be because of an issue with the checkpoint, or because your "
+            "version of Transformers is out of date."
         ),
     ),
     Signature(
-        name="model-not-found",
-        what="There is no such model, or it may not be downloaded",
+        name="architecture-unsupported",
+        what="The engine does not serve this architecture",
         pattern=(
-            r"HFValidationError: Repo id must be in the form|outgoing traffic has been disabled|RepositoryNotFoundError"
+            r"Model architectures? (?P<names>\[[^\]]*\]|\S+) (?:are not supported|is not supported|was supported"
+            r"|failed to be inspected)|No model architectures are specified|Cannot find model module\. "
+            r"|The Transformers implementation of \S+ is not compatible with vLLM"
         ),
         remedy=always(
-            "Correct model.id; a path must be absolute and exist in the container. With "
-            "HF_HUB_OFFLINE the weights must "
-            "lie there already."
+            "Take a newer serving.image, or another model: `tpudeploy size` names the families that are known to run."
         ),
+        # vLLM model_executor/models/registry.py
         example=(
-            "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name'"
+            "ValueError: Model architectures ['Gemma9ForCausalLM'] are not supported for now. Supported architectures: "
+            "dict_keys(['AfmoeForCausalLM', ...])"
         ),
     ),
     Signature(
-        name="image-missing",
-        what="The registry has no such image",
-        pattern=r"manifest unknown|manifest for \S+ not found|repository does not exist",
-        remedy=always(
-            "See serving.image for its name and tag. Where the tag is right, what it was pinned to is gone from the "
-            "registry: `tpudeploy plan --pin` looks up what it is now."
+        name="remote-code",
+        what="The model brings code of its own, which vLLM runs only where the profile allows it",
+        pattern=(
+            r"requires you to execute the configuration file in that repo|trust_remote_code=True"
+            r"|contains custom code which must be executed"
         ),
-        example="The image cannot be pulled: manifest for vllm/vllm-tpu@sha256:0123 not found: manifest unknown",
+        remedy=always(
+            "Read that code, and set serving.args.trust_remote_code if you trust it; or take a model that needs none."
+        ),
+        # vLLM transformers_utils/config.py
+        example=(
+            "RuntimeError: Failed to load the model config. If the model is a custom model not yet available in the "
+            "HuggingFace transformers library, consider setting `trust_remote_code=True` in LLM or using the "
+            "`--trust-remote-code` flag in the CLI."
+        ),
     ),
     Signature(
         name="tokenizer-missing",
@@ -55,8 +67,12 @@ ROWS: tuple[Signature, ...] = (
     ),
     Signature(
         name="checkpoint-mismatch",
-        what="The checkpoint's names are not those the loader expects",
-        pattern=r"There is no module or parameter named|Missing .*k_norm\.weight",
+        what="The checkpoint's tensors are not those the loader expects",
+        pattern=(
+            r"There is no module or parameter named|Missing .*k_norm\.weight|Attempted to load weight \("
+            r"|Failed to load weight '[^']*' with shape|Shape mismatch (?:in non-vocab layer|when loading weight)"
+            r"|size mismatch for \S+"
+        ),
         remedy=always(
             "An export for quantization-aware training is laid out differently: take the plain checkpoint, or a newer "
             "serving.image."
@@ -76,7 +92,7 @@ ROWS: tuple[Signature, ...] = (
     Signature(
         name="disk-full",
         what="The machine's disk is full",
-        pattern=r"No space left on device",
+        pattern=r"[Nn]o space left on device|Not enough free disk space to download",
         remedy=always(
             "Raise tpu.boot_disk_size; it can only be set when a slice is made. /dev/shm is memory: weights kept there "
             "take the machine's RAM."
