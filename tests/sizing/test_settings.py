@@ -95,7 +95,7 @@ def test_load_format_and_fast_prefill_change_nothing() -> None:
     [
         ({f"{ARGS}.quantization": "compressed-tensors"}, "weights' sizes"),
         ({f"{ARGS}.speculative_config": {"method": "eagle3", "model": "x"}}, "eagle3"),
-        ({f"{ARGS}.pipeline_parallel_size": 2}, "stages"),
+        ({"tpu.type": "v6e-4", f"{ARGS}.pipeline_parallel_size": 2}, "stages"),
         ({f"{ARGS}.enable_lora": True}, "adapters"),
         ({f"{ARGS}.additional_config": {"quantization": {"qwix": {}}}}, "quantization"),
         ({f"{ARGS}.additional_config": {"sharding": {}}}, "sharding"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 
@@ -12,7 +13,19 @@ from tpudeploy.catalog._spelling import ValueType, spell
 from tpudeploy.catalog._vllm_flags import TABLE, VLLM_VERSION
 from tpudeploy.domain.frozen import frozen
 
-__all__ = ["VLLM_VERSION", "Flag", "Inexpressible", "Style", "ValueType", "advice", "express", "find", "names"]
+__all__ = [
+    "VLLM_VERSION",
+    "Flag",
+    "Inexpressible",
+    "Style",
+    "ValueType",
+    "advice",
+    "express",
+    "find",
+    "guess",
+    "names",
+    "with_any_choice",
+]
 
 
 class Style(StrEnum):
@@ -82,6 +95,26 @@ def express(flag: Flag, value: object) -> tuple[str, ...]:
     Text is passed as it is written: what vLLM takes `16k` or `None` for on its command line, it takes it for here.
     """
     return () if value is None else _WRITERS[flag.style](flag, value)
+
+
+def guess(name: str, value: object) -> Flag:
+    """Return a flag that the table lacks, in the style that its value suggests: for images of other versions."""
+    style, value_type = Style.VALUE, ValueType.TEXT
+    match value:
+        case bool():
+            style, value_type = Style.TOGGLE, ValueType.BOOL
+        case float():
+            value_type = ValueType.FLOAT
+        case list():
+            style = Style.WORDS
+        case dict():
+            style, value_type = Style.JSON, ValueType.OBJECT
+    return Flag(name=name.replace("_", "-"), style=style, value_type=value_type, choices=(), aliases=())
+
+
+def with_any_choice(flag: Flag) -> Flag:
+    """Return the flag as it is written, without its choices: another version may have other ones."""
+    return replace(flag, choices=()) if flag.choices else flag
 
 
 class _Row:

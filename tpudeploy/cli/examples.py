@@ -129,6 +129,8 @@ EXAMPLES: Mapping[str, Example] = {
     codes.VARIABLE_NAME: _layer("serving: {env: {1ST: x}}"),
     codes.SECRET_IN_ENV: _layer("serving: {env: {VLLM_API_KEY: hello}}"),
     codes.SECRET_REFERENCE: _layer("secrets: {HF_TOKEN: my token}", "gcloud secrets list"),
+    codes.FLAG_NOT_SERVED: _layer("serving: {args: {ssl_keyfile: /etc/key.pem}}"),
+    codes.FLAGS_TOGETHER: _layer("serving: {args: {enable_auto_tool_choice: true, tool_call_parser: null}}"),
     codes.FLEX_WITHOUT_END: _layer("placement: {provisioning: [flex-start]}"),
     codes.RUN_TOO_LONG: _layer("placement: {max_run_duration: 9d}"),
     codes.RESERVED_ALONE: _layer("placement: {provisioning: [reserved]}"),
@@ -140,6 +142,9 @@ EXAMPLES: Mapping[str, Example] = {
     codes.LABEL: _layer("placement: {labels: {Team: search}}"),
     codes.VOLUME: _layer("serving: {volumes: {data: /data}}"),
     codes.UNKNOWN_PATH: _layer("lifecycle: {ignore_changes: [serving.imag]}"),
+    codes.VARIABLE_MISSPELT: _layer("serving: {env: {SKIP_JAX_PRECOMPIL: '1'}}"),
+    codes.OTHER_ENGINE_VERSION: _layer("serving: {image: vllm/vllm-tpu:v0.26.0}", "tpudeploy version"),
+    codes.NOT_A_TPU_IMAGE: _layer("serving: {image: vllm/vllm-openai:v0.32.0}"),
     codes.FLOATING_IMAGE: _layer("serving: {image: vllm/vllm-tpu:latest}", "tpudeploy plan prod.yaml -pin"),
     # Errors, by what happens next.
     "TPU0002": _session("tpudeploy apply prod.yaml -watch -wait granted", "tpudeploy apply --help"),

@@ -58,6 +58,8 @@ VARIABLE_TWICE = "TPU1314"
 VARIABLE_NAME = "TPU1315"
 SECRET_IN_ENV = "TPU1316"  # noqa: S105 - a code, not a secret
 SECRET_REFERENCE = "TPU1317"  # noqa: S105 - a code, not a secret
+FLAG_NOT_SERVED = "TPU1318"
+FLAGS_TOGETHER = "TPU1319"
 FLEX_WITHOUT_END = "TPU1320"
 RUN_TOO_LONG = "TPU1321"
 RESERVED_ALONE = "TPU1322"
@@ -67,7 +69,10 @@ ZONE_UNKNOWN = "TPU1325"
 LABEL = "TPU1330"
 VOLUME = "TPU1331"
 UNKNOWN_PATH = "TPU1332"
+VARIABLE_MISSPELT = "TPU1333"
 FLOATING_IMAGE = "TPU1340"
+OTHER_ENGINE_VERSION = "TPU1341"
+NOT_A_TPU_IMAGE = "TPU1342"
 
 # What only a whole profile can lack: not said while a part of it could not be read.
 OF_ABSENCE = frozenset({MISSING_KEY, FLEX_WITHOUT_END, RESERVED_ALONE, RESERVATION_UNUSED})
@@ -283,6 +288,17 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "A Secret Manager id, or projects/P/secrets/S/versions/V.",
         "secrets: {HF_TOKEN: projects/my-project/secrets/hf-token/versions/latest}",
     ),
+    FLAG_NOT_SERVED: Explanation(
+        "A flag that the endpoint cannot be served with",
+        "An apply ends when a completion came back over HTTP from the port on the machine's address, and clients are "
+        "given that endpoint. TLS, another address, a socket file, a path prefix or gRPC would keep both out.",
+        "serving: {port: 8443}",
+    ),
+    FLAGS_TOGETHER: Explanation(
+        "Flags that do not go together",
+        "vLLM refuses the combination when it starts, after the slice was granted and the image pulled.",
+        "serving: {args: {enable_auto_tool_choice: true, tool_call_parser: gemma4}}",
+    ),
     FLEX_WITHOUT_END: Explanation(
         "flex-start without an end",
         "Google grants flex-start for a time that is asked for.",
@@ -321,6 +337,24 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     UNKNOWN_PATH: Explanation(
         "No such path", "`ignore_changes` lists paths of the format.", "lifecycle: {ignore_changes: [serving.image]}"
+    ),
+    VARIABLE_MISSPELT: Explanation(
+        "A misspelt variable of the engine",
+        "The name differs by a letter or two from one that vLLM or tpu_inference reads. The engine would start, and "
+        "the variable would have no effect.",
+        "serving: {env: {SKIP_JAX_PRECOMPILE: '1'}}",
+    ),
+    OTHER_ENGINE_VERSION: Explanation(
+        "An image of another vLLM version",
+        "A warning: the tables of flags and values, and the arithmetic of memory, are those of the version that "
+        "`tpudeploy version` names. For an image of another one, what they would refuse is a warning, and sizes are "
+        "estimates.",
+        "serving: {image: vllm/vllm-tpu:v0.32.0}",
+    ),
+    NOT_A_TPU_IMAGE: Explanation(
+        "An image for other hardware",
+        "vLLM is published in one image for each kind of hardware; only that for TPU has tpu_inference and libtpu.",
+        "serving: {image: vllm/vllm-tpu:v0.32.0}",
     ),
     FLOATING_IMAGE: Explanation(
         "Floating image tag",

@@ -21,10 +21,10 @@ def serve(spec: ProfileSpec, *, tensor_parallel_size: int, commit: str | None = 
     words = ["vllm", "serve", spec.model.id if spec.model.mirror is None else INSIDE]
     decided = {"tensor_parallel_size": tensor_parallel_size, "revision": commit or spec.model.revision}
     for name, value in _flags(spec, decided):
-        flag = flags.find(name)
-        if flag is None:
-            raise KeyError(name)  # the parser has refused unknown flags
-        words += flags.express(flag, value)
+        # The parser has refused what the engine of this image does not take: the choices are not checked again, and a
+        # flag that the table lacks belongs to an image of another version.
+        flag = flags.find(name) or flags.guess(name, value)
+        words += flags.express(flags.with_any_choice(flag), value)
     return tuple(words)
 
 

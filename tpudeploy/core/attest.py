@@ -68,7 +68,10 @@ def _written(of: Deployment) -> Mapping[str, str]:
         "speculation": _method(argument(of, "speculative_config")),
     }
     alone = {name for name in ("tensor_parallel_size", "data_parallel_size") if named[name] == 1}
-    return {name: str(value) for name, value in named.items() if value is not None and name not in alone}
+    # `max_model_len: auto` leaves the number to the engine: there is nothing to contradict.
+    return {name: str(value) for name, value in named.items() if value not in (None, "auto") and name not in alone} | {
+        name: "auto" for name, value in named.items() if value == "auto" and name != "max_model_len"
+    }
 
 
 def _method(config: Json) -> Json:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
+from tpudeploy.catalog import flags
 from tpudeploy.config.origins import Joined
 from tpudeploy.config.profile import Profile
 from tpudeploy.config.scalars import Duration
@@ -160,7 +161,16 @@ def _is_kept(inside: str) -> bool:
 
 
 def _tensor_parallel(serving: ServingSpec, kind: AcceleratorType) -> int:
-    return serving.tensor_parallel_size or kind.chips // (serving.data_parallel_size or 1)
+    """The chips that are left for one copy: of a slice, the stages and copies take their share."""
+    stages = math.prod(
+        _stage_count(serving, name) for name in ("pipeline-parallel-size", "prefill-context-parallel-size")
+    )
+    return serving.tensor_parallel_size or max(1, kind.chips // ((serving.data_parallel_size or 1) * stages))
+
+
+def _stage_count(serving: ServingSpec, flag_name: str) -> int:
+    sizes = [value for name, value in serving.args.items() if (flag := flags.find(name)) and flag.name == flag_name]
+    return sizes[0] if sizes and type(sizes[0]) is int else 1
 
 
 def _candidates(placement: PlacementSpec, generation: Generation) -> Iterator[Candidate]:

@@ -10,7 +10,8 @@ from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.nodes import Entry, MapNode, Path, dotted, find, key_location, plain
 from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG
 from tpudeploy.config.rules import look
-from tpudeploy.domain.diagnostics import Diagnostic, Location
+from tpudeploy.config.rules.image import other_version
+from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 
 _ARGS: Path = ("serving", "args")
 _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
@@ -40,15 +41,39 @@ def _alone(root: MapNode, name: str, flag: flags.Flag, entry: Entry) -> Iterator
     elif flag.name in _KEY_OF_FLAG:
         yield _owned(root, path, flag, entry)
     else:
-        try:
-            flags.express(flag, plain(entry.value))
-        except flags.Inexpressible as refusal:
-            yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path)
+        yield from _value(root, path, flag, entry)
+
+
+def _value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
+    value = plain(entry.value)
+    try:
+        flags.express(flags.with_any_choice(flag), value)
+    except flags.Inexpressible:
+        # No version could be given this value: the command line cannot say it.
+        severity = Severity.ERROR
+    else:
+        severity = _severity(root)
+    try:
+        flags.express(flag, value)
+    except flags.Inexpressible as refusal:
+        yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path, severity=severity)
+
+
+def _severity(root: MapNode) -> Severity:
+    """The tables are those of one version: of another one's image they refuse nothing, and say what they lack."""
+    return Severity.ERROR if other_version(root) is None else Severity.WARNING
 
 
 def _unknown(root: MapNode, name: str, entry: Entry, written: Collection[str]) -> Diagnostic:
     message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}"
-    return problem(codes.UNKNOWN_FLAG, message, entry.key, path=(*_ARGS, name), hint=_meant(root, name, written))
+    hint, severity = _meant(root, name, written), _severity(root)
+    path: Path = (*_ARGS, name)
+    value = plain(entry.value)
+    try:
+        flags.express(flags.guess(name, value), value)
+    except flags.Inexpressible:
+        severity = Severity.ERROR
+    return problem(codes.UNKNOWN_FLAG, message, entry.key, path=path, hint=hint, severity=severity)
 
 
 def _meant(root: MapNode, name: str, written: Collection[str]) -> str:

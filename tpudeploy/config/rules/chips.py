@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import prod
 
 from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
-from tpudeploy.config.nodes import MapNode, Path
+from tpudeploy.config.nodes import MapNode, Path, plain
 from tpudeploy.config.rules import look
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -46,25 +47,43 @@ def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def parallelism(root: MapNode) -> Iterator[Diagnostic]:
+    """All ranks of the deployment take a chip each: tensor x pipeline x prefill context x data."""
     slice_type = _slice_type(root)
     tensor, data = look.value(root, _TP, int), look.value(root, _DP, int)
-    if slice_type is None or not _positive(tensor, data):
+    stages = dict(_stages(root))
+    if slice_type is None or not _positive(tensor, data, *(size for size, _ in stages.values())):
         return
     chips = slice_type.chips
-    path = _TP if tensor else _DP
-    used = (tensor or 1) * (data or 1)
+    written = _written(tensor, data, stages)
+    _, path = next(iter(written.values()))
+    used = prod(size for size, _ in written.values())
+    product = " x ".join(f"{key} {size}" for key, (size, _) in written.items())
     if chips % used:
-        yield problem(
-            codes.PARALLELISM,
-            f"{_product(tensor, data)} does not fit {slice_type.name}, which has {_count(chips)}",
-            look.at(root, path),
-            path=path,
-            hint=_what_works(chips, tensor, data),
-        )
+        message = f"{product} does not fit {slice_type.name}, which has {_count(chips)}"
+        hint = _what_works(chips, tensor, data, prod(size for size, _ in stages.values()))
+        yield problem(codes.PARALLELISM, message, look.at(root, path), path=path, hint=hint)
     elif tensor and used < chips:
-        message = f"{_product(tensor, data)} uses {used} of the {chips} chips of {slice_type.name}; all are billed"
-        hint = f"data_parallel_size: {chips // tensor} serves {chips // tensor} copies"
+        message = f"{product} uses {used} of the {chips} chips of {slice_type.name}; all are billed"
+        copies = chips // used * (data or 1)
+        hint = f"data_parallel_size: {copies} serves {copies} copies"
         yield warning(codes.IDLE_CHIPS, message, look.at(root, path), path=path, hint=hint)
+
+
+def _stages(root: MapNode) -> Iterator[tuple[str, tuple[int, Path]]]:
+    """Parallelism that has no key of its own, and is larger than 1 or wrong."""
+    for name in ("pipeline-parallel-size", "prefill-context-parallel-size"):
+        written = look.argument(root, name)
+        size = None if written is None else plain(written[1].value)
+        if written is not None and type(size) is int and size != 1:
+            yield name.replace("-", "_"), (size, written[0])
+
+
+def _written(
+    tensor: int | None, data: int | None, stages: Mapping[str, tuple[int, Path]]
+) -> dict[str, tuple[int, Path]]:
+    keys = {"tensor_parallel_size": (tensor, _TP), "data_parallel_size": (data, _DP)}
+    sizes = {key: (size, path) for key, (size, path) in keys.items() if size}
+    return {**sizes, **stages}
 
 
 def _slice_type(root: MapNode) -> AcceleratorType | None:
@@ -76,12 +95,9 @@ def _positive(*sizes: int | None) -> bool:
     return any(sizes) and all(size is None or size > 0 for size in sizes)
 
 
-def _product(tensor: int | None, data: int | None) -> str:
-    written = {"tensor_parallel_size": tensor, "data_parallel_size": data}
-    return " x ".join(f"{key} {size}" for key, size in written.items() if size)
-
-
-def _what_works(chips: int, tensor: int | None, data: int | None) -> str:
+def _what_works(chips: int, tensor: int | None, data: int | None, stages: int) -> str:
+    if stages > 1:
+        return f"the product may be {_divisors(chips)}"
     if tensor and data and chips % data == 0:
         return f"with data_parallel_size {data}, tensor_parallel_size may be {_divisors(chips // data)}"
     return f"their product may be {_divisors(chips)}" if tensor and data else f"it may be {_divisors(chips)}"

@@ -1,26 +1,70 @@
-"""`serving.image`: a tag that moves is worth a warning."""
+"""`serving.image`: it can run on TPU, its tag stays what it is, and its vLLM is the one that the tables describe."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.config import codes
-from tpudeploy.config.diagnose import quoted, warning
+from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _IMAGE: Path = ("serving", "image")
 _TAG = re.compile(r":([\w.-]+)$")
+_RELEASE = re.compile(
+    r"v?(?P<release>[0-9]+\.[0-9]+\.[0-9]+(?:[.-]?(?:rc|a|b|dev)[0-9]+)?)(?:\.?post[0-9]+)?(?:[-+_.].*)?"
+)
+# A full date (nightly-20260801, 2026-08-01), a commit, or a digest written as a tag.
+_DATE = re.compile(r"(?:^|[-_.])20[0-9]{2}[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12][0-9]|3[01])(?:[-_.T]|$)")
+_COMMIT = re.compile(r"(?:^|[-_.])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?:[-_.]|$)")
+# Builds of vLLM for other hardware: their names as vLLM and the hardware's vendors publish them.
+_OTHER_HARDWARE = re.compile(
+    r"(?:^|/)(?:vllm-(?:openai|cpu|rocm|xpu|neuron|gaudi|hpu|spyre|ascend|nvidia|cuda)(?:[-_.][\w.-]*)?|rocm/vllm[\w-]*)$"
+)
+
+
+def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
+    """An image that is built for a GPU or a CPU finds no device on a TPU machine."""
+    image = look.value(root, _IMAGE, str) or ""
+    name = _TAG.sub("", image.partition("@")[0])
+    if _OTHER_HARDWARE.search(name):
+        message = f"{quoted(name)} is not built for TPU: vLLM in it would find no device"
+        hint = f"use vllm/vllm-tpu:v{VLLM_VERSION}, or an image that is built on it"
+        yield problem(codes.NOT_A_TPU_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
 
 
 def floating_tag(root: MapNode) -> Iterator[Diagnostic]:
+    """A tag that names no release, date or commit is moved by whoever publishes it: `latest`, `gemma4`, `v0.32`."""
     image = look.value(root, _IMAGE, str) or ""
     tag = _TAG.search(image)
-    # A tag that names a release has a number in it: v0.32.0, nightly-20260801.
-    if not image or "@" in image or (tag and re.search(r"[0-9]", tag[1]) and not tag[1].startswith("latest")):
+    if not image or "@" in image or (tag and _is_fixed(tag[1])):
         return
     message = f"The tag {quoted(tag[1])} floats" if tag else "Without a tag the image is `latest`, which floats"
     hint = "name a release or a digest; else what it is at the first apply is held in tpudeploy.lock.json"
     yield warning(codes.FLOATING_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
+
+
+def engine_version(root: MapNode) -> Iterator[Diagnostic]:
+    """The flags and the memory arithmetic are those of one version; nothing is claimed for another one."""
+    version = other_version(root)
+    if version is not None:
+        message = (
+            f"The image has vLLM {version}. Flags and values are checked against vLLM {VLLM_VERSION}, and memory is "
+            f"computed as {VLLM_VERSION} allocates it: neither is certain for {version}"
+        )
+        hint = f"use v{VLLM_VERSION}, or compare the first boot log with `tpudeploy size`"
+        yield warning(codes.OTHER_ENGINE_VERSION, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
+
+
+def other_version(root: MapNode) -> str | None:
+    """Return the vLLM release that the tag names, where it is not the one of the tables; None if it names none."""
+    tag = _TAG.search((look.value(root, _IMAGE, str) or "").partition("@")[0])
+    release = _RELEASE.fullmatch(tag[1]) if tag else None
+    return None if release is None or release["release"] == VLLM_VERSION else release["release"]
+
+
+def _is_fixed(tag: str) -> bool:
+    return any(pattern.search(tag) for pattern in (_DATE, _COMMIT)) or _RELEASE.fullmatch(tag) is not None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find
+from tpudeploy.catalog import flags
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, plain
+from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
 
 T = TypeVar("T", bool, int, str)
+_ARGS: Path = ("serving", "args")
 
 
 def value(root: MapNode, path: Path, kind: type[T]) -> T | None:
@@ -39,3 +42,18 @@ def at(root: MapNode, path: Path) -> Location:
     node = find(root, path)
     assert node is not None
     return node.at
+
+
+def argument(root: MapNode, flag_name: str) -> tuple[Path, Entry] | None:
+    """Return the path and entry of a flag under `serving.args`, by canonical name; None where it is not written."""
+    for name, entry in entries(root, _ARGS).items():
+        flag = flags.find(name)
+        if flag is not None and flag.name == flag_name:
+            return (*_ARGS, name), entry
+    return None
+
+
+def argument_value(root: MapNode, flag_name: str) -> Json:
+    """Return what a flag under `serving.args` is set to, or None."""
+    written = argument(root, flag_name)
+    return None if written is None else plain(written[1].value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tpudeploy.config import unsupported
 from tpudeploy.config.nodes import MapNode
-from tpudeploy.config.rules import args, chips, image, names, placement, variables
+from tpudeploy.config.rules import args, chips, engine, image, names, placement, variables
 from tpudeploy.domain.diagnostics import Diagnostic
 
 RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
@@ -15,9 +15,15 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     chips.parallelism,
     unsupported.single_host,
     unsupported.supported,
+    image.other_hardware,
     image.floating_tag,
+    image.engine_version,
     args.args,
+    engine.reachable,
+    engine.tool_choice,
+    engine.data_parallel,
     variables.names,
+    variables.misspelt,
     variables.one_place_each,
     variables.no_secret_in_env,
     variables.references,

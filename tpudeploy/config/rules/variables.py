@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tpudeploy.catalog import variables as engine_variables
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.nodes import Entry, MapNode, Path, ScalarNode, dotted, find, key_location
@@ -43,6 +44,24 @@ def names(root: MapNode) -> Iterator[Diagnostic]:
                 yield problem(codes.VARIABLE_NAME, message, entry.key, path=(*section, name), hint=hint)
 
 
+def misspelt(root: MapNode) -> Iterator[Diagnostic]:
+    """A variable that the engine does not read has no effect: one that is nearly its own was meant to be."""
+    for name, entry in look.entries(root, _ENV).items():
+        meant = engine_variables.meant(name)
+        if meant is not None:
+            message = f"The engine reads no variable {quoted(name)}"
+            yield problem(codes.VARIABLE_MISSPELT, message, entry.key, path=(*_ENV, name), hint=_spelling(root, meant))
+
+
+def _spelling(root: MapNode, meant: str) -> str:
+    """What to write instead of a misspelt name: the key that the variable belongs to, if there is one."""
+    key = next((dotted(key) for key, name in VARIABLE_OF_KEY.items() if name == meant), None)
+    if key is not None:
+        return f"write `{key}` instead, which sets {meant}"
+    is_written = meant in look.entries(root, _ENV)
+    return f"{meant} is written already" if is_written else f'did you mean "{meant}"?'
+
+
 def one_place_each(root: MapNode) -> Iterator[Diagnostic]:
     env, secrets = look.entries(root, _ENV), look.entries(root, _SECRETS)
     for name in secrets.keys() & env.keys():
@@ -62,7 +81,7 @@ def no_secret_in_env(root: MapNode) -> Iterator[Diagnostic]:
         if name in _CREDENTIALS:
             message = f"{name} is a secret, and `env` holds plain values only"
             yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
-        elif looks_secret(name) and name not in plain:
+        elif looks_secret(name) and name not in plain and not engine_variables.is_setting(name):
             message = f"{quoted(name)} looks like the name of a secret, and `env` holds plain values only"
             hint += f"; if its value is no secret, write `plain_env: [{name}]` beside `env`"
             yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)

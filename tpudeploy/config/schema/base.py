@@ -7,10 +7,17 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Strict,
+    ValidatorFunctionWrapHandler,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, Duration, Size
+from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, TOKENS_PATTERN, Duration, Size, tokens_of
 
 
 class Section(BaseModel):
@@ -72,6 +79,37 @@ class Quantity:
         if quantity is None or quantity < 1:
             raise _wrong_form(self.looks)
         return quantity
+
+
+class Tokens:
+    """A number of tokens as vLLM reads one: 16384, 16k (16,000) or 16K (16,384); and `auto`, -1, where `has_auto`.
+
+    The value is an integer, or the text `auto`.
+    """
+
+    def __init__(self, *, has_auto: bool = False) -> None:
+        self.has_auto = has_auto
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            self._check, core_schema.int_schema(strict=True, ge=1, le=2**31 - 1)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        number = {"type": "integer", "minimum": -1 if self.has_auto else 1, "maximum": 2**31 - 1}
+        words = f"{TOKENS_PATTERN}|[aA][uU][tT][oO]" if self.has_auto else TOKENS_PATTERN
+        return {"anyOf": [number, {"type": "string", "pattern": f"^(?:{words})$"}]}
+
+    def _check(self, value: object, handler: ValidatorFunctionWrapHandler) -> int | str:
+        if isinstance(value, str):
+            if self.has_auto and value.strip().lower() == "auto":
+                return "auto"
+            value = tokens_of(value)
+        # vLLM's own spelling of `auto`; `true` is an int in Python, and none here.
+        if self.has_auto and type(value) is int and value == -1:
+            return "auto"
+        limit: int = handler(value)
+        return limit
 
 
 class Version:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from tpudeploy.config.schema.base import AbsolutePath, Bucket, Bytes, Form, Section, Words
+from tpudeploy.config.schema.base import AbsolutePath, Bucket, Bytes, Form, Section, Tokens, Words
 
 _DOMAIN = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _HOST = rf"{_DOMAIN}(?:\.{_DOMAIN})*(?::[0-9]{{1,5}})?"
@@ -17,6 +17,8 @@ Image = Annotated[
 ]
 ContainerName = Annotated[str, Form(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}", "vllm-gemma4")]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+TokenCount = Annotated[int, Tokens()]
+TokensOrAuto = Annotated[int | Literal["auto"], Tokens(has_auto=True)]
 
 
 class ServingSpec(Section):
@@ -43,7 +45,7 @@ class ServingSpec(Section):
         description="Type of weights and activations. Default: vLLM's (auto). Source: vLLM's --dtype.",
         examples=["bfloat16"],
     )
-    kv_cache_dtype: Literal["auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2"] | None = Field(
+    kv_cache_dtype: Literal["auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"] | None = Field(
         None,
         description="Type of the KV cache. Default: vLLM's (auto: the model's). Source: vLLM's --kv-cache-dtype.",
         examples=["fp8"],
@@ -62,10 +64,10 @@ class ServingSpec(Section):
         "vLLM's --block-size.",
         examples=[32],
     )
-    max_model_len: Count | None = Field(
+    max_model_len: TokensOrAuto | None = Field(
         None,
-        description="Prompt and output tokens of one request together. Default: the model's own limit. Source: "
-        "vLLM's --max-model-len.",
+        description="Prompt and output tokens of one request together: a number, 16k (16,000) or 16K (16,384); auto "
+        "is the most that the KV cache holds. Default: the model's own limit. Source: vLLM's --max-model-len.",
         examples=[16384],
     )
     max_num_seqs: Count | None = Field(
@@ -74,9 +76,10 @@ class ServingSpec(Section):
         "--max-num-seqs.",
         examples=[256],
     )
-    max_num_batched_tokens: Count | None = Field(
+    max_num_batched_tokens: TokenCount | None = Field(
         None,
-        description="Tokens of one step. Default: vLLM's (2048). Source: vLLM's --max-num-batched-tokens.",
+        description="Tokens of one step: a number, 4k (4,000) or 4K (4,096). Default: vLLM's (2048). Source: "
+        "vLLM's --max-num-batched-tokens.",
         examples=[4096],
     )
     padding_gap: int | None = Field(

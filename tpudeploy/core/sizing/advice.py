@@ -9,7 +9,7 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.core.sizing.budget import budget
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
 
 _STEP = 16  # the smallest block: lengths between two blocks cost the same
 _LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the one place where more may cost less
@@ -19,6 +19,19 @@ def longest(of: HbmBudget) -> int:
     """The largest `max_model_len` of which one request fits, or 0."""
     most = min(of.engine.max_model_len, of.model.max_position)
     return _longest(of, _LONG, most) or _longest(of, 0, min(_LONG, most))
+
+
+def fitted(of: HbmBudget | Unsized) -> HbmBudget | Unsized:
+    """Return the budget with the length that `max_model_len: auto` ends in: the model's own, or the most that fits.
+
+    vLLM decides the block size before it shortens the length, for the model's own.
+    """
+    if isinstance(of, Unsized) or of.fits:
+        return of
+    fixed = otherwise(of, block_size=of.block_size)
+    length = 0 if fixed is None else longest(fixed)
+    shortened = otherwise(of, block_size=of.block_size, max_model_len=length) if length else None
+    return shortened or of
 
 
 def smallest_slice(of: HbmBudget) -> AcceleratorType | None:

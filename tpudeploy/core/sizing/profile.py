@@ -10,6 +10,7 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.catalog import families, flags
 from tpudeploy.config.schema import ProfileSpec, ServingSpec
+from tpudeploy.core.sizing.advice import fitted
 from tpudeploy.core.sizing.budget import budget
 from tpudeploy.core.sizing.unsized import because_of, out_of_range
 from tpudeploy.domain.accelerator import AcceleratorType
@@ -42,7 +43,8 @@ def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Un
     because = out_of_range(asked)
     if because:
         return Unsized(because=because)
-    return budget(model, kind, asked) if config_json is not None else _of_known(spec.model.id, spec.tpu.type, asked)
+    computed = budget(model, kind, asked) if config_json is not None else _of_known(spec.model.id, spec.tpu.type, asked)
+    return fitted(computed) if spec.serving.max_model_len == "auto" else computed
 
 
 @lru_cache(maxsize=256)
@@ -73,7 +75,7 @@ def written(serving: ServingSpec) -> dict[str, Any]:
 
 def engine(serving: ServingSpec, settings: Settings, kind: AcceleratorType, model: LanguageModel) -> Engine:
     """What `vllm serve` would make of these settings on that slice."""
-    length = serving.max_model_len or model.max_position
+    length = serving.max_model_len if isinstance(serving.max_model_len, int) else model.max_position
     proposing = _speculation(settings)
     seqs, batched = _batch(serving, settings, model, length)
     data = serving.data_parallel_size or 1

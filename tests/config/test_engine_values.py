@@ -1,0 +1,71 @@
+"""What the engine accepts is accepted, and what is said of it is said for the version of the image alone."""
+
+from __future__ import annotations
+
+import pytest
+from config.sources import SMALL, load, problems
+
+from tpudeploy.core.arguments import serve
+from tpudeploy.domain.diagnostics import Severity
+
+_IMAGE = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}'
+
+
+def with_serving(lines: str, image: str = "vllm/vllm-tpu:v0.32.0") -> str:
+    body = "".join(f"  {line}\n" for line in lines.splitlines())
+    return SMALL.replace(_IMAGE, f"serving:\n  image: {image}\n{body}")
+
+
+ACCEPTED: list[tuple[str, str]] = [
+    ("max_model_len: auto", "--max-model-len auto"),
+    ("max_model_len: -1", "--max-model-len auto"),
+    ("max_model_len: 16k", "--max-model-len 16000"),
+    ("max_model_len: 16K", "--max-model-len 16384"),
+    ("max_model_len: 25.6k", "--max-model-len 25600"),
+    ("max_num_batched_tokens: 4K", "--max-num-batched-tokens 4096"),
+    ("kv_cache_dtype: float16", "--kv-cache-dtype float16"),
+    ("args: {host: 0.0.0.0}", "--host 0.0.0.0"),
+    ("args: {enable_auto_tool_choice: true, tool_call_parser: gemma4}", "--tool-call-parser gemma4"),
+    ("env: {MIN_TOKEN_BUCKET: '32'}", ""),
+    ("env: {VLLM_LOGGING_LEVEL: DEBUG}", ""),
+    ("env: {MY_OWN_VARIABLE: x}", ""),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), ACCEPTED)
+def test_what_the_engine_accepts_is_accepted_and_passed_on(line: str, words: str) -> None:
+    text = with_serving(line)
+    assert problems(text) == ()
+    assert words in " ".join(serve(load(text).spec, tensor_parallel_size=4))
+
+
+@pytest.mark.parametrize("value", ["16.5K", "16q", "0", "-2", "true", "automatic", "''"])
+def test_a_length_that_the_engine_does_not_read_is_refused(value: str) -> None:
+    (found,) = problems(with_serving(f"max_model_len: {value}"))
+    assert found.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    "tag", ["v0.32.0", "0.32.0", "nightly-20260801", "nightly-20260801-1a2b3c4-5d6e7f8", "2026-08-01", "1a2b3c4d"]
+)
+def test_a_tag_that_names_a_release_a_date_or_a_commit_does_not_float(tag: str) -> None:
+    assert problems(SMALL.replace("v0.32.0", tag)) == ()
+
+
+def test_of_another_version_the_tables_warn_and_the_words_are_passed_on() -> None:
+    text = with_serving(
+        "args: {brand_new_flag: [1, 2], quick: false, ratio: 0.5, options: {a: 1}}", image="vllm/vllm-tpu:v0.40.1"
+    )
+    found = problems(text)
+    assert {d.severity for d in found} == {Severity.WARNING}
+    assert "vLLM 0.40.1" in found[0].message
+    assert "against vLLM 0.32.0" in found[0].message
+    assert [d.code for d in found[1:]] == ["TPU1310"] * 4
+    words = serve(load(text).spec, tensor_parallel_size=4)
+    assert words[-9:] == ("4", "--brand-new-flag", "1", "2", "--no-quick", "--ratio", "0.5", "--options", '{"a":1}')
+
+
+def test_stages_leave_their_share_of_the_chips_to_each_copy() -> None:
+    assert problems(with_serving("args: {pipeline_parallel_size: 2}")) == ()
+    (idle,) = problems(with_serving("tensor_parallel_size: 1\nargs: {pipeline_parallel_size: 2}"))
+    assert "uses 2 of the 4 chips" in idle.message

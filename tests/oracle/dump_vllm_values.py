@@ -1,0 +1,261 @@
+"""Writes tpudeploy/catalog/_vllm_values.py from the configuration objects of the vLLM that this Python has.
+
+    PYTHON-WITH-VLLM tests/oracle/dump_vllm_values.py [PATH]
+
+Run it when the pinned vLLM changes, beside dump_vllm_flags.py; vLLM's CPU build has the same objects. It needs nothing of
+tpudeploy. What pydantic knows of a value (type, bounds, choices) is taken from its core schema; what vLLM's own functions
+add is by hand in tpudeploy/config/rules/.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+# vLLM lives in another Python than the one that type-checks, and so does its pydantic.
+import vllm.config  # type: ignore[import-not-found] # as above
+from pydantic import TypeAdapter
+from vllm import __version__, envs
+from vllm.config.speculative import SpeculativeConfig  # type: ignore[import-not-found] # as above
+from vllm.engine.arg_utils import AsyncEngineArgs, get_type_hints  # type: ignore[import-not-found] # as above
+from vllm.model_executor.model_loader import (  # type: ignore[import-not-found] # as above
+    _LOAD_FORMAT_TO_MODEL_LOADER,
+)
+from vllm.reasoning import ReasoningParserManager  # type: ignore[import-not-found] # as above
+from vllm.tool_parsers import ToolParserManager  # type: ignore[import-not-found] # as above
+
+TABLE = Path(__file__).parents[2] / "tpudeploy" / "catalog" / "_vllm_values.py"
+
+HEADER = '''\
+"""What vLLM's configuration objects accept, written by tests/oracle/dump_vllm_values.py; never edit by hand.
+
+`SCHEMAS` holds one JSON document a line: the flag and the core schema of its value, as pydantic validates it; `choices`
+are words in any case. `VARIABLES` are the names of the environment variables that vLLM reads.
+"""
+
+VLLM_VERSION = "{version}"
+
+VARIABLES = """
+{variables}
+"""
+
+SCHEMAS = r"""
+{schemas}
+"""
+'''
+
+# A flag is a field of the same name of one of these, in this order; a few have other names there.
+OWNERS = (
+    *(
+        "ModelConfig",
+        "CacheConfig",
+        "ParallelConfig",
+        "SchedulerConfig",
+        "LoadConfig",
+        "LoRAConfig",
+        "MultiModalConfig",
+    ),
+    *("ObservabilityConfig", "OffloadConfig", "UVAOffloadConfig", "PrefetchOffloadConfig", "StructuredOutputsConfig"),
+    *("VllmConfig", "MambaConfig", "CompilationConfig", "KernelConfig", "AttentionConfig"),
+)
+RENAMED = {"kv_cache_dtype": "cache_dtype", "limit_mm_per_prompt": "limit_per_prompt"}
+NUMERIC = {"int", "float"}
+ANY: dict[str, Any] = {"type": "any"}
+
+
+def simplified(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The part of a core schema that is plain data; what only a function decides is `any`."""
+    reader = SIMPLIFIERS.get(schema["type"])
+    if schema["type"] in PLAIN:
+        return {key: value for key, value in schema.items() if key in PLAIN_KEYS}
+    return ANY if reader is None else reader(schema, definitions)
+
+
+PLAIN = {"int", "float", "str", "bool", "none", "any"}
+PLAIN_KEYS = {"type", "ge", "gt", "le", "lt", "min_length", "max_length", "pattern", "allow_inf_nan", "multiple_of"}
+
+
+def literal(schema: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    return {"type": "literal", "expected": list(schema["expected"])}
+
+
+def enumeration(schema: Mapping[str, Any], _: Any) -> dict[str, Any]:
+    return {"type": "literal", "expected": [m.value for m in schema["members"] if isinstance(m.value, int | str)]}
+
+
+def inner(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
+    return simplified(schema["schema"], definitions)
+
+
+def before(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
+    """A function that turns the name of an enumeration's member into the member; others may turn anything into it."""
+    name = schema["function"]["function"].__name__
+    below = schema["schema"]
+    while below["type"] in {"nullable", "default", "function-before", "function-wrap"}:
+        below = below["schema"]
+    if below["type"] == "enum":
+        members: list[Enum] = list(below["cls"].__members__.values())
+        values = [value for m in members for value in (m.value,) if type(value) is int]
+        words = {"type": "choices", "expected": list(below["cls"].__members__)}
+        either = {"type": "union", "choices": [words, {"type": "literal", "expected": values}]} if values else words
+        return {"type": "nullable", "schema": either}
+    return simplified(schema["schema"], definitions) if name in CHECKING else ANY
+
+
+# Functions before the schema that refuse or lower, and leave what the schema then refuses.
+CHECKING = {"_reject_bool_histogram_bounds", "reject_removed_parameters", "validate_quantization_before"}
+
+
+def union(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
+    choices = [choice[0] if isinstance(choice, tuple) else choice for choice in schema["choices"]]
+    read = [simplified(c, definitions) for c in choices if c["type"] not in {"is-instance", "callable", "is-subclass"}]
+    return ANY if ANY in read else {"type": "union", "choices": read}
+
+
+def dictionary(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
+    return {
+        "type": "dict",
+        "keys_schema": simplified(schema.get("keys_schema", ANY), definitions),
+        "values_schema": simplified(schema.get("values_schema", ANY), definitions),
+    }
+
+
+def sequence(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
+    kept = {key: schema[key] for key in ("type", "min_length", "max_length") if key in schema}
+    return {**kept, "items_schema": simplified(schema.get("items_schema", ANY), definitions)}
+
+
+def tuple_of(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
+    items = [simplified(item, definitions) for item in schema["items_schema"]]
+    kept = {"variadic_item_index": schema["variadic_item_index"]} if "variadic_item_index" in schema else {}
+    return {"type": "tuple", "items_schema": items, **kept}
+
+
+def record(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
+    """A dataclass is a mapping of its fields, and of no other ones where it forbids them."""
+    arguments = schema["schema"]
+    while arguments["type"].startswith("function"):
+        arguments = arguments["schema"]
+    fields = {
+        field["name"]: {
+            "type": "typed-dict-field",
+            "schema": simplified(field["schema"], definitions),
+            "required": field["schema"]["type"] != "default",
+        }
+        for field in arguments["fields"]
+        if field.get("init", True) is not False
+    }
+    extra = schema.get("config", {}).get("extra_fields_behavior", "ignore")
+    return {"type": "typed-dict", "fields": fields, "extra_behavior": extra, "total": False}
+
+
+def defined(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    for definition in schema["definitions"]:
+        definitions[definition["ref"]] = definition
+    return simplified(schema["schema"], definitions)
+
+
+def referred(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Written out where it stands; one that holds itself is left open."""
+    name = schema["schema_ref"]
+    rest = {key: value for key, value in definitions.items() if key != name}
+    return simplified(definitions[name], rest) if name in definitions else ANY
+
+
+SIMPLIFIERS: dict[str, Any] = {
+    "literal": literal,
+    "enum": enumeration,
+    "default": inner,
+    "function-after": inner,
+    "function-wrap": inner,
+    "function-before": before,
+    "nullable": lambda schema, definitions: {"type": "nullable", "schema": inner(schema, definitions)},
+    "union": union,
+    "dict": dictionary,
+    "list": sequence,
+    "set": sequence,
+    "tuple": tuple_of,
+    "dataclass": record,
+    "definitions": defined,
+    "definition-ref": referred,
+}
+
+
+def of_type(hint: Any) -> dict[str, Any]:
+    return simplified(TypeAdapter(hint).core_schema, {})
+
+
+def is_open(schema: Any) -> bool:
+    """Whether it says nothing that the command line's own parser does not say already."""
+    match schema:
+        case {"type": "nullable", "schema": below}:
+            return is_open(below)
+        case {"type": "any" | "str" | "bool" | "int" | "float", **rest}:
+            return not rest
+        case {"type": "dict", "keys_schema": {"type": "str"}, "values_schema": values}:
+            return is_open(values) and values["type"] == "any"
+    return False
+
+
+def field_of(name: str) -> dict[str, Any]:
+    for owner in OWNERS:
+        fields = of_type(getattr(vllm.config, owner))["fields"]
+        if RENAMED.get(name, name) in fields:
+            return dict(fields[RENAMED.get(name, name)]["schema"])
+    return ANY
+
+
+def names(words: Any, kind: str = "literal") -> dict[str, Any]:
+    return {"type": kind, "expected": sorted(words)}
+
+
+def schemas() -> Iterator[tuple[str, dict[str, Any]]]:
+    by_hand = {
+        "speculative_config": of_type(SpeculativeConfig),
+        "tool_call_parser": names(ToolParserManager.list_registered()),
+        "reasoning_parser": names(ReasoningParserManager.list_registered()),
+        "load_format": names(_LOAD_FORMAT_TO_MODEL_LOADER, "choices"),
+    }
+    for field in dataclasses.fields(AsyncEngineArgs):
+        hints = [hint for hint in get_type_hints(field.type) if inspect.isclass(hint)]
+        objects = [hint for hint in hints if dataclasses.is_dataclass(hint)]
+        enums = [hint for hint in hints if issubclass(hint, Enum)]
+        if field.name in by_hand:
+            continue
+        if objects:
+            yield field.name, of_type(objects[0])
+        elif enums:
+            yield field.name, before({"function": {"function": before}, "schema": of_core(enums[0])}, {})["schema"]
+        else:
+            yield field.name, field_of(field.name)
+    yield from by_hand.items()
+
+
+def of_core(hint: Any) -> Any:
+    return TypeAdapter(hint).core_schema
+
+
+def main() -> None:
+    target = Path(sys.argv[1]) if sys.argv[1:] else TABLE
+    rows = [
+        json.dumps([name.replace("_", "-"), schema], separators=(",", ":"), ensure_ascii=True)
+        for name, schema in sorted(dict(schemas()).items())
+        if not is_open(schema)
+    ]
+    text = HEADER.format(
+        version=__version__.split("+")[0],
+        variables="\n".join(textwrap.wrap(" ".join(sorted(envs.environment_variables)), 116, break_long_words=False)),
+        schemas="\n".join(rows),
+    )
+    target.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
