@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+import yaml
 from sizing.profiles import budget, deployment, found
 
+from tpudeploy.cli.examples import EXAMPLES
 from tpudeploy.core.checks import CHECKS
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
@@ -14,49 +17,70 @@ from tpudeploy.domain.diagnostics import Diagnostic, Severity
 E2B_ON_FOUR = {"tpu.type": "v6e-4"}
 ARGS = "serving.args"
 
+
+def _example(code: str) -> dict[str, Any]:
+    """Return what `tpudeploy explain` shows for a check, as settings of dotted paths."""
+    return dict(_settings("", yaml.safe_load(EXAMPLES[code].layer)))
+
+
+def _settings(above: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        path = f"{above}{key}"
+        if isinstance(value, Mapping) and value:
+            yield from _settings(f"{path}.", value)
+        else:
+            yield path, value
+
+
 # Settings, the code, whether it is an error, and words that the message or hint must hold.
 CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
     (
         "weights too large",
-        {"model.id": "google/gemma-4-31B-it"},
+        _example("TPU2101"),
         "TPU2101",
         True,
         ("58.3 GiB", "v6e-4"),
     ),
     (
         "nothing left for the cache",
-        {"serving.hbm_utilization": 0.2871},
+        _example("TPU2102"),
         "TPU2102",
         True,
         ("no KV cache",),
     ),
     (
         "length beyond the cache",
-        {"model.id": "google/gemma-4-12B-it", "serving.hbm_utilization": 0.8, "serving.max_model_len": 65536},
+        _example("TPU2103"),
         "TPU2103",
         True,
         ("65,536", "max_model_len: "),
     ),
-    ("length beyond the model", {"serving.max_model_len": 262144}, "TPU2104", True, ("131,072",)),
+    ("length beyond the model", _example("TPU2104"), "TPU2104", True, ("131,072",)),
     (
         "no room for programs",
-        {"tpu.type": "v5litepod-1", "serving.hbm_utilization": 0.95},
+        _example("TPU2105"),
         "TPU2105",
         True,
         ("0.79 GiB", "0.82 GiB", "hbm_utilization: 0.92"),
     ),
-    ("a copied cache", E2B_ON_FOUR, "TPU2107", False, ("18,432", "1,539,264", "data_parallel_size 4", "4,608,000")),
+    (
+        "a copied cache",
+        _example("TPU2107"),
+        "TPU2107",
+        False,
+        ("18,432", "1,539,264", "data_parallel_size 4", "4,608,000"),
+    ),
     (
         "fp8 that buys nothing",
-        {"serving.kv_cache_dtype": "fp8"},
+        _example("TPU2108"),
         "TPU2108",
         False,
         ("18,432 bytes a token and chip, and 18,432",),
     ),
-    ("a video beyond a step", {"serving.max_num_batched_tokens": 2048}, "TPU2109", True, ("2,496", "video")),
+    ("a video beyond a step", _example("TPU2109"), "TPU2109", True, ("2,496", "video")),
     (
         "a step below its requests",
-        {"serving.max_num_batched_tokens": 128, "serving.max_num_seqs": 256},
+        _example("TPU2110"),
         "TPU2110",
         True,
         ("256",),
@@ -68,11 +92,11 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         True,
         ("16,384", "4,096"),
     ),
-    ("a block below the guard", {"serving.block_size": 16}, "TPU2111", False, ("32",)),
-    ("a gap that makes graphs", {"serving.padding_gap": 512}, "TPU2112", False, ("267", "199")),
-    ("fast prefill", {f"{ARGS}.kv_sharing_fast_prefill": True}, "TPU2113", False, ("no effect",)),
-    ("fp8 weights of bfloat16", {f"{ARGS}.quantization": "fp8"}, "TPU2114", True, ("bfloat16 checkpoint",)),
-    ("a cache in the container", {"serving.volumes": {}}, "TPU2115", False, ("dies with the container",)),
+    ("a block below the guard", _example("TPU2111"), "TPU2111", False, ("32",)),
+    ("a gap that makes graphs", _example("TPU2112"), "TPU2112", False, ("267", "199")),
+    ("fast prefill", _example("TPU2113"), "TPU2113", False, ("no effect",)),
+    ("fp8 weights of bfloat16", _example("TPU2114"), "TPU2114", True, ("bfloat16 checkpoint",)),
+    ("a cache in the container", _example("TPU2115"), "TPU2115", False, ("dies with the container",)),
     (
         "a cache in memory",
         {"serving.volumes": {"/dev/shm": "/dev/shm"}, "serving.xla_cache_path": "/dev/shm/xla"},
@@ -103,7 +127,7 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
     ),
     (
         "weights in the container's own memory, no volumes written",
-        {"serving.env": {"HF_HOME": "/dev/shm"}},
+        _example("TPU2116"),
         "TPU2116",
         True,
         ("64 MiB", "9.5 GiB"),
@@ -116,7 +140,7 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         ("no memory here", "/mnt/models"),
     ),
     ("a disk below the weights", {"tpu.boot_disk_size": "9GiB"}, "TPU2117", True, ("9 GiB", "9.5 GiB")),
-    ("a disk that is short", {"tpu.boot_disk_size": "40GiB"}, "TPU2117", False, ("40.5 GiB", "41GiB")),
+    ("a disk that is short", _example("TPU2117"), "TPU2117", False, ("40.5 GiB", "41GiB")),
     (
         "torchax",
         {"model.id": "google/gemma-4-12B-it", "tpu.type": "v6e-4", "serving.hbm_utilization": 0.8},
@@ -126,7 +150,7 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
     ),
     (
         "no way to the hub",
-        {"placement.network.external_ip": False},
+        _example("TPU2119"),
         "TPU2119",
         False,
         ("vllm/vllm-tpu", "Cloud NAT"),

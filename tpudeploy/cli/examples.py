@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from tpudeploy.config import codes
@@ -12,38 +13,58 @@ from tpudeploy.domain.frozen import frozen
 class Example:
     """`layer` is YAML that brings the code out where it is laid over a valid profile, as FILE of `-f FILE`.
 
-    Otherwise `session` are shell commands, one a line; `trouble` is the fault of an emulator on which they bring it
-    out. `command` is what to run then. `is_run` is False where only a person's timing, or a bug, brings it out.
+    Otherwise `session` are shell commands, one a line, and `scenario` is YAML for the emulator that they run on.
+    `command` is what to run then. `shows` is what is printed where the code itself is not. `unrun` is the reason why
+    no test can run the example.
     """
 
     layer: str = ""
     session: str = ""
-    trouble: str = ""
+    scenario: str = ""
     command: str = "tpudeploy validate prod.yaml"
-    is_run: bool = True
+    shows: str = ""
+    unrun: str = ""
 
     @property
     def text(self) -> str:
-        """What `explain` shows."""
-        lines = self.session or f"cat > layer.yaml <<END\n{self.layer}\nEND\ntpudeploy validate prod.yaml -f layer.yaml"
-        if not self.trouble:
-            return lines
-        scenario = f"echo 'trouble: [{{fault: {self.trouble}}}]' > scenario.yaml"
-        return "\n".join(
-            [scenario, *(f"tpudeploy emulator run -scenario scenario.yaml -- {line}" for line in lines.splitlines())]
-        )
+        """Return what `explain` shows. It is safe to paste: it writes to a new folder, and applies on the emulator."""
+        script = self._script
+        is_harmless = not any(word in script for word in (">", "mkdir", "touch", _APPLY))
+        return script if is_harmless else f"{_NEW_FOLDER}\n{script}"
+
+    @property
+    def _script(self) -> str:
+        if self.layer:
+            return f"{_file('layer.yaml', self.layer)}\ntpudeploy validate prod.yaml -f layer.yaml"
+        if not self.scenario and _APPLY not in self.session:
+            return self.session
+        emulator = f"tpudeploy emulator run {'-scenario scenario.yaml ' if self.scenario else ''}--"
+        if self.unrun:  # a person types it into that shell
+            run = f"{emulator} bash\n{self.session}"
+        elif "\n" in self.session:
+            run = f"{emulator} sh -c '\n{self.session}\n'"
+        else:
+            run = f"{emulator} {self.session}"
+        return f"{_file('scenario.yaml', self.scenario)}\n{run}" if self.scenario else run
+
+
+def _file(name: str, text: str) -> str:
+    """Return the command that writes a file. It is no here-document: `explain` indents it, and a person pastes it."""
+    lines = [shlex.quote(line) for line in text.splitlines()]
+    writes = "echo" if len(lines) == 1 and "\\" not in text else r"printf '%s\n'"
+    return f"{writes} {' '.join(lines)} > {name}"
 
 
 def _layer(text: str, command: str = "tpudeploy validate prod.yaml") -> Example:
     return Example(layer=text, command=command)
 
 
-def _session(text: str, command: str = "tpudeploy validate prod.yaml", trouble: str = "") -> Example:
-    return Example(session=text, command=command, trouble=trouble)
+def _session(text: str, command: str = "tpudeploy validate prod.yaml", scenario: str = "", shows: str = "") -> Example:
+    return Example(session=text, command=command, scenario=scenario, shows=shows)
 
 
-def _unrun(text: str, command: str) -> Example:
-    return Example(session=text, command=command, is_run=False)
+def _unrun(text: str, command: str, reason: str) -> Example:
+    return Example(session=text, command=command, unrun=reason)
 
 
 _SIX = 'for n in 1 2 3 4 5 6; do echo "extends: $((n + 1)).yaml" > $n.yaml; done; cp prod.yaml 7.yaml'
@@ -54,8 +75,16 @@ _UPGRADE = "pip install --upgrade tpudeploy"
 _STATES = "mkdir -p .tpudeploy/state"
 _HISTORY = "tpudeploy state history gemma"
 _SWEEP = "tpudeploy size prod.yaml -sweep"
+_SIZE = "tpudeploy size prod.yaml"
 _DOCTOR = "tpudeploy doctor prod.yaml"
 _STATUS = "tpudeploy status prod.yaml"
+_NEW_FOLDER = 'cd "$(mktemp -d)" && cp "$OLDPWD/prod.yaml" .'
+_LOGS = "tpudeploy logs prod.yaml"
+_SHORTER = f"{_APPLY} -set serving.max_model_len=8192"
+_BLUE_GREEN = f"{_SHORTER} -set lifecycle.update=blue-green"
+_CRASH = '"error: unrecognized arguments: --no-such-flag"'
+_CATCH = "python -c 'from tpudeploy import errors; print(errors.{family}.__subclasses__())'"
+_FAMILY = "a base class: nothing raises it itself"
 
 EXAMPLES: Mapping[str, Example] = {
     codes.INVALID: _session("tpudeploy plan prod.yaml -json -set tpu.type=v6e-3"),
@@ -146,11 +175,55 @@ EXAMPLES: Mapping[str, Example] = {
     codes.OTHER_ENGINE_VERSION: _layer("serving: {image: vllm/vllm-tpu:v0.26.0}", "tpudeploy version"),
     codes.NOT_A_TPU_IMAGE: _layer("serving: {image: vllm/vllm-openai:v0.32.0}"),
     codes.FLOATING_IMAGE: _layer("serving: {image: vllm/vllm-tpu:latest}", "tpudeploy plan prod.yaml -pin"),
+    # Checks of a deployment.
+    "TPU2001": _layer(
+        "placement: {network: {external_ip: true}}", "gcloud secrets create vllm-key --data-file=key.txt"
+    ),
+    "TPU2003": _layer("placement: {max_price_per_chip_hour: 0.01}", "tpudeploy zones prod.yaml"),
+    "TPU2004": _layer("lifecycle: {on_run_end: renew}"),
+    "TPU2101": _layer("model: {id: google/gemma-4-31B-it}", _SWEEP),
+    "TPU2102": _layer("serving: {hbm_utilization: 0.2871}", _SWEEP),
+    "TPU2103": _layer(
+        "model: {id: google/gemma-4-12B-it}\nserving: {hbm_utilization: 0.8, max_model_len: 65536}", _SWEEP
+    ),
+    "TPU2104": _layer("serving: {max_model_len: 262144}"),
+    "TPU2105": _layer("tpu: {type: v5litepod-1}\nserving: {hbm_utilization: 0.95}", _SIZE),
+    "TPU2106": _layer("model: {id: google/gemma-3-1b-it}\ntpu: {type: v6e-8}", _SWEEP),
+    "TPU2107": _layer("tpu: {type: v6e-4}", _SWEEP),
+    "TPU2108": _layer("serving: {kv_cache_dtype: fp8}", _SIZE),
+    "TPU2109": _layer("serving: {max_num_batched_tokens: 2048, args: {disable_chunked_mm_input: true}}"),
+    "TPU2110": _layer("serving: {max_num_batched_tokens: 128, max_num_seqs: 256}"),
+    "TPU2111": _layer("serving: {block_size: 16}", _SIZE),
+    "TPU2112": _layer("serving: {padding_gap: 512}", _SIZE),
+    "TPU2113": _layer("serving: {args: {kv_sharing_fast_prefill: true}}"),
+    "TPU2114": _layer("serving: {args: {quantization: fp8}}"),
+    "TPU2115": _layer("serving: {volumes: {}}"),
+    "TPU2116": _layer("serving: {env: {HF_HOME: /dev/shm}}"),
+    "TPU2117": _layer("tpu: {boot_disk_size: 40GiB}", _SIZE),
+    "TPU2118": _layer("model: {id: google/gemma-4-12B-it}\ntpu: {type: v6e-4}", _SIZE),
+    "TPU2119": _layer("placement: {network: {external_ip: false}}", _DOCTOR),
+    # Checks of a plan.
+    "TPU3010": _session(f"{_APPLY}\nrm -r .tpudeploy\n{_PLAN}", "tpudeploy apply prod.yaml -adopt"),
+    "TPU3011": _session(
+        _PLAN, "tpudeploy gc prod.yaml", scenario="trouble: [{fault: unavailable, method: queuedResources.list}]"
+    ),
+    "TPU3020": _session(f"{_PLAN} -target gemma", _PLAN),
+    "TPU3021": _session(
+        f"{_APPLY} -set placement.zones=[us-east5-b]\n{_PLAN} -set placement.zones=[us-east5-b] -replace gemma",
+        "tpudeploy zones prod.yaml",
+        scenario="quota: [{class: preemptible, region: us-east5, limit: 1}]",
+    ),
+    "TPU3022": _session(f"{_APPLY}\n{_PLAN} -set name=search", "tpudeploy state mv gemma search"),
+    "TPU3030": _session(
+        _PLAN, "tpudeploy plan prod.yaml -pin", scenario="trouble: [{fault: unavailable, method: registry.*}]"
+    ),
     # Errors, by what happens next.
     "TPU0002": _session("tpudeploy apply prod.yaml -watch -wait granted", "tpudeploy apply --help"),
     "TPU0003": _session("tpudeploy version > /dev/full", "df -h ."),
-    "TPU0070": _unrun("tpudeploy plan prod.yaml", "tpudeploy version"),
-    "TPU0130": _unrun("timeout -s INT 60 tpudeploy apply prod.yaml -auto-approve", _STATUS),
+    "TPU0001": _unrun(_CATCH.format(family="TpudeployError"), "tpudeploy explain", _FAMILY),
+    "TPU3000": _unrun(_CATCH.format(family="PlanError"), "tpudeploy explain", _FAMILY),
+    "TPU0070": _unrun(_PLAN, "tpudeploy version", "it takes a bug"),
+    "TPU0130": _unrun(f"timeout -s INT 60 {_APPLY}", _STATUS, "it takes a signal at the right moment"),
     "TPU1002": _session("echo '{' > tpudeploy.lock.json\ntpudeploy plan prod.yaml", "tpudeploy plan prod.yaml -pin"),
     "TPU1003": _session(
         'echo \'{"format": "tpudeploy.lock/9"}\' > tpudeploy.lock.json\ntpudeploy plan prod.yaml', _UPGRADE
@@ -165,8 +238,10 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU3005": _session('echo \'{"format": "tpudeploy.plan/9"}\' > my.plan\ntpudeploy apply my.plan', _SAVE),
     "TPU3006": _session("tpudeploy ci apply prod.yaml", "tpudeploy ci plan prod.yaml"),
     "TPU4000": _session("tpudeploy state show demo", "tpudeploy state list"),
-    "TPU4001": _unrun(f"{_APPLY} &\n{_APPLY}", f"{_APPLY} -lock-timeout 15m"),
-    "TPU4002": _unrun(f"{_APPLY} &\ntpudeploy force-unlock ID -force\n{_APPLY}", _APPLY),
+    "TPU4001": _unrun(f"{_APPLY} &\n{_APPLY}", f"{_APPLY} -lock-timeout 15m", "it takes two runs at one time"),
+    "TPU4002": _unrun(
+        f"{_APPLY} &\ntpudeploy force-unlock ID -force\n{_APPLY}", _APPLY, "it takes two runs at one time"
+    ),
     "TPU4003": _session(
         f"{_STATES}\necho '{{' > .tpudeploy/state/gemma.json\n{_STATUS}", "tpudeploy state history gemma"
     ),
@@ -176,13 +251,51 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU4005": _session(
         "mkdir -p .tpudeploy/runs\necho '{' > .tpudeploy/runs/broken.json\ntpudeploy bench list", "tpudeploy bench list"
     ),
-    "TPU5003": _session(_APPLY, _DOCTOR, trouble="api-off"),
-    "TPU5004": _session(f"{_APPLY} -timeout 10m", "tpudeploy zones prod.yaml", trouble="wait-for-ever"),
-    "TPU7002": _unrun("tpudeploy emulator start &\ntpudeploy emulator start", "tpudeploy emulator run -- COMMAND"),
+    "TPU5000": _session("tpudeploy gc prod.yaml", _DOCTOR, scenario="trouble: [{fault: unreachable}]"),
+    "TPU5001": _session("tpudeploy gc prod.yaml", _DOCTOR, scenario="trouble: [{fault: unavailable}]"),
+    "TPU5002": _session(
+        f"{_APPLY} -timeout 10m",
+        "tpudeploy zones prod.yaml",
+        scenario="trouble: [{fault: stockout}]",
+        shows="Refused in us-east5-a",
+    ),
+    "TPU5003": _session(_APPLY, _DOCTOR, scenario="trouble: [{fault: api-off}]"),
+    "TPU5004": _session(
+        f"{_APPLY} -timeout 10m", "tpudeploy zones prod.yaml", scenario="trouble: [{fault: wait-for-ever}]"
+    ),
+    "TPU6000": _session(_APPLY, _LOGS, scenario=f"boot: {{crash: {_CRASH}}}"),
+    "TPU6001": _session("tpudeploy query prod.yaml Hello", _STATUS),
+    "TPU6002": _session(f"{_APPLY} -timeout 15m", _APPLY, scenario="timings: {boot: 3600}"),
+    "TPU6003": _session(_APPLY, "tpudeploy verify prod.yaml", scenario='boot: {instead: {max-model-len: "4096"}}'),
+    "TPU6004": _session(
+        f"{_APPLY}\n{_BLUE_GREEN}", _LOGS, scenario=f"trouble: [{{fault: boot, attempt: 2-, crash: {_CRASH}}}]"
+    ),
+    "TPU6005": _session(
+        f'{_APPLY}\n{_APPLY} -set "serving.setup=[exit 1]"', _PLAN, scenario="boot: {setup_fails: true}"
+    ),
+    "TPU6006": Example(
+        session=f"{_APPLY}\ntpudeploy apply prod.yaml -set serving.max_model_len=8192",
+        scenario="boot: {hears_changes: false}",
+        command=_APPLY,
+        unrun="it takes a person who approves the plan and declines the reset",
+    ),
+    "TPU6007": _session(f"{_APPLY}\n{_BLUE_GREEN} -timeout 190s", _APPLY),
+    "TPU6010": _session(
+        'printf "#!/bin/sh\\nexit 3\\n" > vllm; chmod +x vllm\n'
+        f"{_APPLY}\n"
+        "PATH=$PWD:$PATH tpudeploy bench prod.yaml -driver vllm -concurrency 1 -context 128 -output 128",
+        "vllm bench serve --help",
+    ),
+    "TPU7000": _session("GITHUB_TOKEN=expired tpudeploy ci plan prod.yaml", "gh auth status"),
+    "TPU7001": _session("GITHUB_API_URL=http://127.0.0.1:9 tpudeploy ci plan prod.yaml", "tpudeploy ci plan prod.yaml"),
+    "TPU7002": _unrun(
+        "tpudeploy emulator start &\ntpudeploy emulator start",
+        "tpudeploy emulator run -- COMMAND",
+        "it takes two processes that do not end",
+    ),
     "TPU7003": _session(
         "echo 'trouble: [{fault: stokout}]' > scenario.yaml\n"
         "tpudeploy emulator run -scenario scenario.yaml -- true > /dev/null",
         "tpudeploy emulator --help",
     ),
-    "TPU6001": _session("tpudeploy query prod.yaml Hello", _STATUS),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli.examples import EXAMPLES
@@ -17,7 +18,9 @@ from tpudeploy.views.words import duration
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.refusals.row import Verdict
     from tpudeploy.core.bootlog.signatures.row import Signature
+    from tpudeploy.domain.diagnostics import Explanation
 
+_WIDTH = 100
 # Refusals that are our own word for what we saw, not Google's.
 _OURS: Mapping[str, str] = {
     "provisioning-stuck": f"""The slice stays PROVISIONING and never comes up
@@ -51,13 +54,13 @@ def groups() -> dict[str, dict[str, str]]:
     from tpudeploy.core.checks import CHECKS
 
     classes = {cls.code: _of_class(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
-    written = {code: _page(code, about.title, about.meaning, about.fix) for code, about in EXPLANATIONS.items()}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
-    plans = {code: text for part in (lost, targets, room, renamed, pins) for code, text in part.MEANINGS.items()}
+    checks = {row.CODE: row.EXPLANATION for row in CHECKS}
+    plans = [part.EXPLANATIONS for part in (lost, targets, room, renamed, pins)]
     return {
-        "Profiles": written,
-        "Checks": {**{row.CODE: row.MEANING for row in CHECKS}, **plans},
+        "Profiles": _pages(EXPLANATIONS),
+        "Checks": {code: text for rows in (checks, *plans) for code, text in _pages(rows).items()},
         "Errors": dict(sorted(classes.items())),
         **refusals,
         "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_OURS},
@@ -65,9 +68,13 @@ def groups() -> dict[str, dict[str, str]]:
     }
 
 
+def _pages(rows: Mapping[str, Explanation]) -> dict[str, str]:
+    return {code: _page(code, row.title, row.meaning, row.fix) for code, row in rows.items()}
+
+
 def _page(code: str, title: str, cause: str, instead: str = "") -> str:
-    """Of a code of ours: what it means, what brings it out, what to write instead, and the command that helps."""
-    parts = [title, f"Cause: {cause}"]
+    """Return the page of a code of ours: its cause, an example, what to write instead, and the command to run then."""
+    parts = [title, fill(f"Cause: {cause}", _WIDTH, break_long_words=False, break_on_hyphens=False)]
     example = EXAMPLES.get(code)
     if example is not None:
         parts.append(f"Example:\n{_indented(example.text)}")
@@ -121,14 +128,13 @@ def _named_code(text: str) -> int:
 
 
 def _of_class(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verdict]]) -> str:
-    """Its first sentence with what it is called, the rest, and which refusals come to it."""
-    title, _, rest = (getdoc(cls) or "").partition(". ")
+    """Return the page of an error: its docstring's first line and rest, its name, and the refusals raised as it."""
+    title, _, cause = (getdoc(cls) or "").partition("\n")
     kinds = ", ".join(row.kind for rows in refusals for row in rows if row.remedy in _BECOME.get(cls, ()))
-    cause = rest or f"{title.rstrip('.')}."
     paragraphs = (
-        _page(cls.code, title.rstrip("."), cause),
+        _page(cls.code, title.rstrip("."), " ".join(cause.split())),
         f"The library raises {cls.__name__}; the command line exits {cls.exit_code}.",
-        f"Refusals that come to it: {kinds}. `tpudeploy explain REFUSAL` tells more." if kinds else "",
+        f"Refusals that are raised as it: {kinds}. `tpudeploy explain REFUSAL` describes one." if kinds else "",
     )
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from tpudeploy.domain.diagnostics import Explanation
 
 # Reading a source.
 INVALID = "TPU1000"
@@ -82,12 +83,6 @@ _RESERVED = (
     "placement: {provisioning: [reserved], zones: [us-east5-b], "
     "reservation: projects/my-project/locations/us-east5-b/reservations/my-reservation}"
 )
-
-
-class Explanation(NamedTuple):
-    title: str
-    meaning: str
-    fix: str
 
 
 EXPLANATIONS: Mapping[str, Explanation] = {

@@ -7,28 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tpudeploy.core import prices
 from tpudeploy.core.collect import as_attempt
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.found import Found
 from tpudeploy.domain.slices import Phase
 
 FOUND = "TPU3010"
 NOT_LOOKED = "TPU3011"
-MEANINGS: Mapping[str, str] = {
-    FOUND: """Slices of this deployment that no state remembers
-
-No state of the deployment is here, yet slices stand in the project that carry its name: the state was lost, or lies in
-another folder or with a colleague. Applying would buy others beside them, so it stops. Either of:
-
-  tpudeploy apply -adopt PROFILE     take them over: a new state remembers them, and what differs is changed
-  tpudeploy gc -foreign PROFILE      remove them
-  --chdir, or backend in tpudeploy.toml: work with the state that knows them
-  name: in the profile: another name, where they are somebody else's""",
-    NOT_LOOKED: """Nobody looked for slices that no state remembers
-
-A deployment without a state may still have slices, if its state was lost. Google did not let us look for them, or left
-out a zone. The plan goes on as if there were none:
-
-  tpudeploy gc PROFILE      looks again, and says what is there""",
+EXPLANATIONS: Mapping[str, Explanation] = {
+    FOUND: Explanation(
+        "Slices of this deployment that no state tracks",
+        "The deployment has no state here, but the project has slices that carry its name: the state was lost, or "
+        "it is in another folder, in a bucket or with a colleague. An apply would create more slices beside them, "
+        "so it stops. Adopt them (apply -adopt), which writes a new state; remove them (gc -foreign); work with "
+        "the state that tracks them (--chdir, or backend in tpudeploy.toml); or choose another name in the profile "
+        "if they belong to somebody else.",
+        "tpudeploy apply -adopt PROFILE\ntpudeploy gc -foreign PROFILE",
+    ),
+    NOT_LOOKED: Explanation(
+        "Slices without a state could not be searched for",
+        "A deployment without a state may have slices all the same, if its state was lost. Google Cloud did not "
+        "answer the search for them, or left out a zone. The plan continues as if there were none. `tpudeploy gc` "
+        "searches again.",
+        "tpudeploy gc PROFILE",
+    ),
 }
 _DEAD = {Phase.HUSK, Phase.LEAVING, Phase.REFUSED}
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Location, Severity
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.pins import FILE, Kind, Name, Pin, Pins, is_emulated
 
@@ -23,17 +23,15 @@ COMMIT = "model.commit"
 # Each pin's attribute, with those that were written and that it goes along with.
 FOLLOWS: Mapping[str, tuple[str, ...]] = {DIGEST: ("serving.image",), COMMIT: ("model.revision", "model.id")}
 UNPINNED = "TPU3030"
-MEANINGS: Mapping[str, str] = {
-    UNPINNED: f"""A tag or a revision could not be pinned
-
-`apply` looks up once which image a tag is, and which commit a model's revision is, and holds both in {FILE}, so
-that a reboot, a second replica or an apply next week serves the same. Here the registry or the hub could not be asked,
-or shows the name to nobody without an account: the name is used as it is written, and may come to mean something else.
-
-Either of:
-  serving.image: host/path@sha256:…     name the digest yourself
-  model.revision: COMMIT                name the commit, by its forty digits
-  tpudeploy plan --pin PROFILE          ask again""",
+EXPLANATIONS: Mapping[str, Explanation] = {
+    UNPINNED: Explanation(
+        "A tag or a revision could not be pinned",
+        "`apply` looks up once which image a tag names and which commit a model's revision names, and keeps both "
+        f"in {FILE}, so that a reboot, a second replica or a later apply serves the same. Here the registry or the "
+        "hub did not answer, or it shows the name only to its members. The name is used as it is written and may "
+        "come to mean something else. Write the digest or the commit yourself, or ask again.",
+        'serving: {image: "host/path@sha256:…"}\nmodel: {revision: COMMIT}',
+    ),
 }
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ELSEWHERE = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_USE_MODELSCOPE")

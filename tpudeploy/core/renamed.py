@@ -6,19 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpudeploy.core.pins import FOLLOWS
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.state import Attempt, State
 
 RENAMED = "TPU3022"
-MEANINGS: Mapping[str, str] = {
-    RENAMED: """What another deployment has is just what this one asks for
-
-No state is called as this profile is, and the slices of another deployment are what it asks for, attribute by
-attribute. Was the profile renamed? Then its state has to be renamed too, or its slices stay, and others are bought:
-
-  tpudeploy state mv OLD NEW
-
-Where both are meant to be, there is nothing to do."""
+EXPLANATIONS: Mapping[str, Explanation] = {
+    RENAMED: Explanation(
+        "Another deployment has exactly what this profile declares",
+        "This profile has no state, and the slices of another deployment match it in every attribute. If the "
+        "profile was renamed, rename its state too; otherwise its slices remain, and others are bought. If both "
+        "deployments are meant to exist, there is nothing to do.",
+        "tpudeploy state mv OLD NEW",
+    ),
 }
 # These follow the name, and pins the day.
 _NAMES = {"serving.container_name", *FOLLOWS}

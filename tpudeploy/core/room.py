@@ -8,23 +8,23 @@ from tpudeploy import catalog
 from tpudeploy.core.quota import Book
 from tpudeploy.core.refusals import QUOTAS, closes
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
-from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.facts import POOLS, UNLIMITED
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.state import Attempt, Record, State
 
 NO_ROOM = "TPU3021"
-MEANINGS: Mapping[str, str] = {
-    NO_ROOM: """A replacement for which there is no room beside what it replaces
-
-lifecycle.replace is create-before-destroy: the new slice has to stand before the old one goes, and that needs room for
-both. A quota that is full has none, and a reservation does not tell whether it has any. Either of:
-
-  lifecycle: {replace: destroy-before-create}    the old slice goes first; nothing serves until the new one does
-  lifecycle: {update: in-place}                  of a serving change: the server is restarted on the chips that it has
-  placement.zones, placement.provisioning        a place that draws from something else
-  more quota                                     `tpudeploy zones` shows what there is"""
+EXPLANATIONS: Mapping[str, Explanation] = {
+    NO_ROOM: Explanation(
+        "There is no room for a replacement beside what it replaces",
+        "With lifecycle.replace: create-before-destroy the new slice has to exist before the old one is deleted, "
+        "which takes room for both. A full quota has none, and a reservation does not say whether it has any. "
+        "Delete the old slice first, as below (nothing serves until the new one does); restart the server on the "
+        "chips that it has, for a serving change (lifecycle: {update: in-place}); allow a zone or a provisioning "
+        "model that draws from another quota; or ask for more quota, which `tpudeploy zones` shows.",
+        "lifecycle: {replace: destroy-before-create}",
+    ),
 }
 
 

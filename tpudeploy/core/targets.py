@@ -8,20 +8,21 @@ from typing import TypeVar
 
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Change, Drift
 from tpudeploy.domain.state import Record, State
 
 PARTIAL = "TPU3020"
-MEANINGS: Mapping[str, str] = {
-    PARTIAL: """The plan is about a part only
-
--target leaves everything else as it is, whatever the profiles say of it. It is for exceptions: a replica that has to go
-first, an error that has to be mended. Afterwards plan without it:
-
-  tpudeploy plan PROFILE      shows what is left"""
+EXPLANATIONS: Mapping[str, Explanation] = {
+    PARTIAL: Explanation(
+        "The plan covers only a part of the deployments",
+        "-target leaves everything else as it is, whatever the profiles say about it. It is meant for exceptions: "
+        "a replica that has to change first, or an error that has to be repaired. Plan without it afterwards to "
+        "see what remains.",
+        "tpudeploy plan PROFILE",
+    ),
 }
 
 Targets = tuple[int, ...] | None

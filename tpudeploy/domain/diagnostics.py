@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 from tpudeploy.domain.frozen import frozen
+
+
+class Explanation(NamedTuple):
+    """What `tpudeploy explain` says about a code: its title, its cause, and what to write instead.
+
+    `fix` is YAML for a layer over the profile, or commands, one a line.
+    """
+
+    title: str
+    meaning: str
+    fix: str
 
 
 class Severity(StrEnum):

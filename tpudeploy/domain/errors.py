@@ -55,7 +55,11 @@ if TYPE_CHECKING:
 
 
 class TpudeployError(Exception):
-    """Base of all that we raise on purpose. `message` says what and why; `hint` what to do."""
+    """The base class of every error that tpudeploy raises on purpose.
+
+    Nothing raises it itself: each error is of a subclass that has a code of its own. A program catches it to handle
+    all of them. `message` says what happened and why, `hint` says what to do.
+    """
 
     code: ClassVar[str] = "TPU0001"
     exit_code: ClassVar[int] = 1
@@ -97,77 +101,124 @@ class ProfileNotFound(ConfigError):
 
 
 class PinsUnreadable(ConfigError):
-    """The lock file is not one that we can read. It is left as it stands, and nothing was done."""
+    """The lock file cannot be read.
+
+    The file is not the JSON document that tpudeploy wrote: somebody edited it, or a merge left its conflict
+    markers. The file is unchanged, and nothing was done.
+    """
 
     code = "TPU1002"
 
 
 class PinsTooNew(ConfigError):
-    """A later version of tpudeploy wrote the lock file. It is left as it stands, and nothing was done."""
+    """A later version of tpudeploy wrote the lock file.
+
+    Its `format` is one that this version does not know, so this version cannot use its pins. The file is unchanged,
+    and nothing was done.
+    """
 
     code = "TPU1003"
 
 
 class UsageError(TpudeployError):
-    """The command line cannot be understood."""
+    """The command line cannot be understood.
+
+    An option or an argument is unknown, missing or malformed, or two of them contradict each other. Nothing was
+    done.
+    """
 
     code = "TPU0002"
 
 
 class PlanError(TpudeployError):
-    """A plan cannot be made, or cannot be used."""
+    """A plan cannot be made or used.
+
+    This is the base class of the errors about plans. Nothing raises it itself: each error is of a subclass that has
+    a code of its own.
+    """
 
     code = "TPU3000"
     exit_code = 11
 
 
 class StalePlan(PlanError):
-    """The world, or the profile, is no longer what the plan was made for. Make a new one."""
+    """The plan is out of date.
+
+    The profile, the state or the slices have changed since the plan was made, so applying it would do something
+    that nobody approved. Make a new plan.
+    """
 
     code = "TPU3001"
 
 
 class Unapproved(PlanError):
-    """The plan is not the one that was approved, or none was. Read it, and say yes to it."""
+    """The plan was not approved.
+
+    A pipeline applies only what somebody approved: the plan on the merged pull request, or a fingerprint that
+    -accept names. No approval was found, or it was given to a plan that does something else.
+    """
 
     code = "TPU3006"
 
 
 class CheckFailed(PlanError):
-    """A check, a policy or an attestation said no."""
+    """A check forbids the plan.
+
+    A check of the profile, or a policy in it such as lifecycle.prevent_destroy, does not allow what the plan would
+    do. Nothing was changed.
+    """
 
     code = "TPU3002"
     exit_code = 13
 
 
 class PlanUnreadable(PlanError):
-    """The file is not a saved plan that we can read. Nothing was done."""
+    """The file is not a saved plan.
+
+    `tpudeploy plan -out` did not write this file, or it was changed afterwards. Nothing was done.
+    """
 
     code = "TPU3004"
     exit_code = 1
 
 
 class PlanTooNew(PlanError):
-    """Another version of tpudeploy saved the plan. Nothing was done."""
+    """Another version of tpudeploy saved the plan.
+
+    The `format` of the file is one that this version does not read: a saved plan is applied by the version that
+    made it. Nothing was done.
+    """
 
     code = "TPU3005"
     exit_code = 1
 
 
 class NotApproved(TpudeployError):
-    """A person said no, or nobody could be asked."""
+    """The plan was not confirmed.
+
+    The command asks before it changes anything. The answer was not yes, or there was no terminal to ask on. Nothing
+    was changed.
+    """
 
     code = "TPU3003"
 
 
 class StateError(TpudeployError):
-    """What we remember cannot be used."""
+    """The state cannot be used.
+
+    The command needs the state of a deployment. There is none, it cannot be read or written, or it does not fit
+    what the command is to do with it.
+    """
 
     code = "TPU4000"
 
 
 class StateLocked(StateError):
-    """Another run holds the state; the message names its holder."""
+    """Another run holds the state lock.
+
+    Only one run at a time may change a deployment, because two would overwrite each other's state. The message
+    names the run that holds the lock.
+    """
 
     code = "TPU4001"
     exit_code = 10
@@ -178,31 +229,50 @@ class StateLocked(StateError):
 
 
 class StateConflict(StateError):
-    """Another run wrote the state in between. Nothing was overwritten: run the command again."""
+    """Another run wrote the state in between.
+
+    This run lost its lock while it worked (`force-unlock`, or a pause longer than the lock lasts), and another run
+    saved the state meanwhile. Nothing was overwritten: run the command again.
+    """
 
     code = "TPU4002"
 
 
 class StateUnreadable(StateError):
-    """The state is not one that we can read. It is left as it stands."""
+    """The state cannot be read.
+
+    It is not the JSON document that tpudeploy saved: somebody edited it, or a disk or a copy damaged it. It is
+    unchanged, and earlier versions of it are kept.
+    """
 
     code = "TPU4003"
 
 
 class StateTooNew(StateError):
-    """A later version of tpudeploy wrote the state. It is left as it stands."""
+    """A later version of tpudeploy wrote the state.
+
+    Its `format` is one that this version does not know, so this version does not change it.
+    """
 
     code = "TPU4004"
 
 
 class RunUnreadable(StateError):
-    """A benchmark's run is not what was written when it was measured. It is left as it stands."""
+    """A benchmark run cannot be read.
+
+    The file of the run, in .tpudeploy/runs, is not what was written when it was measured. It is unchanged, and the
+    other runs are not affected.
+    """
 
     code = "TPU4005"
 
 
 class CloudError(TpudeployError):
-    """Google did not do what was asked. `refusal`, where there is one, says what that means."""
+    """Google Cloud did not do what was requested.
+
+    A slice was not deleted within the time that the command waits for it, a zone did not answer a listing, or a log
+    could not be read. `refusal`, where there is one, says what Google answered.
+    """
 
     code = "TPU5000"
 
@@ -212,7 +282,12 @@ class CloudError(TpudeployError):
 
 
 class Fault(CloudError):
-    """The call's effect is unknown: never repeat the call, look again."""
+    """Google Cloud did not answer, or the effect of a call is unknown.
+
+    A call ended in a timeout, a broken connection or a server error. It may have been carried out all the same, so
+    it is never simply repeated: tpudeploy looks again at what exists. After several attempts it gives up with this
+    error.
+    """
 
     code = "TPU5001"
 
@@ -229,77 +304,127 @@ class Fault(CloudError):
 
 
 class Refused(CloudError):
-    """Google said no in this place, for now or for good. Other places are asked."""
+    """Google Cloud refused the request in this place.
+
+    The zone has no capacity or no quota for the slice, or it does not offer the accelerator type or the
+    provisioning model. `apply` records the refusal and asks the next place, so that this error reaches only
+    programs that call the cloud adapter themselves.
+    """
 
     code = "TPU5002"
 
 
 class Denied(CloudError):
-    """Google said no, and no other place would do until a person acts."""
+    """Google Cloud refused the request, and would in every place.
+
+    An API is not enabled, or a role or valid credentials are missing. Another zone does not help: a person has to
+    change that first.
+    """
 
     code = "TPU5003"
 
 
 class CapacityTimeout(TpudeployError):
-    """Nothing was granted in time. The requests stand, and a later run goes on."""
+    """No slice was granted in time.
+
+    Until the time of the run was over, each allowed zone refused the request or kept it in its queue. The requests
+    remain, and the next apply continues with them.
+    """
 
     code = "TPU5004"
     exit_code = 12
 
 
 class ServingError(TpudeployError):
-    """The slice is there, vLLM does not serve. The slice is kept."""
+    """The slice exists, but vLLM does not serve.
+
+    The startup script or vLLM ended with an error: a setup step, the image, a flag or too little memory. The
+    message quotes the line of the boot log that says so. The slice is kept.
+    """
 
     code = "TPU6000"
 
 
 class StillStarting(ServingError):
-    """The slice was granted, and its server did not answer in time. It is kept, and a later run goes on."""
+    """The server did not answer in time.
+
+    The slice was granted. Its machine still pulled the image, loaded weights or compiled when the time of the run
+    was over. The slice is kept, and the next apply continues.
+    """
 
     code = "TPU6002"
 
 
 class NotInEffect(ServingError):
-    """An engine serves, and does not do what the profile declares. Nothing is left to a re-run."""
+    """The server does not run with the declared settings.
+
+    The server answers, but its API, its metrics or its log show another value than the profile declares, for
+    example a shorter max_model_len. It keeps its endpoint, and applying the same profile again does not change it.
+    """
 
     code = "TPU6003"
     exit_code = 13
 
 
 class StillDraining(ServingError):
-    """It serves, and what it took over from has not been given back yet: clients may hold it. A later run goes on."""
+    """The deployment serves, and the slice that it replaced is not released yet.
+
+    Clients may still use the previous slice for a while after a blue-green change, and the time of the run was over
+    before that. Both slices are billed until the next apply releases the previous one.
+    """
 
     code = "TPU6007"
 
 
 class GivenUpUpdate(ServingError):
-    """A second slice does not serve, so that it takes nothing over: the first goes on serving, as it was."""
+    """The new slice of a replacement does not serve.
+
+    vLLM on the second slice ended with an error, so no client was sent there. The first slice serves as before.
+    Both are kept and billed.
+    """
 
     code = "TPU6004"
     exit_code = 13
 
 
 class RolledBack(ServingError):
-    """A change failed, and the node went back to the server before: that one serves, and its endpoint stands."""
+    """A change failed and was undone.
+
+    The changed server did not start, so the node started the previous server again, on the same chips. The endpoint
+    is unchanged.
+    """
 
     code = "TPU6005"
     exit_code = 13
 
 
 class Unheard(ServingError):
-    """A running node did not take over a change. It runs on as it was; a reset would make it, if that is approved."""
+    """A running node did not pick up a change.
+
+    The changed server is in the node's metadata, but the node did not acknowledge it within a few minutes, or
+    reports nothing at all. It still runs the previous server. A reset of the node applies the change, if that is
+    approved.
+    """
 
     code = "TPU6006"
 
 
 class ForgeError(TpudeployError):
-    """The forge did not do what was asked: a comment, a status or an issue is missing. No slice was touched by that."""
+    """GitHub refused a request.
+
+    A comment, a check or an issue could not be read or written: the token has expired or lacks a permission, or the
+    repository has another name. No slice was touched by that.
+    """
 
     code = "TPU7000"
 
 
 class ForgeFault(ForgeError):
-    """The forge did not answer, or asks for patience. It was asked several times."""
+    """GitHub did not answer.
+
+    The connection failed, or GitHub answered with a server error or a rate limit, each time that it was asked. No
+    slice was touched by that.
+    """
 
     code = "TPU7001"
 
@@ -309,32 +434,50 @@ class ForgeFault(ForgeError):
 
 
 class QueryFailed(TpudeployError):
-    """The endpoint did not answer a question."""
+    """The endpoint did not answer a question.
+
+    No endpoint is published for the deployment, its address cannot be reached from here, or the server answered
+    with an error.
+    """
 
     code = "TPU6001"
 
 
 class BenchFailed(TpudeployError):
-    """Somebody else's load client ended without a result. The cells that it measured before are kept."""
+    """The load client ended without a result.
+
+    The installed program that -driver names ended with an error, or wrote a result that cannot be read. The cells
+    that were measured before are kept.
+    """
 
     code = "TPU6010"
 
 
 class OutputFailed(TpudeployError):
-    """stdout takes no more: a full disk, or a reader that left."""
+    """The output cannot be written.
+
+    The disk behind stdout is full, or the program that reads the pipe has ended.
+    """
 
     code = "TPU0003"
 
 
 class Bug(TpudeployError):
-    """tpudeploy itself made a mistake. The state is saved after each step, so running the command again is safe."""
+    """A bug in tpudeploy stopped the run.
+
+    An exception was raised that tpudeploy does not expect. The message names a file with the details to report. The
+    state is saved after each step, so running the command again is safe.
+    """
 
     code = "TPU0070"
     exit_code = 70
 
 
 class Interrupted(TpudeployError):
-    """The run was interrupted. What was begun is saved, and a later run goes on."""
+    """The run was interrupted.
+
+    Ctrl-C or a signal ended it. What it began is saved, and the next run continues it.
+    """
 
     code = "TPU0130"
     exit_code = 130

@@ -26,7 +26,11 @@ _LEASH = Path(__file__).with_name("leash.py")
 
 
 class EmulatorRunning(TpudeployError):
-    """One emulator a user is enough: the second start says who runs."""
+    """An emulator is already running.
+
+    `emulator start` runs one emulator for each user, so that every terminal finds the same one. The message names its
+    process and its address.
+    """
 
     code = "TPU7002"
 

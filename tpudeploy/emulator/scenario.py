@@ -49,7 +49,10 @@ from tpudeploy.emulator.trouble import Trouble
 
 
 class ScenarioInvalid(TpudeployError):
-    """A scenario that cannot be played."""
+    """The scenario of the emulator is invalid.
+
+    It is not YAML, or it names a fault, an option or a value that the emulator does not have. Nothing was started.
+    """
 
     code = "TPU7003"
 

@@ -30,14 +30,14 @@ from tpudeploy.core.checks import (
     weights_too_large,
 )
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 
 class Check(Protocol):
-    """What each file here is: `CODE` is stable and what `find` yields, `MEANING` what `tpudeploy explain` says."""
+    """What each file here is: `CODE` is stable and what `find` yields, `EXPLANATION` what `tpudeploy explain` says."""
 
     CODE: str
-    MEANING: str
+    EXPLANATION: Explanation
 
     def find(self, deployment: Deployment, /) -> Iterator[Diagnostic]: ...
 

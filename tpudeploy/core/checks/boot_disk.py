@@ -8,15 +8,16 @@ from tpudeploy.core.finding import error, gib, sized, warning
 from tpudeploy.core.mounts import hub_home, is_memory
 from tpudeploy.core.sizing.starts import checkpoint_bytes
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2117"
-MEANING = """The boot disk is too small
-
-It holds the system, the container image (about 20 GiB unpacked), the weights and both caches. A disk that fills up
-while weights are downloaded stops the boot after many minutes. Leave the size out for one with room:
-
-  tpu: {boot_disk_size: 200GiB}"""
+EXPLANATION = Explanation(
+    "The boot disk is too small",
+    "It holds the system, the container image (about 20 GiB unpacked), the weights and both caches. A disk that "
+    "fills up while weights are downloaded stops the boot after many minutes. Leave the size out for a disk that "
+    "is large enough.",
+    "tpu: {boot_disk_size: 200GiB}",
+)
 
 _GIB = 1024**3
 # The system and its docker, a vllm-tpu image unpacked, compiled graphs (170 to 200 MB measured). Estimates, rounded up.

@@ -8,15 +8,16 @@ from tpudeploy.core.finding import sized, warning
 from tpudeploy.core.sizing.advice import best_copies
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2107"
-MEANING = """Tensor parallelism beyond the KV heads copies the cache
-
-A chip holds whole KV heads. With more chips than heads, chips hold copies: more of them add no room for tokens, only
-what their share of the weights frees. Copies of the model (data_parallel_size) do add room, where one fits.
-
-  serving: {tensor_parallel_size: 1, data_parallel_size: 4}"""
+EXPLANATION = Explanation(
+    "Tensor parallelism beyond the KV heads copies the cache",
+    "A chip holds whole KV heads. With more chips than KV heads, several chips hold copies of the same head: they "
+    "add no room for tokens, only what their share of the weights frees. Copies of the whole model "
+    "(data_parallel_size) add room where one fits.",
+    "serving: {tensor_parallel_size: 1, data_parallel_size: 4}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

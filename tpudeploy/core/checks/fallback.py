@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 from tpudeploy.core.finding import sized, warning
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 from tpudeploy.domain.model import Implementation
 
 CODE = "TPU2118"
-MEANING = """The model runs through torchax
-
-tpu_inference has code of its own for some models; others, and mixtures of experts of Qwen's, run through vLLM's PyTorch
-code by way of torchax. They work, but their compiled programs take 6 GiB a chip and more: leave them room.
-
-  serving: {hbm_utilization: 0.80}"""
+EXPLANATION = Explanation(
+    "The model runs through torchax",
+    "tpu_inference has code of its own for some models. Others, and Qwen's mixtures of experts, run through vLLM's "
+    "PyTorch code with torchax. They work, but their compiled programs take 6 GiB a chip and more. The warning "
+    "stays for as long as the model is such a one: leave the programs room.",
+    "serving: {hbm_utilization: 0.8}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

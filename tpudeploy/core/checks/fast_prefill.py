@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from tpudeploy.core.finding import argument, warning
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2113"
-MEANING = """--kv-sharing-fast-prefill has no effect on TPU
-
-vLLM takes the flag, and on GPUs it skips prefill work for layers that share a cache; nothing in the TPU code reads it.
-Its published gains are a GPU's. Leave it out."""
+EXPLANATION = Explanation(
+    "--kv-sharing-fast-prefill has no effect on TPU",
+    "vLLM accepts the flag. On GPUs it skips prefill work for layers that share a cache; the TPU code does not "
+    "read it. Its published gains are those of GPUs.",
+    "serving: {args: {kv_sharing_fast_prefill: false}}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

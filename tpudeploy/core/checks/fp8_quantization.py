@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from tpudeploy.catalog import families
 from tpudeploy.core.finding import argument, error
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 from tpudeploy.domain.model import Implementation
 
 CODE = "TPU2114"
-MEANING = """--quantization fp8 on a bfloat16 checkpoint
-
-On TPU the model's code reads fp8 weights from an fp8 checkpoint; it does not make them from a bfloat16 one, and the
-load fails. Take a quantised checkpoint, or quantise while loading through `additional_config` (qwix)."""
+EXPLANATION = Explanation(
+    "--quantization fp8 on a bfloat16 checkpoint",
+    "On TPU the model's code reads fp8 weights from an fp8 checkpoint. It does not convert those of a bfloat16 "
+    "checkpoint, and loading them fails. Leave the flag out, name a checkpoint with fp8 weights, or quantize while "
+    "loading with `additional_config` (qwix).",
+    "serving: {args: {quantization: null}}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

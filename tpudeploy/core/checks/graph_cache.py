@@ -8,18 +8,18 @@ from tpudeploy.core.compile_cache import inside
 from tpudeploy.core.finding import error, warning
 from tpudeploy.core.mounts import host_path, is_emptied
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2115"
-MEANING = """The compile cache does not outlive the server
-
-A warm start needs the graphs of an earlier one. Inside the container they die with it, at every change of the profile;
-in memory (/dev/shm) they die with the machine's next boot. The default volume keeps both caches on its disk:
-
-  leave out serving.volumes and serving.xla_cache_path
-
-With serving.xla_cache_bucket they outlive the machine: the startup script moves them between the bucket and a folder of
-the machine, which therefore has to be in a volume."""
+EXPLANATION = Explanation(
+    "The compile cache does not outlive the server",
+    "A warm start reuses the graphs of an earlier one. In the container they are lost with it, at every change of "
+    "the profile; in memory (/dev/shm) they are lost when the machine reboots. The default volume keeps both "
+    "caches on disk: leave out serving.volumes and serving.xla_cache_path, or put the cache in a volume of your "
+    "own. With serving.xla_cache_bucket the startup script copies the cache between the bucket and a folder of the "
+    "machine, which therefore has to be in a volume.",
+    "serving: {volumes: {/var/lib/tpudeploy: /data}, xla_cache_path: /data/xla}",
+)
 
 _PATH = "serving.xla_cache_path"
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from tpudeploy.core.finding import error
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2106"
-MEANING = """tensor_parallel_size does not fit the model's heads
-
-Attention heads are shared out whole, and so are KV heads: their number must be divisible by tensor_parallel_size, or,
-for KV heads, the other way round. vLLM would stop with "Total number of attention heads … must be divisible".
-
-  serving: {tensor_parallel_size: 4}"""
+EXPLANATION = Explanation(
+    "tensor_parallel_size does not fit the model's heads",
+    "A chip holds whole attention heads and whole KV heads. Their number must be divisible by "
+    'tensor_parallel_size; for KV heads, the other way round is possible too. vLLM would stop with "Total number '
+    'of attention heads … must be divisible".',
+    "serving: {tensor_parallel_size: 4, data_parallel_size: 2}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

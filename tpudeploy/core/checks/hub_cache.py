@@ -8,16 +8,17 @@ from tpudeploy.core.finding import error, gib, sized, warning
 from tpudeploy.core.mounts import SHARED_MEMORY, host_path, hub_home, is_memory
 from tpudeploy.core.sizing.starts import checkpoint_bytes
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2116"
-MEANING = """HF_HOME in memory
-
-/dev/shm is memory: the checkpoint takes its size of it for as long as the machine runs, is downloaded again after
-every reboot, and must fit in the half of memory that Linux gives /dev/shm. A container's own /dev/shm, without a
-volume, is 64 MiB unless shm_size says more. The default volume keeps it on disk:
-
-  leave HF_HOME and serving.volumes out"""
+EXPLANATION = Explanation(
+    "HF_HOME is in memory",
+    "The folder /dev/shm is memory: the checkpoint occupies it for as long as the machine runs, is downloaded again "
+    "after every reboot, and must fit in the half of memory that Linux gives /dev/shm. A container's own /dev/shm, "
+    "without a volume, has 64 MiB unless shm_size says more. The default volume keeps the weights on disk: leave "
+    "out HF_HOME and serving.volumes.",
+    "serving: {env: {HF_HOME: null}}",
+)
 
 _GIB = 1024**3
 _PATH = "serving.env.HF_HOME"

@@ -6,18 +6,17 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy.core.finding import argument, error, sized
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2109"
-MEANING = """max_num_batched_tokens is smaller than one image or video
-
-With disable_chunked_mm_input an item must go into one step, and vLLM refuses to start where the largest does not:
-"Chunked MM input disabled but max_tokens_per_mm_item (2496) is larger than max_num_batched_tokens". A video of Gemma 4
-is 32 frames of 78 tokens, 2,496, even if only images are limited.
-
-  serving: {max_num_batched_tokens: 4096}
-
-or no videos: args: {limit_mm_per_prompt: {video: 0}}"""
+EXPLANATION = Explanation(
+    "max_num_batched_tokens is smaller than one image or video",
+    "With disable_chunked_mm_input, an image or a video must fit into one step, and vLLM does not start if the "
+    'largest does not: "Chunked MM input disabled but max_tokens_per_mm_item (2496) is larger than '
+    'max_num_batched_tokens". A video of Gemma 4 is 32 frames of 78 tokens, 2,496, even if only images are '
+    "limited. Raise the step, or allow no videos: args: {limit_mm_per_prompt: {video: 0}}.",
+    "serving: {max_num_batched_tokens: 4096}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

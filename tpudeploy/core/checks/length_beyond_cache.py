@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from tpudeploy.core.finding import error, sized
 from tpudeploy.core.sizing.advice import longest
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2103"
-MEANING = """max_model_len is larger than the KV cache
-
-One request of full length must fit, with one block set aside, or vLLM stops: "To serve at least one request with the
-model's max seq len …". The message here names the largest length that fits:
-
-  serving: {max_model_len: 16384}"""
+EXPLANATION = Explanation(
+    "max_model_len is larger than the KV cache",
+    "vLLM starts only if one request of full length fits in the KV cache, with one block set aside. Otherwise it "
+    'stops with "To serve at least one request with the model\'s max seq len …". The message names the largest '
+    "length that fits.",
+    "serving: {max_model_len: 8192}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

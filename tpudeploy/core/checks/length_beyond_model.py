@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from tpudeploy.core.finding import error, sized
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2104"
-MEANING = """max_model_len is larger than the model's own limit
-
-vLLM refuses it: "User-specified max_model_len is greater than the derived max_model_len". Leave the key out for the
-model's limit, or write a smaller one:
-
-  serving: {max_model_len: 32768}"""
+EXPLANATION = Explanation(
+    "max_model_len is larger than the model's own limit",
+    'vLLM refuses a length that the model was not made for: "User-specified max_model_len is greater than the '
+    "derived max_model_len\". Leave the key out for the model's limit, or write a smaller length.",
+    "serving: {max_model_len: 32768}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -8,15 +8,15 @@ from tpudeploy.core.checks.weights_too_large import weights_fit
 from tpudeploy.core.finding import error, gib, sized
 from tpudeploy.core.sizing.advice import longest
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2102"
-MEANING = """No memory is left for the KV cache
-
-The weights fit, but not even the shortest request does beside them: vLLM would stop with "No available memory for the
-cache blocks". Give it more of HBM, or more chips:
-
-  serving: {hbm_utilization: 0.92}"""
+EXPLANATION = Explanation(
+    "No memory is left for the KV cache",
+    'The weights fit, but not even the shortest request fits beside them. vLLM would stop with "No available '
+    'memory for the cache blocks". Give vLLM a larger share of HBM, or take more chips.',
+    "serving: {hbm_utilization: 0.92}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

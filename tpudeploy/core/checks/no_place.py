@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from tpudeploy.core.finding import error
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2003"
-MEANING = """No place to ask
-
-What placement.zones and placement.provisioning name is asked, less what placement.max_price_per_chip_hour finds too
-dear at list price. `zones: any` means the zones that the catalogue knows for this type; for some types it knows none,
-and a list is needed:
-
-  placement: {zones: [us-west4-a]}"""
+EXPLANATION = Explanation(
+    "No zone and provisioning model to try",
+    "tpudeploy tries what placement.zones and placement.provisioning name, except what costs more than "
+    "placement.max_price_per_chip_hour at list price. Nothing is left of it. `zones: any` means the zones that the "
+    "catalogue lists for the type; for some types it lists none, and zones have to be named.",
+    "placement: {max_price_per_chip_hour: 2.00}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

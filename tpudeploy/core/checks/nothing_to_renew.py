@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 
 CODE = "TPU2004"
-MEANING = """A run without an end has no successor
-
-lifecycle.on_run_end: renew has a second slice take over before Google ends the run of the first. Without
-placement.max_run_duration no run ends by itself; what is preempted is asked for again by `apply -watch`, or by the next
-apply. Either of:
-
-  placement: {max_run_duration: 12h}    what flex-start needs
-  lifecycle: {on_run_end: release}      the default"""
+EXPLANATION = Explanation(
+    "lifecycle.on_run_end has no run to renew",
+    "With lifecycle.on_run_end: renew, a second slice takes over before Google ends the run of the first. Without "
+    "placement.max_run_duration no run ends by itself. (`apply -watch`, or the next apply, replaces a preempted "
+    "slice in any case.)",
+    "placement: {max_run_duration: 12h}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

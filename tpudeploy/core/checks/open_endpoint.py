@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 
 CODE = "TPU2001"
-MEANING = """An endpoint without an API key
-
-The machine gets an external address and vLLM asks for no key: whoever the firewall lets through can use the model,
-and read what it is asked. Google's default network lets nobody in; one rule that opens the port changes that.
-
-Give it a key, a secret in Secret Manager that vLLM, the probe and `tpudeploy query` then use:
-
-  secrets: {VLLM_API_KEY: vllm-key}
-
-or no external address:
-
-  placement: {network: {external_ip: false}}"""
+EXPLANATION = Explanation(
+    "An endpoint without an API key",
+    "The machine gets an external address, and vLLM asks for no key: everybody whom the firewall lets through can "
+    "use the model. The default network of Google Cloud lets nobody in, and one firewall rule that opens the port "
+    "changes that. Add a key, a secret in Secret Manager that vLLM, the probe and `tpudeploy query` then use; or "
+    "set placement.network.external_ip: false.",
+    "secrets: {VLLM_API_KEY: vllm-key}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

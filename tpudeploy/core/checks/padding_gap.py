@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from tpudeploy.core.finding import sized, warning
 from tpudeploy.core.sizing.advice import otherwise
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2112"
-MEANING = """padding_gap makes more graphs
-
-Token buckets are powers of two; with a gap they are powers up to it and then every multiple: 13 instead of 9 for 512
-and 4,096 tokens. A step is padded less, and a cold start takes longer. 0 makes the fewest graphs.
-
-  serving: {padding_gap: 0}"""
+EXPLANATION = Explanation(
+    "padding_gap adds graphs to compile",
+    "Token buckets are powers of two. With a gap they are powers of two up to it and then every multiple of it: 13 "
+    "buckets instead of 9 for 512 and 4,096 tokens. A step is padded less, and a cold start takes longer. 0 makes "
+    "the fewest graphs.",
+    "serving: {padding_gap: 0}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

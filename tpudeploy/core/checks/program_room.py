@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from tpudeploy.core.finding import error, gib, sized, warning
 from tpudeploy.core.sizing.programs import certain_bytes, program_room
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2105"
-MEANING = """Too little room for compiled programs
-
-vLLM fills hbm_utilization of HBM with weights and KV cache, and reserves nothing for what it compiles: that lives in
-the rest, and a boot that lacks it dies after minutes with "RuntimeProgramAllocationFailure". Measured on one v5e chip:
-0.95 failed where 0.92 booted. The largest program, structured decoding, takes max_num_seqs x vocabulary x 6 bytes.
-
-  serving: {hbm_utilization: 0.92}"""
+EXPLANATION = Explanation(
+    "Too little room for compiled programs",
+    "vLLM fills hbm_utilization of HBM with weights and KV cache and reserves nothing for the programs that it "
+    "compiles. They need the rest, and a boot that lacks it ends after minutes with "
+    '"RuntimeProgramAllocationFailure". Measured on one v5e chip: 0.95 failed where 0.92 booted. The largest '
+    "program, structured decoding, takes max_num_seqs x vocabulary x 6 bytes.",
+    "serving: {hbm_utilization: 0.92}",
+)
 
 _PATH = "serving.hbm_utilization"
 

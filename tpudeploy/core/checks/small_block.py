@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from tpudeploy.core.finding import sized, warning
 from tpudeploy.core.sizing.blocks import guarded
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2111"
-MEANING = """block_size bypasses the guard of scalar memory
-
-Block tables live in one MiB of scalar memory. Left alone, the platform chooses blocks large enough for them; a block
-size that is written is taken as it is, and too small a one ends in "Ran out of memory in memory space smem".
-
-Leave block_size out, or write at least the size that the message names."""
+EXPLANATION = Explanation(
+    "block_size bypasses the guard of scalar memory",
+    "Block tables have to fit into one MiB of scalar memory. If the profile names no block_size, the platform "
+    "chooses blocks that are large enough. A block_size in the profile is used as it is, and a boot with one that "
+    'is too small ends with "Ran out of memory in memory space smem". Leave it out, or write at least the size '
+    "that the message names.",
+    "serving: {block_size: 128}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from tpudeploy.core.finding import argument, error, sized
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2110"
-MEANING = """max_num_batched_tokens is too small
-
-Each running request takes at least one token of a step, so a step must hold max_num_seqs tokens; without chunked
-prefill it must hold a whole prompt, max_model_len tokens. vLLM refuses both.
-
-  serving: {max_num_batched_tokens: 4096, max_num_seqs: 256}"""
+EXPLANATION = Explanation(
+    "max_num_batched_tokens is too small",
+    "Each running request takes at least one token of a step, so a step must hold max_num_seqs tokens. Without "
+    "chunked prefill it must hold a whole prompt, max_model_len tokens. vLLM refuses less.",
+    "serving: {max_num_batched_tokens: 4096, max_num_seqs: 256}",
+)
 
 _PATH = "serving.max_num_batched_tokens"
 

@@ -7,18 +7,17 @@ from collections.abc import Iterator
 
 from tpudeploy.core.finding import warning
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2119"
-MEANING = """Nothing leads to the image or the weights
-
-Without an external address a machine reaches Google's services alone (Private Google Access): Artifact Registry and
-Cloud Storage, not Docker Hub and not the Hugging Face hub. Copy the image to Artifact Registry and the weights to a
-bucket (model.mirror), name a mirror of the hub (HF_ENDPOINT), or give the subnetwork Cloud NAT; with Cloud NAT this
-warning can be passed over.
-
-  serving: {image: us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0}
-  model: {id: google/gemma-4-E2B-it, mirror: "gs://my-bucket/weights"}"""
+EXPLANATION = Explanation(
+    "The machine cannot reach the image or the weights",
+    "Without an external address a machine reaches only Google's services (Private Google Access): Artifact "
+    "Registry and Cloud Storage, but neither Docker Hub nor the Hugging Face hub. Copy the image to Artifact "
+    "Registry and the weights to a bucket (model.mirror), name a mirror of the hub (HF_ENDPOINT), or add Cloud NAT "
+    "to the subnetwork; with Cloud NAT, ignore this warning.",
+    'serving: {image: us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0}\nmodel: {mirror: "gs://my-bucket/weights"}',
+)
 
 _GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
 

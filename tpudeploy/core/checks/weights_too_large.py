@@ -8,17 +8,16 @@ from tpudeploy.core.finding import error, gib, sized
 from tpudeploy.core.sizing.advice import smallest_slice
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
 CODE = "TPU2101"
-MEANING = """The weights do not fit
-
-vLLM would stop with "total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…": a chip's part of the weights is larger
-than hbm_utilization x its HBM. More chips share them:
-
-  tpu: {type: v6e-4}
-
-`tpudeploy size` shows what lies where; `tpudeploy size --sweep` tries the other slices."""
+EXPLANATION = Explanation(
+    "The weights do not fit",
+    "A chip's share of the weights is larger than hbm_utilization x its HBM. vLLM would stop with "
+    '"total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…". More chips share the weights; the command below shows '
+    "what fits on which slice.",
+    "tpu: {type: v6e-4}",
+)
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
