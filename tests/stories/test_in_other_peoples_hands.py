@@ -461,6 +461,21 @@ def test_an_agent_reads_no_variable_by_an_ab_that_it_proposes(desk: Open, monkey
     assert "hunter2" not in str(answered)
 
 
+@pytest.mark.parametrize("door", ["ci", "mcp", "-untrusted"])
+def test_a_file_outside_the_project_is_refused_with_what_can_be_done_at_that_door(
+    desk: Open, outside: Path, door: str
+) -> None:
+    at = desk()
+    at.write(f"extends: {outside / 'fine.yaml'}\n{PROFILE}", P)
+    if door == "mcp":
+        with connected(at, allow_writes=False) as agent:
+            told = agent.call("validate", profiles=[P]).text
+    else:
+        told = at.run(*(["ci", "plan", P] if door == "ci" else ["validate", P, door])).words
+    assert "lies outside the project, and this profile is untrusted" in told
+    assert "keep a copy inside the project; `ci` and `mcp` open no other file" in told
+
+
 def test_a_person_can_allow_an_agent_a_variable_by_its_name(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = desk()
     monkeypatch.setenv("REGION_NOTE", "a-note")

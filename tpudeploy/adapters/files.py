@@ -11,6 +11,11 @@ from tpudeploy.config.reader import MAX_BYTES, Unreadable
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # without O_NONBLOCK, opening a FIFO would wait for a writer
 _ENDINGS = (".yaml", ".yml", ".json")
+# It is read at every door, and at two of them nobody can trust an author.
+_OUTSIDE = (
+    "keep a copy inside the project; `ci` and `mcp` open no other file, and other commands do for an author that you "
+    "trust: without -untrusted, and without `untrusted` in tpudeploy.toml"
+)
 
 
 class FileReader:
@@ -38,8 +43,7 @@ class FileReader:
             # The hint names what lies beside it, which a profile is not told.
             raise Unreadable(error.reason, missing=error.missing) from error
         except Outside as error:
-            hint = "copy it into the project, or leave out -untrusted if you trust the author"
-            raise Unreadable(f"{error}, and this profile is untrusted", hint=hint, is_refused=True) from error
+            raise Unreadable(f"{error}, and this profile is untrusted", hint=_OUTSIDE, is_refused=True) from error
 
     def _read(self, path: str, opened: Callable[[], int]) -> bytes:
         try:

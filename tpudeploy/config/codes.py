@@ -173,9 +173,10 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     OUTSIDE_PROJECT: Explanation(
         "A file outside the project",
-        "An untrusted profile (`ci`, `mcp`, -untrusted) opens files of its own project only: .yaml, .yml and .json "
-        "files at or below the project's folder, links followed to their end, none of them hidden. Copy the file into "
-        "the project, or run without -untrusted if you trust the author.",
+        "An untrusted profile opens files of its own project only: .yaml, .yml and .json files at or below the "
+        "project's folder, links followed to their end, none of them hidden. `ci` and `mcp` trust no profile: keep a "
+        "copy of the file inside the project. For other commands, profiles are untrusted with -untrusted or with "
+        "`untrusted` in tpudeploy.toml: leave these out if you trust the author.",
         "extends: base.yaml",
     ),
     UNSET_VARIABLE: Explanation(
@@ -193,9 +194,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     VARIABLE_NOT_ALLOWED: Explanation(
         "An environment variable that is not allowed",
-        "An untrusted profile (`ci`, `mcp`, -untrusted) reads only the environment variables that the operator allows "
-        "by name, with -allow-env or TPUDEPLOY_ALLOW_ENV (one name a line). The value of an allowed variable is part "
-        "of the profile from then on: plans, comments and scripts show it.",
+        "An untrusted profile (in `ci`, in `mcp`, or with -untrusted) reads only the environment variables that the "
+        "operator allows by name, with -allow-env or TPUDEPLOY_ALLOW_ENV (one name a line). The value of an allowed "
+        "variable is part of the profile from then on: plans, comments and scripts show it.",
         "tpudeploy ci plan prod.yaml -allow-env REGION",
     ),
     SECRET_VARIABLE: Explanation(
