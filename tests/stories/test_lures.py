@@ -46,6 +46,40 @@ def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(desk: 
     holds(at)
 
 
+ONCE = {"fault": "preempt", "zone": A, "after": 100, "attempt": "1"}
+CODE_13 = {"fault": "internal-error", "zone": A, "attempt": "1"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "hours", "zone"),
+    [(ONCE, 0.1, B), (ONCE, 3, B), (ONCE, 5, A), (CODE_13, 0.1, B), (CODE_13, 1, A)],
+)
+def test_what_a_place_did_to_one_deployment_counts_against_it_for_the_others_and_is_forgotten(
+    desk: Open, trouble: dict[str, object], hours: float, zone: str
+) -> None:
+    at = desk(trouble=[trouble], boot=SLOW_BOOT)
+    at.write(hunt(A, B, requests=1))
+    other = at.write(hunt(A, B, requests=1).replace("name: gemma", "name: other"), "other.yaml")
+    assert at.run(*APPLY).code == 0
+    assert at.asked() == [A, B]
+    at.clock.sleep(hours * HOUR)
+    assert at.run("apply", "-auto-approve", other).code == 0
+    assert at.asked() == [A, B, zone]
+
+
+def test_a_lost_state_does_not_trust_a_place_anew_whose_landings_failed(desk: Open) -> None:
+    at = desk(habits=[LURE], boot=SLOW_BOOT)
+    at.write(hunt(A, B, requests=1))
+    assert at.run(*APPLY).code == 0
+    assert at.run("destroy", "-auto-approve", "gemma.yaml").code == 0
+    for kept in (at.folder / ".tpudeploy" / "state").rglob("gemma.json"):
+        kept.unlink()
+    applied = at.run(*APPLY)
+    assert applied.code == 0, applied.all
+    assert at.asked() == [A, B, B]
+    holds(at)
+
+
 def test_with_one_zone_alone_a_preemption_is_followed_by_the_next_request_within_minutes(desk: Open) -> None:
     at = desk(trouble=[{"fault": "preempt", "after": 100, "attempt": "1-2"}], boot=SLOW_BOOT)
     at.write(hunt(A))

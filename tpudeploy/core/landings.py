@@ -8,6 +8,8 @@ says that what it gives is worth nothing, and costs minutes of waiting, and mone
   from minutes where nothing came up, from hours where chips were billed. Where no other place can be hoped for, there
   is nothing better to wait for, and the hold is that of a full place.
 * A failure is forgotten after twice its hold, and as soon as a slice has lasted there.
+* A run begins with what others saw: a failure in the zone history counts as one of its own, as long as the history
+  weighs against the place (core/luck.py). So neither a lost state nor another deployment trusts the place anew.
 """
 
 from __future__ import annotations
@@ -63,9 +65,12 @@ def is_failed_landing(attempt: Attempt, refusal: Refusal) -> bool:
     return was_granted and refusal.scope is Scope.PAIR and refusal.remedy in {Remedy.NEXT_ZONE, Remedy.LOOK_AGAIN}
 
 
-def hold_seconds(refusal: Refusal, times: int) -> float:
-    """Return for how long the `times`-th failed landing in a row is held against its place, in seconds."""
-    first = _BILLED if refusal.kind == PREEMPTED else _UNBILLED
+def hold_seconds(kind: str, times: int) -> float:
+    """Return for how long the `times`-th failed landing in a row is held against its place, in seconds.
+
+    `kind` is that of the refusal: a preemption was billed.
+    """
+    first = _BILLED if kind == PREEMPTED else _UNBILLED
     return min(first * _GROWTH ** (times - 1), _LONGEST)
 
 
@@ -94,6 +99,19 @@ def without_forgiven(refusals: Iterable[Refused], attempts: Iterable[Attempt], n
     """Return `refusals` without the failed landings of places where one of `attempts` has lasted since."""
     lasting = {pair(a) for a in attempts if a.granted_at is not None and now - a.granted_at >= LASTING}
     return tuple(r for r in refusals if not (r.landed and pair(r) in lasting))
+
+
+def with_failed_landings(record: Record, seen: Iterable[Refused], now: float) -> Record:
+    """Return `record` with the failed landings that others have seen. What it remembers of a place itself is exact, and
+    stays.
+    """
+    own = doubtful_places(record, now)
+    new = [r for r in without_forgiven(seen, record.attempts, now) if is_remembered(r, now) and pair(r) not in own]
+    if not new:
+        return record
+    replaced = {pair(r) for r in new}
+    kept = (r for r in record.refusals if not (r.landed and pair(r) in replaced))
+    return replace(record, refusals=(*kept, *new))
 
 
 def _shortened(refused: Refused) -> Refused:

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from tpudeploy.core.landings import Pair
+from tpudeploy.core.landings import LASTING, Pair, hold_seconds, is_remembered
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.gates import Luck
 from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.slices import Scope
+from tpudeploy.domain.state import Refused
 
 _DAY = 86400.0
 _WEEK = 7 * _DAY
@@ -26,6 +28,8 @@ _WORTH = {
 _HALF_LIFE = 6 * 3600.0
 # A score within this of 0 says nothing: a refusal of more than a day ago.
 _SILENT = 0.006
+# The grants that were worth nothing.
+_FAILED_LANDINGS = frozenset({Ending.STUCK, Ending.PREEMPTED})
 
 
 def luck(tries: tuple[Tried, ...], *, now: float, window: float) -> Luck:
@@ -59,11 +63,54 @@ def score(tries: Iterable[Tried], now: float) -> float:
 
 def scores(history: Iterable[Tried], kind: str, now: float) -> Mapping[Pair, float]:
     """Return the score of each place where this type of slice was asked for."""
+    return {place: score(tries, now) for place, tries in _by_place(history, kind).items()}
+
+
+def failed_landings(history: Iterable[Tried], kind: str, now: float) -> tuple[Refused, ...]:
+    """Return the last failed landing of each place that the history of this type weighs against, oldest try first.
+
+    A grant that has not lasted yet speaks for nothing: it may be the next one that fails.
+    """
+    last = []
+    for tries in _by_place(history, kind).values():
+        failed = _last_failed_landing(tries)
+        is_proven = (t for t in tries if t.outcome is not Ending.GRANTED or now - t.at >= LASTING)
+        if failed is not None and score(is_proven, now) < 0:
+            last.append(failed)
+    return tuple(last)
+
+
+def _by_place(history: Iterable[Tried], kind: str) -> Mapping[Pair, list[Tried]]:
     tries: dict[Pair, list[Tried]] = {}
     for tried in history:
         if tried.type == kind:
             tries.setdefault((tried.zone, tried.provisioning), []).append(tried)
-    return {place: score(those, now) for place, those in tries.items()}
+    return tries
+
+
+def _last_failed_landing(tries: Iterable[Tried]) -> Refused | None:
+    """With how often in a row it failed. What was asked for before a failure and fails after it says nothing more:
+    several slices of one place are taken back together.
+    """
+    last: Refused | None = None
+    for tried in tries:
+        if tried.outcome not in _FAILED_LANDINGS:
+            continue
+        times = 1
+        if last is not None and is_remembered(last, tried.at):
+            times = last.times + (tried.at - tried.waited >= last.at)
+        last = Refused(
+            zone=tried.zone,
+            provisioning=tried.provisioning,
+            kind=tried.kind,
+            scope=Scope.PAIR,
+            message=tried.text,
+            at=tried.at,
+            until=tried.at + hold_seconds(tried.kind, times),
+            times=times,
+            landed=True,
+        )
+    return last
 
 
 def rank(of: float) -> int:

@@ -92,7 +92,7 @@ def remembered(
     landed = is_failed_landing(attempt, refusal)
     before = next((r for r in refusals if _says_the_same(r, attempt, refusal, landed=landed)), None)
     times = 1 if before is None else before.times + 1
-    holds = hold_seconds(refusal, times) if landed else _holds(refusal, times, chips(attempt), patience)
+    holds = hold_seconds(refusal.kind, times) if landed else _holds(refusal, times, chips(attempt), patience)
     new = Refused(
         zone=attempt.zone,
         provisioning=attempt.provisioning,

@@ -13,7 +13,7 @@ class Ending(StrEnum):
     """How one request ended.
 
     granted: a machine came up.  refused: Google said no.  lapsed: it waited for as long as it was allowed to.
-    released: we gave it up, e.g. for a grant elsewhere.  stuck: it was selected, and no machine came up.
+    released: we gave it up, e.g. for a grant elsewhere.  stuck: it was selected, and no machine came up in time.
     preempted: it was granted, and Google took it back before it had lasted (core/landings.py).
     """
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.landings import PREEMPTED
-from tpudeploy.core.luck import acquisition, scores
+from tpudeploy.core.landings import PREEMPTED, is_failed_landing, pair
+from tpudeploy.core.luck import acquisition, failed_landings, scores
 from tpudeploy.core.placement import Luck
 from tpudeploy.core.refusals import chips
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.slices import Refusal
-from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.ports import World
 
 _ENDINGS = {
     "lapsed": Ending.LAPSED,
-    "creating-stuck": Ending.STUCK,
-    "provisioning-stuck": Ending.STUCK,
+    "creating-stuck": Ending.LAPSED,
     PREEMPTED: Ending.PREEMPTED,
 }
 
@@ -29,11 +28,15 @@ class Chronicle:
         self._deployment = name
         self._is_open = True
         self.luck: Luck = {}
+        self.failed_landings: tuple[Refused, ...] = ()
         self._history: tuple[Tried, ...] = ()
         try:
             self._history = world.state.history()
             if deployment is not None:
-                self.luck = scores(self._history, deployment.accelerator.name, world.clock.now())
+                kind, now = deployment.accelerator.name, world.clock.now()
+                self.luck = scores(self._history, kind, now)
+                allowed = {pair(c) for c in deployment.candidates}
+                self.failed_landings = tuple(r for r in failed_landings(self._history, kind, now) if pair(r) in allowed)
         except errors.StateError as error:
             self._give_up(error)
 
@@ -51,7 +54,8 @@ class Chronicle:
     def ended(self, attempt: Attempt, refusal: Refusal) -> None:
         """Write down why a request was not granted, or that its grant did not last."""
         if attempt.granted_at is None or refusal.kind == PREEMPTED:
-            self._add(attempt, _ENDINGS.get(refusal.kind, Ending.REFUSED), refusal)
+            otherwise = Ending.STUCK if is_failed_landing(attempt, refusal) else Ending.REFUSED
+            self._add(attempt, _ENDINGS.get(refusal.kind, otherwise), refusal)
 
     def released(self, attempt: Attempt) -> None:
         if attempt.granted_at is None and attempt.releasing_at is not None:

@@ -9,6 +9,7 @@ from math import inf
 from tpudeploy.core.decide import decide, matches, remove
 from tpudeploy.core.drift import with_losses
 from tpudeploy.core.fate import Moment
+from tpudeploy.core.landings import with_failed_landings
 from tpudeploy.core.outstanding import outstanding
 from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, events, wait
@@ -200,6 +201,7 @@ class Convergence:
             learnt = remember(held.state, observed)
             if goal.deployment is not None:
                 learnt = with_losses(learnt, Moment(observed=observed, patience=world.patience))
+                learnt = self._with_failed_landings(learnt, observed.at)
             if learnt is not held.state:
                 before = held.state
                 held.save(learnt)
@@ -217,6 +219,15 @@ class Convergence:
                 hands.act(step)
             self._progress.show(goal.deployment, held.state, observed, steps)
             return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
+
+    def _with_failed_landings(self, state: State, now: float) -> State:
+        """Return `state` with what this and other deployments wrote into the zone history, at the first look."""
+        if self._last is None and self._chronicle.failed_landings:
+            for index in self._goal.replicas:
+                record = state.record(index)
+                known = with_failed_landings(record, self._chronicle.failed_landings, now)
+                state = state if known is record else state.with_record(known)
+        return state
 
     def _steps(self, state: State, observed: Observed) -> tuple[Step, ...]:
         deployment: Deployment | None = self._goal.deployment
