@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from clients import Client, Reader, load, lost_nothing
 from desk import PROFILE, Desk, Open
@@ -79,14 +81,29 @@ def test_a_changed_slice_type_loses_no_request_either(desk: Open) -> None:
     lost_nothing(clients, at_least=400)
 
 
-@pytest.mark.parametrize("killed_after", [30.0, 164.0, 170.0, 200.0, 235.0])
-def test_a_run_that_is_killed_in_the_middle_loses_no_request(desk: Open, killed_after: float) -> None:
+# When the run is killed, and what there is by then: which slice the endpoint names, and what the old and the new one do.
+MOMENTS = {
+    "before it asks": (8.0, 1, ["ACTIVE"]),
+    "in the queue": (30.0, 1, ["ACTIVE", "WAITING_FOR_RESOURCES"]),
+    "while the new one boots": (400.0, 1, ["ACTIVE", "ACTIVE"]),
+    "while clients move": (630.0, 2, ["ACTIVE", "ACTIVE"]),
+    "while the old one leaves": (720.0, 2, ["DELETING", "ACTIVE"]),
+}
+
+
+@pytest.mark.parametrize(("killed_after", "generation", "states"), MOMENTS.values(), ids=MOMENTS)
+def test_a_run_that_is_killed_in_the_middle_loses_no_request(
+    desk: Open, killed_after: float, generation: int, states: list[str]
+) -> None:
     at = desk()
     profile = _deployed(at, BLUE)
     clients = [Client(at=at, each=2), Client(at=at, each=2, holds=HELD)]
     at.write(GREEN)
     with load(at, *clients):
         at.killed(killed_after, "apply", "-auto-approve", profile)
+        endpoint = json.loads((at.folder / "endpoints" / "gemma.json").read_text(encoding="utf-8"))
+        assert endpoint["generation"] == generation
+        assert list(at.slices.values()) == states
         at.clock.sleep(10 * MINUTE)
         assert at.run("apply", "-auto-approve", profile).code == 0
         at.clock.sleep(MINUTE)

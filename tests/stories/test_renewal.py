@@ -95,8 +95,10 @@ def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(desk: Op
 
 def test_without_it_a_run_that_ends_is_left_to_end(desk: Open) -> None:
     at = desk()
+    began = at.clock.now()
     profile = _deployed(at, RENEWED.replace("renew", "release"))
-    _sleep(at.clock, RUN - MINUTE)
+    _sleep(at.clock, began + RUN - at.clock.now())  # the run began with the grant, some minutes after the apply
+    assert list(at.slices.values()) == ["ACTIVE"]
     assert at.run("plan", profile, DETAILED).code == 0
 
 
