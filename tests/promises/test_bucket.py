@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from random import Random
@@ -166,6 +167,42 @@ def test_stopped_before_any_effect_for_longer_than_its_lease_it_doubles_nothing_
             assert not at.is_locked, (effect, verb, at.history)
             at.until_done(at.destroy)
             at.must_be_gone()
+
+
+@pytest.mark.parametrize("writes", [1, 3])
+def test_a_write_of_the_run_before_that_comes_after_its_lock_was_taken_over_is_read_and_not_a_conflict(
+    writes: int,
+) -> None:
+    fuse = Fuse()
+    with begun() as at:
+        at.apply(fuse)
+    with begun() as at:
+        at.apply(Fuse(fuse.passed.index("request")))  # killed with its intent saved, and its lock held
+        at.clock.sleep(LEASE)
+        stop = Late(at, writes)
+        report = at.apply(stop)
+        assert stop.left == 0
+        assert report is not None, at.history
+        assert report.error is None
+        at.must_serve()
+        assert not at.is_locked
+
+
+class Late(Fuse):
+    """Before each of this run's first writes, one of the dead run's arrives, which was on its way for long."""
+
+    def __init__(self, at: Trial, writes: int) -> None:
+        super().__init__()
+        self.trial, self.left = at, writes
+
+    def burn(self, where: str) -> bool:
+        if where == "write" and self.left:
+            self.left -= 1
+            with Workspace(self.trial.folder, backend=BACKEND, clock=self.trial.watch) as dead:
+                found = dead.states.read("gemma")
+                assert found.state is not None
+                dead.states.write("gemma", replace(found.state, serial=found.state.serial + 1), over=found.version)
+        return super().burn(where)
 
 
 def _held(fuse: Fuse) -> bool:

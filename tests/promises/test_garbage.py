@@ -8,13 +8,17 @@ from random import Random
 from typing import Any
 
 import pytest
-from promises.mortal import Fuse, Killed, MortalWorkspace
+from promises.mortal import Fuse, Killed, MortalWorkspace, Stop
 from promises.trial import Trial, trial
 
+from tpudeploy import Workspace
 from tpudeploy.adapters.project import STATES
+from tpudeploy.adapters.state.bucket_locks import LEASE
+from tpudeploy.domain.errors import TpudeployError
 
 GRACE = 200.0  # a request that was hidden shows by then
 SAMPLES = 4
+BACKEND = "gs://states/team"
 TROUBLES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "none": (),
     "the first zone full": ({"fault": "stockout", "zone": "us-east5-a"},),
@@ -50,6 +54,28 @@ def test_killed_itself_a_second_gc_goes_on(effect: int) -> None:
         _must_be_clean(at)
 
 
+def test_stopped_for_longer_than_its_lease_gc_deletes_nothing_that_was_adopted_meanwhile() -> None:
+    with trial(backend=BACKEND) as at:
+        at.until_done(at.apply)
+        with Workspace(at.folder, backend=BACKEND, clock=at.watch) as workspace:
+            workspace.states.delete("gemma", over=workspace.states.read("gemma").version)
+
+        adoptions: list[TpudeployError | None] = []
+
+        def adopt() -> None:
+            at.clock.sleep(LEASE + 1)  # the bucket says what time it is in whole seconds
+            with Workspace(at.folder, backend=BACKEND, clock=at.watch) as other:
+                adoptions.append(other.apply(other.plan([at.profile()], adopt=True)).error)
+
+        stop = Stop(1, meanwhile=adopt)
+        with _workspace(at, stop, backend=BACKEND) as zombie:
+            report = zombie.collect(zombie.gc(foreign=True))
+        assert stop.passed[:2] == ["lock", "release"]
+        assert adoptions == [None]
+        assert report.error is None
+        at.must_serve()
+
+
 def _effects(trouble: Iterable[Mapping[str, Any]]) -> int:
     fuse = Fuse()
     with trial(trouble) as at:
@@ -73,8 +99,8 @@ def _collected(at: Trial, fuses: Iterable[Fuse]) -> None:
         assert report.error is None, at.history
 
 
-def _workspace(at: Trial, fuse: Fuse) -> MortalWorkspace:
-    workspace = MortalWorkspace(at.folder, clock=at.watch)
+def _workspace(at: Trial, fuse: Fuse, backend: str | None = None) -> MortalWorkspace:
+    workspace = MortalWorkspace(at.folder, backend=backend, clock=at.watch)
     workspace.fuse, workspace.before, workspace.after = fuse, lambda *_: None, lambda: None
     return workspace
 

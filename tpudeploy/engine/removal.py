@@ -20,7 +20,7 @@ from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
 from tpudeploy.engine.about import About, about
 from tpudeploy.engine.retry import looking_again
-from tpudeploy.engine.session import session
+from tpudeploy.engine.session import Session, session
 from tpudeploy.ports import World
 
 _SILENCE = 300.0  # seconds without news before each "still waiting"
@@ -74,7 +74,7 @@ class Removal:
                 self._tell(path, observed.slices.get(path), observed.at)
                 record = Record(index=self._strays[path].found.mark.replica, attempts=(attempt,))
                 for step in remove(record, moment):
-                    self._act(path, step, observed.at)
+                    self._act(held, path, step, observed.at)
 
     def _spare(self, state: State) -> None:
         """Leave alone what may not go any more: an apply came in between. Without a state, `state` is a fresh one."""
@@ -99,10 +99,10 @@ class Removal:
             )
         )
 
-    def _act(self, path: str, what: Step, now: float) -> None:
+    def _act(self, held: Session, path: str, what: Step, now: float) -> None:
         match what:
             case Release():
-                self._release(path, now)
+                self._release(held, path, now)
             case Forget():
                 self._world.emit(events.Gone(**self._about(path, now), reason="gone"))
                 del self._attempts[path]
@@ -113,12 +113,13 @@ class Removal:
                 where = self._strays[path].address
                 self._world.emit(events.Waiting(at=now, address=where, why=what.why, elapsed=now - self._began))
 
-    def _release(self, path: str, now: float) -> None:
-        """As often as it takes; said once."""
+    def _release(self, held: Session, path: str, now: float) -> None:
+        """As often as it takes; said once. Raise as `Session.asking` does, with nothing deleted."""
         stray, before = self._strays[path], self._attempts[path]
         why = _WHY[stray.claim]
         self._attempts[path] = replace(before, releasing_at=now, release_reason=why)
-        self._world.cloud.release(stray.found.ref)
+        with held.asking():  # who stood still for longer than its lease may not know that an apply needs it by now
+            self._world.cloud.release(stray.found.ref)
         if before.releasing_at is None:
             self._heard = now
             self._world.emit(events.Released(**self._about(path, now), reason=why))

@@ -19,6 +19,7 @@ _FRESH = 5.0  # seconds; a proof of the lock that is older is made again before 
 # Seconds from a proof to the request that rests on it. A lock is taken over after far more, and what was asked for
 # within half the grace of its intent still shows within the grace.
 _LATEST = 60.0
+_FENCES = 8  # writes of dead runs that may arrive one after the other
 
 
 class Session:
@@ -100,11 +101,40 @@ def session(world: World, name: str, operation: str) -> Iterator[Session]:
     """
     lease = _lock(world, name, operation)
     try:
-        snapshot = world.state.read(name)
-        fresh = State(deployment=name, lineage=world.mint())
-        yield Session(world, snapshot.state or fresh, snapshot.version, operation, lease)
+        opened = _open(world, name, operation, lease)
+        if lease.expired is not None:
+            opened = _fenced(world, opened, operation, lease)
+        yield opened
     finally:
         world.state.unlock(lease)
+
+
+def _open(world: World, name: str, operation: str, lease: Lease) -> Session:
+    snapshot = world.state.read(name)
+    fresh = State(deployment=name, lineage=world.mint())
+    return Session(world, snapshot.state or fresh, snapshot.version, operation, lease)
+
+
+def _fenced(world: World, opened: Session, operation: str, lease: Lease) -> Session:
+    """Return a session whose state nobody from whom the lock was taken over writes any more.
+
+    A write of theirs may still be on its way. It is for the version that they read, so writing the same state again
+    ends it; where theirs was sooner, its outcome is what this run begins with. Where there is no state, there is no
+    version to end: such a write is a conflict later. Raise `errors.StateConflict` if the lock is lost meanwhile.
+    """
+    for _ in range(_FENCES - 1):
+        try:
+            return _fence(opened)
+        except errors.StateConflict:
+            world.state.prove(lease)
+            opened = _open(world, opened.state.deployment, operation, lease)
+    return _fence(opened)
+
+
+def _fence(opened: Session) -> Session:
+    if not opened.is_new:
+        opened.put(opened.state)
+    return opened
 
 
 def _lock(world: World, name: str, operation: str) -> Lease:
