@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from http.client import HTTPConnection
 
@@ -313,24 +314,32 @@ def _served_after(person: Desk, *words: str) -> dict[str, float]:
     return {row["address"].partition("[")[0]: row["at"] - began for row in rows if row.get("type") == "serving"}
 
 
+@pytest.mark.parametrize("jitter", [0.0, 0.1])
 @pytest.mark.parametrize("parallelism", ["2", "8"])
-def test_one_deployment_with_slow_replies_delays_no_other(desk: Open, parallelism: str) -> None:
-    steady = desk(**STEADY)
+def test_one_deployment_with_slow_replies_delays_no_other(desk: Open, parallelism: str, jitter: float) -> None:
+    """Each other one serves when it does without it; where durations vary, as much later as its own may be longer.
+
+    A look at what takes so much longer may come one pause between two looks later.
+    """
+    cloud = {**STEADY, "jitter": jitter}
+    steady = desk(**cloud)
     fleet(steady, *SIX)
     usual = _served_after(steady, f"-parallelism={parallelism}")
-    assert steady.run("destroy", "fleet", "-auto-approve").code == 0
-    slow = desk(trouble=[SLOW], **STEADY)
+    shutil.rmtree(steady.folder / ".tpudeploy")  # what is learnt of the zones makes the second run quicker
+    slow = desk(trouble=[SLOW], **cloud)
     after = _served_after(slow, f"-parallelism={parallelism}")
     assert after.keys() == usual.keys() == set(SIX)
-    others = [after[name] for name in SIX if name != "four"]
-    assert max(others) < max(usual.values()) + 15, (usual, after)
-    assert after["four"] > max(others) + 15
+    slowest = max(usual.values())
+    latest = slowest if not jitter else slowest * (1 + jitter) / (1 - jitter) + slow.patience.poll_most
+    assert all(after[name] <= latest for name in SIX if name != "four"), (usual, after)
+    assert after["four"] > max(after[name] for name in SIX if name != "four") + 15
 
 
 def test_under_a_time_limit_a_slow_deployment_fails_alone(desk: Open) -> None:
-    person = desk(trouble=[SLOW, {"fault": "wait-for-ever", "name": "four-*"}], **STEADY)
+    """In the time that one of the others takes, three of its replies do not come: nobody waits for them."""
+    person = desk(trouble=[SLOW, {"fault": "wait-for-ever", "name": "four-*"}], **STEADY, jitter=0.0)
     fleet(person, *SIX)
-    told = person.run("apply", "fleet", "-auto-approve", "-timeout", "3m")
+    told = person.run("apply", "fleet", "-auto-approve", "-timeout", "95s")
     assert told.code == 12
     assert "Deployments: 5 served, 1 failed." in told.out
 
