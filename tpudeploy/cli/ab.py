@@ -56,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "questions", "so many of them (default: all)", type=options.count, metavar="N")
     options.flag(parser, "no-accuracy", "ask no questions, however risky the flag")
     options.option(parser, "resume", "go on with an A/B: only the repeats that are left", metavar="ID")
-    options.flag(parser, "auto-approve", "do not ask")
+    options.flag(parser, "auto-approve", "Skip the approval prompt.")
     options.overlays(parser)
     options.lock_timeout(parser)
 

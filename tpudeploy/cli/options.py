@@ -60,26 +60,36 @@ def everywhere(parser: argparse.ArgumentParser) -> None:
 
 
 def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:
-    parser.add_argument("profiles", metavar="PROFILE", nargs=nargs, help="a profile, or a folder of them; or several")
+    parser.add_argument("profiles", metavar="PROFILE", nargs=nargs, help="Profiles, or folders of profiles.")
     overlays(parser)
 
 
 def plan_file(parser: argparse.ArgumentParser) -> None:
     """Profiles, or one saved plan."""
-    parser.add_argument(
-        "profiles", metavar="PROFILE | PLANFILE", nargs="+", help="a profile, or several; or one saved plan"
-    )
+    parser.add_argument("profiles", metavar="PROFILE | PLANFILE", nargs="+", help="Profiles, or one saved plan.")
     overlays(parser)
 
 
 def profile(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", help="a profile")
+    parser.add_argument("profile", metavar="PROFILE", help="A profile.")
     overlays(parser)
 
 
 def overlays(parser: argparse.ArgumentParser, *names: str) -> None:
-    several(parser, *(names or ("-f", "--file")), "lay a file over it", dest="overlays", metavar="OVERLAY")
-    several(parser, "--set", "set one value, e.g. tpu.type=v6e-8", dest="sets", metavar="PATH=VALUE")
+    several(
+        parser,
+        *(names or ("-f", "--file")),
+        "Merge OVERLAY on top of the profile (repeatable).",
+        dest="overlays",
+        metavar="OVERLAY",
+    )
+    several(
+        parser,
+        "--set",
+        "Set one value of the profile, e.g. tpu.type=v6e-8 (repeatable).",
+        dest="sets",
+        metavar="PATH=VALUE",
+    )
     trust(parser)
 
 
@@ -101,13 +111,19 @@ def allow_env(parser: argparse.ArgumentParser) -> None:
 def backend(parser: argparse.ArgumentParser) -> None:
     """No default from the environment here: settings know the twin, and tpudeploy.toml beside it."""
     parser.add_argument(
-        "--backend", metavar="PLACE", help="where states lie: gs://BUCKET/PREFIX, or a folder (default: .tpudeploy)"
+        "--backend",
+        metavar="PLACE",
+        help="Where to keep states: gs://BUCKET/PREFIX, or a folder (default: .tpudeploy).",
     )
 
 
 def lock_timeout(parser: argparse.ArgumentParser) -> None:
     option(
-        parser, "lock-timeout", "wait so long for a lock that somebody holds, e.g. 5m", type=duration, metavar="TIME"
+        parser,
+        "lock-timeout",
+        "How long to wait for a state lock held by another run, e.g. 5m.",
+        type=duration,
+        metavar="TIME",
     )
 
 
@@ -115,7 +131,7 @@ def parallelism(parser: argparse.ArgumentParser) -> None:
     option(
         parser,
         "parallelism",
-        f"how many calls, or deployments, may be under way at once (default: {PARALLELISM})",
+        f"How many calls, or deployments, to run at the same time (default: {PARALLELISM}).",
         metavar="N",
         type=count,
         default=PARALLELISM,

@@ -31,12 +31,19 @@ _APART = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.several(parser, "--target", "only this: NAME, or NAME[0] for one replica", metavar="ADDR")
+    options.several(
+        parser, "--target", "Plan only this deployment, NAME, or this replica, NAME[0] (repeatable).", metavar="ADDR"
+    )
     options.parallelism(parser)
 
 
 def replacing(parser: argparse.ArgumentParser) -> None:
-    options.several(parser, "--replace", "another slice for this: NAME, or NAME[0] for one replica", metavar="ADDR")
+    options.several(
+        parser,
+        "--replace",
+        "Replace the slices of this deployment, NAME, or of this replica, NAME[0] (repeatable).",
+        metavar="ADDR",
+    )
 
 
 def asked(given: argparse.Namespace, *, destroy: bool = False) -> Asked:

@@ -31,12 +31,12 @@ class Grid:
 def grid(parser: argparse.ArgumentParser, usual: Grid) -> None:
     several: dict[str, Any] = {"metavar": "N,N…", "type": _numbers}
     options.option(
-        parser, "concurrency", f"streams at once, e.g. 1..2048 (default {_listed(usual.streams)})", **several
+        parser, "concurrency", f"Concurrent streams, e.g. 1..2048 (default {_listed(usual.streams)}).", **several
     )
-    options.option(parser, "context", f"tokens of a prompt (default {_listed(usual.contexts)})", **several)
-    options.option(parser, "output", f"tokens of an answer (default {_listed(usual.outputs)})", **several)
+    options.option(parser, "context", f"Tokens in a prompt (default {_listed(usual.contexts)}).", **several)
+    options.option(parser, "output", f"Tokens in an answer (default {_listed(usual.outputs)}).", **several)
     options.option(
-        parser, "window", "measure a cell for so long at most (default 60s)", metavar="TIME", type=options.seconds
+        parser, "window", "Measure each cell for at most TIME (default 60s).", metavar="TIME", type=options.seconds
     )
 
 
@@ -45,8 +45,10 @@ def max_cost(parser: argparse.ArgumentParser, help_: str) -> None:
 
 
 def client(parser: argparse.ArgumentParser) -> None:
-    options.option(parser, "driver", "measure with an installed client: vllm, guidellm or aiperf", choices=_DRIVERS)
-    options.option(parser, "tokenizer", "for --driver: a model id, or a folder (default: the model's)", metavar="NAME")
+    options.option(parser, "driver", "Measure with an installed client: vllm, guidellm or aiperf.", choices=_DRIVERS)
+    options.option(
+        parser, "tokenizer", "With --driver: a model id, or a folder (default: the model's).", metavar="NAME"
+    )
 
 
 def points(given: argparse.Namespace, usual: Grid) -> tuple[Point, ...]:

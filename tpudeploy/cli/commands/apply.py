@@ -1,4 +1,7 @@
-"""Make profiles true: ask for slices, wait for a real completion, print the endpoint. Resumes an earlier run."""
+"""Create or update the deployments in PROFILE, wait until each one answers a completion, and print its endpoint.
+
+An interrupted run is resumed.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +26,20 @@ _OF_PROFILES = {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.plan_file(parser)
-    options.flag(parser, "auto-approve", "do not ask")
-    options.flag(parser, "adopt", "take over slices that no state remembers")
+    options.flag(parser, "auto-approve", "Skip the approval prompt.")
+    options.flag(parser, "adopt", "Adopt existing slices that no state tracks.")
     planning.replacing(parser)
-    options.flag(parser, "refresh-only", "only write down what changed outside; touch nothing")
+    options.flag(parser, "refresh-only", "Only record in the state what changed outside; change nothing in the cloud.")
     planning.arguments(parser)
     options.option(
         parser,
         "wait",
-        "how far to go: accepted, granted or serving",
+        "How far to wait: accepted, granted or serving.",
         choices=("accepted", "granted", "serving"),
         default="serving",
     )
-    options.option(parser, "timeout", "give up waiting after this long, e.g. 2h (exit 12)", type=options.duration)
-    options.flag(parser, "watch", "then keep it alive: ask again for what is preempted, until stopped")
+    options.option(parser, "timeout", "Stop waiting after this time, e.g. 2h (exit 12).", type=options.duration)
+    options.flag(parser, "watch", "Keep running afterwards and replace preempted slices until interrupted.")
     options.lock_timeout(parser)
     options.backend(parser)
     options.events(parser)

@@ -1,4 +1,4 @@
-"""How fast it serves: streams x context x output, each cell with what it is worth; every run is kept.
+"""Measure throughput and latency, and flag figures that cannot be trusted. Every run is kept.
 
 `bench PROFILE` or `bench --url URL` measures, `bench import FILE...` takes what another client wrote, `bench list` and
 `bench show ID` tell what was measured, `bench report ID... -o FILE` makes a page of it.
@@ -28,27 +28,50 @@ _OF_THE_SWEEP = ("concurrency", "context", "output", "window", "slo_ttft", "slo_
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "words", metavar="PROFILE | import FILE | list | show ID | report ID", nargs="*", help="what to do"
+        "words",
+        metavar="PROFILE | import FILE | list | show ID | report ID",
+        nargs="*",
+        help="What to measure or show.",
     )
     options.overlays(parser)
-    options.option(parser, "url", "measure this address instead of a profile's; its key is in VLLM_API_KEY")
-    options.option(parser, "model", "with --url or import: the served name (default: the first, or the file's)")
+    options.option(parser, "url", "Measure this address instead of a profile's; its API key is read from VLLM_API_KEY.")
+    options.option(parser, "model", "With --url or import: the served model name (default: the first, or the file's).")
     options.option(
-        parser, "type", "with --url or import: its slice, e.g. v6e-4, to tell impossible figures", metavar="TYPE"
+        parser,
+        "type",
+        "With --url or import: its slice type, e.g. v6e-4, to detect impossible figures.",
+        metavar="TYPE",
     )
-    options.option(parser, "usd-per-hour", "with --url: what its slice costs", metavar="USD", type=sweeping.usd)
+    options.option(
+        parser, "usd-per-hour", "With --url: the price of its slice in USD/h.", metavar="USD", type=sweeping.usd
+    )
     sweeping.grid(parser, GRID)
     time: dict[str, Any] = {"metavar": "TIME", "type": options.seconds}
-    options.flag(parser, "skip-oversubscribed", "name cells with more streams than run at once, and do not ask them")
-    options.option(parser, "slo-ttft", "count as goodput what begins within, e.g. 500ms", **time)
-    options.option(parser, "slo-tpot", "and goes on within, a token, e.g. 50ms", **time)
-    options.option(parser, "duration", "end after so much measuring, e.g. 2h", **time)
-    sweeping.max_cost(parser, "end when the slice has cost so much meanwhile")
-    options.option(parser, "seed", "the same prompts again: what an engine has cached, it shows", metavar="TEXT")
-    options.option(parser, "resume", "go on with a run: only the cells that are left", metavar="ID")
+    options.flag(
+        parser, "skip-oversubscribed", "List cells with more streams than can run at once, without measuring them."
+    )
+    options.option(
+        parser, "slo-ttft", "Count as goodput only requests whose first token arrives within TIME, e.g. 500ms.", **time
+    )
+    options.option(
+        parser, "slo-tpot", "Count as goodput only requests with at most TIME per output token, e.g. 50ms.", **time
+    )
+    options.option(parser, "duration", "Stop after measuring for TIME, e.g. 2h.", **time)
+    sweeping.max_cost(parser, "Stop when the slice has cost this much meanwhile.")
+    options.option(
+        parser, "seed", "Use the same prompts again; prefix caching then shows in the figures.", metavar="TEXT"
+    )
+    options.option(parser, "resume", "Continue a run: measure only the remaining cells.", metavar="ID")
     sweeping.client(parser)
-    parser.add_argument("-o", "--out", metavar="FILE", help="with report: the page; CSV and Vega-Lite go beside it")
-    options.option(parser, "profile", "with report: what it deploys, for memory and the last start", metavar="PROFILE")
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="With report: the page to write; CSV and Vega-Lite files go beside it."
+    )
+    options.option(
+        parser,
+        "profile",
+        "With report: the deployed profile, to show its memory and its last start.",
+        metavar="PROFILE",
+    )
     options.backend(parser)
 
 

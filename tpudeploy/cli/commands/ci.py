@@ -20,27 +20,31 @@ _DOES: Mapping[str, Callable[[argparse.Namespace, Context, Run], int]] = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=tuple(_DOES), help="on a pull request, after the merge, on a schedule")
+    parser.add_argument("what", choices=tuple(_DOES), help="On a pull request, after the merge, or on a schedule.")
     options.profiles(parser, nargs="*")
     parser.set_defaults(untrusted=True)  # a pull request is written by somebody else
-    options.option(parser, "label", "tells apart several comments on one pull request", default="")
+    options.option(parser, "label", "Distinguishes several comments on one pull request.", default="")
     options.option(
-        parser, "author", "who we are on GitHub (default: %(default)s)", metavar="LOGIN", default="github-actions[bot]"
+        parser,
+        "author",
+        "The login that comments on GitHub (default: %(default)s).",
+        metavar="LOGIN",
+        default="github-actions[bot]",
     )
-    options.option(parser, "artifacts", "write plan.json and plan.md there", metavar="DIR", type=Path)
-    options.option(parser, "accept", "with `apply`: a fingerprint that you approve", metavar="FINGERPRINT", default="")
+    options.option(parser, "artifacts", "Write plan.json and plan.md to DIR.", metavar="DIR", type=Path)
+    options.option(parser, "accept", "With `apply`: a fingerprint that you approve.", metavar="FINGERPRINT", default="")
     options.option(
         parser,
         "approval",
-        "with `apply`: the -artifacts of a `plan` that was signed for this commit",
+        "With `apply`: the -artifacts of a `plan` that was signed for this commit.",
         metavar="DIR",
         type=Path,
     )
-    options.flag(parser, "resume", "with `apply`: only go on with what an earlier run began, and renew runs that end")
+    options.flag(parser, "resume", "With `apply`: only continue what an earlier run began, and renew runs that end.")
     options.option(
-        parser, "timeout", "with `apply`: stop after this long (exit 12)", type=options.duration, default="45m"
+        parser, "timeout", "With `apply`: stop after this time (exit 12).", type=options.duration, default="45m"
     )
-    options.flag(parser, "detailed-exitcode", "exit 2 where there are changes, or drift")
+    options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes, or drift.")
     options.lock_timeout(parser)
     options.parallelism(parser)
     options.backend(parser)

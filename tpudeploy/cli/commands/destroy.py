@@ -1,4 +1,4 @@
-"""Remove everything that profiles ever asked for, and look until it is gone."""
+"""Delete everything that was created for PROFILE, and wait until it is gone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpudeploy.cli.progress import teller
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
-    options.flag(parser, "auto-approve", "do not ask")
+    options.flag(parser, "auto-approve", "Skip the approval prompt.")
     options.lock_timeout(parser)
     planning.arguments(parser)
     options.backend(parser)

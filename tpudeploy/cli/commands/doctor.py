@@ -11,7 +11,7 @@ from tpudeploy.domain.diagnosis import Grade
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
-    options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
+    options.flag(parser, "refresh", "Read hardware and prices again; they are cached for a day.")
     options.backend(parser)
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("start", "run"), help="keep running, or live for one command")
+    parser.add_argument("what", choices=("start", "run"), help="Keep running, or run for one command.")
     parser.set_defaults(argv=[])  # what follows a bare `--`
-    options.option(parser, "scenario", "a file of scripted trouble", type=Path)
-    options.option(parser, "port", "with `start`: the port to listen on", type=_port)
-    options.option(parser, "speed", "let its time run this much faster", type=_speed, default=1.0)
+    options.option(parser, "scenario", "A file of scripted faults.", type=Path)
+    options.option(parser, "port", "With `start`: the port to listen on.", type=_port)
+    options.option(parser, "speed", "Run its time this many times faster.", type=_speed, default=1.0)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""Take away the lock of a run that died. What that run, should it live, goes on to save is refused."""
+"""Release a lock left behind by a crashed run. If that run is still alive, it cannot save anything afterwards."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tpudeploy.cli.context import Context
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="the lock's id, as whatever it keeps out says it")
-    options.flag(parser, "force", "do not ask")
+    parser.add_argument("id", metavar="ID", help="The id of the lock, as the message of the blocked command shows it.")
+    options.flag(parser, "force", "Skip the approval prompt.")
     options.backend(parser)
 
 

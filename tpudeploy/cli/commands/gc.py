@@ -20,8 +20,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
     options.lock_timeout(parser)
     options.backend(parser)
-    options.flag(parser, "foreign", "remove also what no state here speaks of")
-    options.flag(parser, "auto-approve", "do not ask")
+    options.flag(parser, "foreign", "Delete also what no state here tracks.")
+    options.flag(parser, "auto-approve", "Skip the approval prompt.")
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

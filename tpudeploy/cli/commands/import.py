@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("address", metavar="ADDR", help="where it is to be remembered: NAME, or NAME[INDEX]")
+    parser.add_argument("address", metavar="ADDR", help="The address in the state: NAME, or NAME[INDEX].")
     parser.add_argument("id", metavar="ID", help="projects/P/locations/Z/queuedResources/N, P/Z/N, Z/N or N")
     parser.add_argument("profile", metavar="PROFILE", nargs="?", help="the profile of NAME (default: NAME.yaml here)")
     options.overlays(parser)
-    options.flag(parser, "generate", "write PROFILE first, from what is there")
-    options.option(parser, "model", "with -generate: the model, where nothing there tells it", metavar="ID")
-    options.flag(parser, "foreign", "although it is tied to another lineage")
+    options.flag(parser, "generate", "Write PROFILE first, from the existing slice.")
+    options.option(parser, "model", "With -generate: the model, if nothing on the slice says it.", metavar="ID")
+    options.flag(parser, "foreign", "Import it even if it belongs to another lineage.")
     options.lock_timeout(parser)
     options.backend(parser)
 

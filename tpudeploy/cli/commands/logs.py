@@ -20,19 +20,21 @@ _PAUSE = 5.0  # seconds between two looks while following
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", nargs="?", help="the profile of the server: remedies are for it")
+    parser.add_argument(
+        "profile", metavar="PROFILE", nargs="?", help="The profile of the server; remedies are written for it."
+    )
     options.overlays(parser, "-f", "--overlay")
-    options.option(parser, "file", "read this log instead, `-` for stdin", metavar="LOG")
-    options.flag(parser, "explain", "the cause and what to do, or how long each phase took")
-    options.flag(parser, "ask", "with --explain: have the served model draft a diagnosis, from redacted evidence")
+    options.option(parser, "file", "Read this log file instead, `-` for stdin.", metavar="LOG")
+    options.flag(parser, "explain", "Show the cause and what to do, or how long each phase took.")
+    options.flag(parser, "ask", "With --explain: let the served model draft a diagnosis from redacted evidence.")
     options.option(
         parser,
         "with",
-        "with --ask: the profile of another deployment, which serves",
+        "With --ask: the profile of another deployment, one that serves.",
         dest="colleague",
         metavar="PROFILE",
     )
-    options.flag(parser, "follow", "show what comes until it serves or fails")
+    options.flag(parser, "follow", "Show new lines until the server is up or has failed.")
     options.backend(parser)
 
 

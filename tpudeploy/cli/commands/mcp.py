@@ -12,7 +12,11 @@ from tpudeploy.domain.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.flag(parser, "allow-writes", "offer apply and destroy too; what ends anything is asked of a person")
+    options.flag(
+        parser,
+        "allow-writes",
+        "Offer apply and destroy too; a person has to approve what ends a server or deletes a slice.",
+    )
     options.allow_env(parser)
     parser.set_defaults(untrusted=True)  # an agent writes profiles, and names values in its calls
     options.parallelism(parser)

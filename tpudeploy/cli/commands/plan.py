@@ -16,15 +16,17 @@ from tpudeploy.domain.plan import Plan
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
-    options.option(parser, "out", "save the plan, for `tpudeploy apply FILE`", metavar="FILE", type=Path)
-    options.flag(parser, "detailed-exitcode", "exit 2 where there are changes")
-    options.flag(parser, "destroy", "plan the removal")
-    options.flag(parser, "adopt", "take over slices that no state remembers")
+    options.option(parser, "out", "Save the plan for `tpudeploy apply FILE`.", metavar="FILE", type=Path)
+    options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes.")
+    options.flag(parser, "destroy", "Plan the deletion.")
+    options.flag(parser, "adopt", "Adopt existing slices that no state tracks.")
     planning.replacing(parser)
-    options.flag(parser, "refresh-only", "only write down what changed outside; touch nothing")
-    options.flag(parser, "pin", "first look up anew what tags and revisions are, and hold that in tpudeploy.lock.json")
+    options.flag(parser, "refresh-only", "Only record in the state what changed outside; change nothing in the cloud.")
+    options.flag(parser, "pin", "Look up tags and revisions again first, and pin them in tpudeploy.lock.json.")
     planning.arguments(parser)
-    options.switch(parser, "refresh", "take the cloud to be as the states remember it; apply looks all the same")
+    options.switch(
+        parser, "refresh", "With `false`, plan from the states without looking at the cloud; apply looks in any case."
+    )
     options.backend(parser)
 
 

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
-    parser.add_argument("prompt", metavar="PROMPT", help="the question")
-    options.option(parser, "max-tokens", "at most so many tokens (default 256)", type=int, default=256)
+    parser.add_argument("prompt", metavar="PROMPT", help="The question.")
+    options.option(
+        parser, "max-tokens", "The largest number of tokens in the answer (default 256).", type=int, default=256
+    )
     options.backend(parser)
 
 

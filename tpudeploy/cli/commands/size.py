@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profile(parser)
-    options.flag(parser, "sweep", "try other slices, splits, KV types, utilizations and lengths")
+    options.flag(parser, "sweep", "Try other slices, splits, KV types, utilizations and lengths.")
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

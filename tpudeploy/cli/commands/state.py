@@ -1,4 +1,4 @@
-"""Look at what is remembered, move it, forget it, take it out, put it back. No slice is touched by any of this."""
+"""Inspect and edit the state: list, show, mv, rm, pull, push, history. No slice is touched."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ _OWN = ("auto_approve", "dry_run", "force", "serial")
 def arguments(parser: argparse.ArgumentParser) -> None:
     told = "; ".join(f"{name} {verb.words}".rstrip() + f": {verb.does}" for name, verb in VERBS.items())
     parser.add_argument("verb", metavar="VERB", help=told)
-    parser.add_argument("words", metavar="WORD", nargs="*", help="what the verb takes")
-    options.flag(parser, "auto-approve", "rm: do not ask")
-    options.flag(parser, "dry-run", "rm: say what would be forgotten, and no more")
-    options.flag(parser, "force", "mv, rm: although a run is under way; push: over another lineage, or a later state")
-    options.option(parser, "serial", "pull: the state of that serial, as `history` names it", metavar="N", type=int)
+    parser.add_argument("words", metavar="WORD", nargs="*", help="The arguments of the verb.")
+    options.flag(parser, "auto-approve", "rm: skip the approval prompt.")
+    options.flag(parser, "dry-run", "rm: show what would be removed from the state, and change nothing.")
+    options.flag(
+        parser, "force", "mv, rm: even while a run is in progress; push: over another lineage or a later state."
+    )
+    options.option(parser, "serial", "pull: the state with this serial, as `history` lists it.", metavar="N", type=int)
     options.lock_timeout(parser)
     options.backend(parser)
 

@@ -25,10 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
     options.parallelism(parser)
     options.backend(parser)
-    options.flag(parser, "details", "what each engine runs with, and what its chips hold: planned beside measured")
-    options.flag(parser, "timeline", "how each machine's last start went, part by part, and what made it take so long")
-    options.option(parser, "html", "write it as a page", metavar="FILE")
-    options.flag(parser, "watch", "look again and again, until nothing is on its way any more")
+    options.flag(parser, "details", "Show what each engine runs with and what its chips hold: planned beside measured.")
+    options.flag(parser, "timeline", "Show each machine's last start part by part, and what made it slow.")
+    options.option(parser, "html", "Write the status as an HTML page.", metavar="FILE")
+    options.flag(parser, "watch", "Refresh until nothing is in progress.")
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

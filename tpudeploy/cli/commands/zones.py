@@ -10,8 +10,8 @@ from tpudeploy.cli.context import Context
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser, nargs="*")
-    options.option(parser, "type", "the slice type, e.g. v6e-4 (default: the profile's, else v6e-1)", metavar="TYPE")
-    options.flag(parser, "refresh", "read hardware and prices anew, which are kept for a day")
+    options.option(parser, "type", "The slice type, e.g. v6e-4 (default: the profile's, or v6e-1).", metavar="TYPE")
+    options.flag(parser, "refresh", "Read hardware and prices again; they are cached for a day.")
     options.backend(parser)
 
 
