@@ -15,8 +15,10 @@ from tpudeploy.emulator.simulated import Simulated
 
 BLUE = PROFILE + "lifecycle: {update: blue-green}\n"
 GREEN = BLUE.replace("16384", "8192")
-# Seconds into an apply: the second slice serves after 165, and the first is drained for 60.
-WHILE_DRAINING = 200.0
+# The first slice is drained for twice as long as clients hold an endpoint. So the drain outlasts what jitter adds to the
+# start of the second one: it serves after about 165 s of acquisition and a boot of 420 s.
+LONG_HELD = Patience(held=300.0)
+WHILE_DRAINING = 900.0
 DETAILED = "-detailed-exitcode"
 BROKEN = {"fault": "boot", "attempt": "2-", "crash": "error: unrecognized arguments: --no-such-flag", "times": 1}
 
@@ -39,6 +41,12 @@ def _mend(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
 def _start_well(host: Simulated, start: Callable[[], None]) -> None:
     host._behaviour = replace(host._behaviour, crash="")
     start()
+
+
+def _kill_while_draining(at: Desk, profile: str) -> None:
+    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    (record,) = at.state()["records"]
+    assert [attempt["draining_at"] is not None for attempt in record["attempts"]] == [True, False]
 
 
 def _published(at: Desk) -> dict[str, object]:
@@ -192,7 +200,7 @@ def test_prevent_destroy_is_for_slices_that_nothing_takes_over_from(desk: Open) 
 
 
 def test_a_change_during_a_drain_never_makes_three_of_one(desk: Open) -> None:
-    at = desk()
+    at = desk(patience=LONG_HELD)
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
@@ -203,9 +211,7 @@ def test_a_change_during_a_drain_never_makes_three_of_one(desk: Open) -> None:
         most = max(most, len(at.emulator.billed()))
 
     at.clock.on_advance.append(count)
-    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
-    attempts = at.state()["records"][0]["attempts"]
-    assert [a["draining_at"] is not None for a in attempts] == [True, False]
+    _kill_while_draining(at, profile)
     at.write(GREEN.replace("8192", "4096"))
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
@@ -215,11 +221,11 @@ def test_a_change_during_a_drain_never_makes_three_of_one(desk: Open) -> None:
 
 
 def test_a_change_that_is_undone_during_the_drain_sends_clients_back(desk: Open) -> None:
-    at = desk()
+    at = desk(patience=LONG_HELD)
     profile = _deployed(at)
     (old,), before = at.slices, _published(at)
     at.write(GREEN)
-    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    _kill_while_draining(at, profile)
     assert _published(at)["url"] != before["url"]
     at.write(BLUE)
     assert "draining" in at.run("status", profile).words
@@ -231,11 +237,11 @@ def test_a_change_that_is_undone_during_the_drain_sends_clients_back(desk: Open)
 
 
 def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_to(desk: Open) -> None:
-    at = desk()
+    at = desk(patience=LONG_HELD)
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
-    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    _kill_while_draining(at, profile)
     now = _published(at)
     at.write(GREEN.replace("blue-green", "in-place"))
     applied = at.run("apply", "-auto-approve", profile)
@@ -245,13 +251,12 @@ def test_in_place_again_during_the_drain_keeps_the_slice_that_clients_were_sent_
     assert at.run("plan", profile, DETAILED).code == 0
 
 
-@pytest.mark.instant("its 190 s end in the drain")
 def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_next_one_goes_on(desk: Open) -> None:
-    at = desk()
+    at = desk(patience=LONG_HELD)
     profile = _deployed(at)
     (old,) = at.slices
     at.write(GREEN)
-    cut = at.run("apply", "-auto-approve", "-timeout", "190s", profile)
+    cut = at.run("apply", "-auto-approve", "-timeout", f"{WHILE_DRAINING:g}s", profile)
     assert cut.code == 1
     assert f"gemma serves; clients may still hold {old}, which is kept" in cut.words
     assert at.slices[old] == "ACTIVE"
@@ -260,11 +265,11 @@ def test_a_run_whose_time_is_over_during_the_drain_keeps_the_old_slice_and_the_n
 
 
 def test_what_took_over_and_is_lost_sends_clients_back_until_another_serves(desk: Open) -> None:
-    at = desk()
+    at = desk(patience=LONG_HELD)
     profile = _deployed(at)
     (old,), before = at.slices, _published(at)
     at.write(GREEN)
-    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    _kill_while_draining(at, profile)
     for name in at.emulator.billed():
         if old not in name:
             at.emulator.preempt(name)
@@ -276,10 +281,10 @@ def test_what_took_over_and_is_lost_sends_clients_back_until_another_serves(desk
 
 
 def test_a_removal_in_the_middle_leaves_neither_slice_nor_endpoint(desk: Open) -> None:
-    at = desk()
+    at = desk(patience=LONG_HELD)
     profile = _deployed(at)
     at.write(GREEN)
-    at.killed(WHILE_DRAINING, "apply", "-auto-approve", profile)
+    _kill_while_draining(at, profile)
     assert len(at.slices) == 2
     assert at.run("destroy", "-auto-approve", profile).code == 0
     assert not at.slices

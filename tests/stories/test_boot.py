@@ -270,7 +270,7 @@ def _delete_behind_our_back(at: Desk, name: str) -> None:
         assert connection.getresponse().status == 200
     finally:
         connection.close()
-    at.clock.sleep(120)
+    at.clock.sleep(240)
     assert not at.slices
 
 

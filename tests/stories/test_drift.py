@@ -251,7 +251,7 @@ GONE = ["preempted", "preempted, and written down", "deleted", "looked for", "de
 @pytest.mark.parametrize("how", GONE)
 @pytest.mark.parametrize("later", [60.0, 7200.0])
 def test_what_was_applied_and_is_not_there_is_drift_for_both_commands(desk: Open, how: str, later: float) -> None:
-    at = desk(timings={"deleting": 30})
+    at = desk()
     profile = _deployed(at)
     (name,) = at.slices
     _take_away(at, profile, how)
