@@ -35,7 +35,7 @@ _NO_CONTINUATION = re.compile(
 )
 _FURTHER_LINES = 12  # of the process that says it
 _REACH = 60  # of all processes together
-_HEADLINE = re.compile(rf"RESOURCE_EXHAUSTED|{EXCEPTION.pattern}|^failed: |[Ee]rror: ")
+_HEADLINE = re.compile(rf"RESOURCE_EXHAUSTED|{EXCEPTION.pattern}|^failed: |[Ee]rror: |^Error |Client [Ee]rror")
 # pydantic's headline, `1 validation error for ModelConfig`: what is wrong stands below it, in one line or two.
 _PYDANTIC = re.compile(r"\b\d+ validation errors? for (?P<config>\w+)")
 _PYDANTIC_TAIL = re.compile(r" \[type=\w+, .*$")
@@ -75,15 +75,6 @@ def is_partial(cause: Cause | None) -> bool:
     return cause is not None and any(row.name == cause.signature and not row.ends_server for row in SIGNATURES)
 
 
-def message(lines: Sequence[Line], index: int) -> str:
-    """Return in one line the message that begins in line number `index`: programs break one over several lines.
-
-    Other processes write in between. A message ends with its process' next exception, traceback or line of dashes, or
-    where the logger writes the next record, which has another level or none.
-    """
-    return " ".join(lines[n].text for n in _message_lines(lines, index) if lines[n].text)
-
-
 def notes(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
     """Yield each harmless alarm once, with why it is harmless."""
     left = dict(HARMLESS)
@@ -93,6 +84,11 @@ def notes(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
 
 
 def _message_lines(lines: Sequence[Line], index: int) -> list[int]:
+    """Return the numbers of the lines of the message that begins at `index`: programs break one over several lines.
+
+    Other processes write in between. A message ends with its process' next exception, traceback or line of dashes, or
+    where the logger writes the next record, which has another level or none.
+    """
     first = lines[index]
     numbers = [index]
     for n in range(index + 1, min(len(lines), index + 1 + _REACH)):
@@ -144,19 +140,27 @@ def _progress(lines: Sequence[Line]) -> _Progress:
 
 
 def _match(lines: Sequence[Line], index: int, said: Said) -> tuple[Signature, Cause] | None:
-    line = lines[index]
-    text = message(lines, index) if _HEADLINE.search(line.text) else line.text
+    """Return the first row that the message in this line matches, at the line of it in which the match begins."""
+    is_headline = _HEADLINE.search(lines[index].text) is not None
+    numbers = [n for n in _message_lines(lines, index) if lines[n].text] if is_headline else [index]
+    text = " ".join(lines[n].text for n in numbers)
     for signature in SIGNATURES:
         found = signature.match(text, said)
-        # What begins in a later line of the message is found there, with that line's number.
-        if found is not None and (found.start() <= len(line.text) or not _has_own_line(lines, index, signature, said)):
+        if found is not None:
+            line = _line_at(lines, numbers, found.start())
             remedy = signature.remedy(found, said)
             return signature, Cause(signature=signature.name, what=signature.what, line=line, remedy=remedy)
     return None
 
 
-def _has_own_line(lines: Sequence[Line], index: int, signature: Signature, said: Said) -> bool:
-    return any(signature.match(lines[n].text, said) for n in _message_lines(lines, index)[1:])
+def _line_at(lines: Sequence[Line], numbers: Sequence[int], offset: int) -> Line:
+    """Return the line in which this character of the joined message stands."""
+    end = 0
+    for n in numbers:
+        end += len(lines[n].text) + 1
+        if offset < end:
+            return lines[n]
+    return lines[numbers[-1]]
 
 
 def _after_serving(
@@ -268,11 +272,22 @@ def _only_wrapper(line: Line) -> Cause:
 
 
 def _last_warning(lines: Sequence[Line], levels: Sequence[Severity], progress: _Progress, said: Said) -> Cause | None:
-    """Return what a warning or a note names with which the log ends: nothing worse follows, and nothing goes on."""
+    """Return what the warnings name with which the log ends: nothing worse follows, and nothing goes on.
+
+    A warning may be harmless, and the log may only end too early: what it names is told as a possibility.
+    """
     spoken = [n for n, line in enumerate(lines) if line.text and levels[n] is not Severity.QUOTE]
-    for n in spoken[-_LAST_WORDS:]:
-        is_past = levels[n] is Severity.FAILURE or progress.is_beyond(lines[n], n)
-        match = None if is_past else _match(lines, n, said)
-        if match is not None:
-            return match[1]
-    return None
+    last = (
+        _match(lines, n, said)
+        for n in spoken[-_LAST_WORDS:]
+        if levels[n] is not Severity.FAILURE and not progress.is_beyond(lines[n], n)
+    )
+    row, cause = next((match for match in last if match is not None), (None, None))
+    if row is None or cause is None:
+        return None
+    return replace(
+        cause,
+        signature=UNKNOWN,
+        what="The log ends after a warning, and does not say whether the server failed",
+        remedy=f"If it did not go on from there: {row.what}. {cause.remedy}",
+    )

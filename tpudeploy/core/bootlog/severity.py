@@ -18,13 +18,12 @@ _QUOTE = re.compile(
     r"|non-default args: |Initializing a V\d LLM engine|Using supplied chat template|Resolved chat template"
     r"|\S+ - \"(?:GET|POST|PUT|DELETE|HEAD|OPTIONS) )"
 )
-# A line of code within a traceback, and the marks below it.
+# A line of code within a traceback, and the marks below it: code may name any error. No message begins so far right.
 _SOURCE = re.compile(r"^ {4,}\S|^\s*[~^]+\s*$")
-_FRAME = re.compile(r'^ {2}File "')
 # It is tried again, whatever the level says: huggingface_hub utils/_http.py, vLLM transformers_utils/repo_utils.py.
 _RETRIED = re.compile(
     r"[Rr]etrying (?:in|with|\d+ of)|[Tt]rying again in|\[Retry \d+/\d+\]|thrown while requesting"
-    r"|: \w*Warning: |^\w*Warning: "
+    r"|: \w*Warning: |^\w*Warning: |^Error retrieving file list"
 )
 
 
@@ -43,17 +42,27 @@ _LEVELS = {"DEBUG": Severity.NOTE, "INFO": Severity.NOTE, "WARNING": Severity.WA
 def classify(lines: Sequence[Line]) -> list[Severity]:
     """Return the severity of each line."""
     levels = [_severity(line) for line in lines]
-    frames: dict[str, int] = {}  # the last frame of each process' traceback: the code below it names no cause
-    for n, line in enumerate(lines):
-        if _SOURCE.search(line.text) and frames.get(line.process, -1) >= 0:
-            levels[n] = Severity.QUOTE
-        else:
-            frames[line.process] = n if _FRAME.search(line.text) else -1
+    if len(lines) > 1 and _is_headless(lines[0]) and not _is_headless(lines[1]):
+        levels[0] = min(
+            levels[0], Severity.WARNING, key=lambda level: level.value
+        )  # what is left of a line that was cut
+    last = next((n for n in reversed(range(len(lines))) if lines[n].text), 0)
+    if lines and levels[last] is Severity.FAILURE and _may_go_on(lines[last]):
+        levels[last] = Severity.WARNING
     return levels
 
 
+def _may_go_on(line: Line) -> bool:
+    """Return whether the end of this line may be missing, with the words that make it harmless."""
+    return bool(line.process) and not line.level and not EXCEPTION.search(line.text)
+
+
+def _is_headless(line: Line) -> bool:
+    return not line.process and not line.level
+
+
 def _severity(line: Line) -> Severity:
-    if _QUOTE.search(line.text):
+    if _QUOTE.search(line.text) or _SOURCE.search(line.text):
         return Severity.QUOTE
     if _RETRIED.search(line.text) and not line.text.startswith("failed: "):
         return Severity.WARNING

@@ -44,7 +44,7 @@ ROWS: tuple[Signature, ...] = (
         name="hub-unauthorized",
         what="The hub refuses access to the model: the token is missing or bad, or there is no such model",
         pattern=(
-            r"RepositoryNotFoundError: 401 Client Error|Invalid username or password|401 Client Error.*huggingface\.co"
+            r"RepositoryNotFoundError(?!: 404)|Invalid username or password|401 Client Error.*huggingface\.co"
             r"|401 Unauthorized.*huggingface\.co|403 Forbidden: .*[Mm]ake sure your token"
             r"|is not a local folder (?:and is not a valid model identifier|or a valid repository name)"
         ),
@@ -79,7 +79,7 @@ ROWS: tuple[Signature, ...] = (
         name="model-not-found",
         what="There is no such model, or it may not be downloaded",
         pattern=(
-            r"HFValidationError: Repo id must|outgoing traffic has been disabled|RepositoryNotFoundError"
+            r"HFValidationError: Repo id must|outgoing traffic has been disabled|RepositoryNotFoundError: 404"
             r"|OfflineModeIsEnabled"
         ),
         remedy=always(
