@@ -38,9 +38,9 @@ _REACH = 60  # of all processes together
 _HEADLINE = re.compile(rf"RESOURCE_EXHAUSTED|{EXCEPTION.pattern}|^failed: |[Ee]rror: |^Error |Client [Ee]rror")
 # pydantic's headline, `1 validation error for ModelConfig`: what is wrong stands below it, in one line or two.
 _PYDANTIC = re.compile(r"\b\d+ validation errors? for (?P<config>\w+)")
-_PYDANTIC_TAIL = re.compile(r" \[type=\w+, .*$")
+_PYDANTIC_TAIL = re.compile(r" \[type=\w+.*$")
 # The script quotes the container's last words; these are then the engine's, and no sentence of ours.
-_QUOTES = re.compile(r"^failed: (?:The container ended \(exit code \w+\): |docker run failed: )")
+_QUOTES = re.compile(r"^failed: The container ended \(exit code \w+\): ")
 _API_SERVER = re.compile(r"^API_?[Ss]erver|^ApiServer")
 # Beyond these an engine that said something bad got further, so it was not the end of it.
 _FURTHER = ("weights", "compile", "warm-up")

@@ -28,7 +28,8 @@ def _weights(found: re.Match[str], said: Said) -> str:
     if needed <= _most_utilization(said):
         return (
             f"Set serving.hbm_utilization to {needed:.2f} or more (now {now:.2f}): the weights take {used:.2f} GiB of "
-            f"{limit:.2f}, and the cache comes on top. {_larger_slice(said)}"
+            f"{limit:.2f}. The cache comes on top, and compiled programs need room beside both: `tpudeploy size` "
+            f"computes it. {_larger_slice(said)}"
         )
     return f"No utilization helps: the weights alone take {used:.2f} GiB of {limit:.2f}. {_larger_slice(said)}"
 

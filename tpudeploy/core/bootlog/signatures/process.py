@@ -63,17 +63,6 @@ ROWS: tuple[Signature, ...] = (
         is_consequence=True,
     ),
     Signature(
-        name="completion-failed",
-        what="The server is healthy, but does not complete a prompt",
-        pattern=r"The server is healthy, but a completion failed \(HTTP (?P<status>\d{3})\)",
-        remedy=always(
-            "The answer is in the line. Read the container's log at that time: an engine that dies at its first "
-            "request mostly lacks room for a program that was not compiled at the start."
-        ),
-        example="failed: The server is healthy, but a completion failed (HTTP 500): Internal Server Error",
-        is_consequence=True,
-    ),
-    Signature(
         name="chat-template-missing",
         what="The tokenizer has no chat template, so chat requests fail",
         pattern=r"default chat template is no longer allowed",
@@ -87,6 +76,17 @@ ROWS: tuple[Signature, ...] = (
             "is no longer allowed, so you must provide a chat template if the tokenizer does not define one."
         ),
         ends_server=False,
+    ),
+    Signature(
+        name="completion-failed",
+        what="The server is healthy, but does not complete a prompt",
+        pattern=r"The server is healthy, but a completion failed \(HTTP (?P<status>\d{3})\)",
+        remedy=always(
+            "The answer is in the line. Read the container's log at that time: an engine that dies at its first "
+            "request mostly lacks room for a program that was not compiled at the start."
+        ),
+        example="failed: The server is healthy, but a completion failed (HTTP 500): Internal Server Error",
+        is_consequence=True,
     ),
     Signature(
         name="chat-template-not-found",
