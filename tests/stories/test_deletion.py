@@ -71,3 +71,15 @@ def test_a_slice_that_was_deleted_was_not_refused_whatever_its_create_operation_
     assert at.asked() == [A, A]
     assert "Refused" not in replaced.err
     assert "Refused" not in at.run("destroy", "-auto-approve", profile).err
+
+
+@pytest.mark.parametrize("seconds", [7150, 7170, 7180, 7190, 7199])
+def test_a_slice_that_goes_at_the_very_end_of_the_longest_wait_is_gone(desk: Open, seconds: int) -> None:
+    at = desk(jitter=0.0, timings={"deleting": seconds})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    destroyed = at.run("destroy", "-auto-approve", profile)
+    if at.slices:
+        assert "Still there: gemma-" in destroyed.all
+    else:
+        assert destroyed.code == 0, destroyed.all
