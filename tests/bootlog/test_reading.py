@@ -138,6 +138,22 @@ def test_remedies_count_with_what_the_log_says_of_its_engine(line: str, says: st
     assert says in _cause(f"{flags}\n{memory}\n{line}\n").remedy
 
 
+@pytest.mark.parametrize(
+    ("flags", "is_on"), [("{'model_tag': 'm'}", False), ("{'speculative_config': {'a': 1}}", True)]
+)
+def test_speculative_decoding_is_to_be_dropped_only_where_it_is_on(flags: str, is_on: bool) -> None:
+    line = f"INFO 08-07 20:37:50 [x.py:1] non-default args: {flags}"
+    remedy = _cause(f"{line}\n{EXAMPLES['no-room-for-program']}\n").remedy
+    assert ("speculative" in remedy) is is_on
+
+
+def test_a_retry_that_went_well_is_no_cause_of_what_failed_later() -> None:
+    failed = (
+        "2026-11-22T10:00:00Z image: Pull failed, trying again in 5 s: toomanyrequests: You have reached your limit"
+    )
+    assert _cause(f"{failed}\n{FAILED}").signature == "hbm-temporaries"
+
+
 def test_a_server_that_came_up_the_second_time_died_of_nothing() -> None:
     assert read(FAILED + GOOD).cause is None
 

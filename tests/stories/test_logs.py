@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
     profile = at.write()
     with_it = at.run("logs", "--file", "boot.log", "--explain", profile, "--set", "serving.max_model_len=131072")
     assert "Set serving.max_model_len to 131072 or less" in with_it.out
+
+
+def test_advice_on_utilization_agrees_with_size(desk: Open) -> None:
+    at = desk()
+    (at.folder / "boot.log").write_text("ValueError: No available memory for the cache blocks.\n", encoding="utf-8")
+    profile = at.write()
+    low = "serving.hbm_utilization=0.2"
+    told = at.run("logs", "--file", "boot.log", "--explain", profile, "--set", low).words
+    advised = re.search(r"Raise serving\.hbm_utilization to (0\.\d\d) \(now 0\.20\)", told)
+    assert advised is not None, told
+    for percent, fits in ((round(100 * float(advised[1])), True), (round(100 * float(advised[1])) - 1, False)):
+        sized = at.run("size", profile, "--set", f"serving.hbm_utilization={percent / 100}", "--json")
+        assert f'"fits": {str(fits).lower()}' in sized.out
 
 
 def test_programs_get_one_document(desk: Open) -> None:

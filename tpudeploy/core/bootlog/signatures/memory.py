@@ -51,7 +51,7 @@ def _most_utilization(said: Said) -> float:
 def _raised(said: Said) -> str:
     """Return the advice to raise the utilization, with the least value that fits; "" where none does."""
     now, most = said.utilization, _most_utilization(said)
-    if said.budget is None:
+    if said.budget is None or said.budget.fits:  # where it did not fit after all, no estimate names the value
         return f"Raise serving.hbm_utilization (now {now:.2f}, {most:.2f} at most)" if now + 0.01 < most else ""
     for percent in range(floor(100 * now + 1), round(100 * most) + 1):
         other = advice.otherwise(said.budget, utilization=percent / 100)
