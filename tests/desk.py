@@ -22,31 +22,7 @@ UNKIND: Mapping[str, Any] = {"jitter": 0.1, "timings": asdict(CLOUD)}
 # Modules whose stories have not been run against the slow cloud yet. Take one out, and mend what then fails.
 STILL_INSTANT: frozenset[str] = frozenset(
     {
-        "test_ab",
         "test_fleet",
-        "test_hostile_writers",
-        "test_lures",
-        "test_no_request_lost",
-        "test_no_secret",
-        "test_pull_requests",
-        "test_session",
-        "test_shipped_profiles",
-        "test_size_command",
-        "test_stages",
-        "test_starts",
-        "test_state_commands",
-        "test_state_file",
-        "test_state_in_bucket",
-        "test_status",
-        "test_stdio",
-        "test_targets",
-        "test_texts",
-        "test_transcript",
-        "test_two_at_once",
-        "test_undo",
-        "test_verify",
-        "test_watch",
-        "test_writing",
     }
 )
 PROFILE = """\

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
+from desk import UNKIND
 from promises.mortal import METHODS, Fuse, Killed, MortalWorkspace, Watch
 
 from tpudeploy.adapters.project import STATES
@@ -333,10 +334,14 @@ def trial(
     patience: Patience | None = None,
     **scenario: Any,
 ) -> Iterator[Trial]:
-    """A person with an empty folder before an emulated cloud with that trouble. `backend` is gs://bucket/prefix."""
+    """A person with an empty folder before an emulated cloud with that trouble. `backend` is gs://bucket/prefix.
+
+    The cloud is as slow as a real one, and no two of its durations are equal; what the scenario says counts before.
+    """
     clock = VirtualClock()
-    boot = {"boot_seconds": 60, "setup_fails": True}
-    settings = {"nodes": "simulated", "boot": boot, "trouble": list(trouble), **scenario}
+    timings = {**UNKIND["timings"], **scenario.pop("timings", {})}
+    boot = {"setup_fails": True}
+    settings = {"nodes": "simulated", **UNKIND, "boot": boot, "trouble": list(trouble), **scenario, "timings": timings}
     with (
         TemporaryDirectory() as folder,
         running(clock=clock, scenario=settings) as emulator,

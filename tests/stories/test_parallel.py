@@ -126,7 +126,6 @@ def test_where_a_quota_has_room_for_two_of_eight_requests_two_are_made_and_no_mo
     gives_back(at)
 
 
-@pytest.mark.instant("while a husk takes longer to go than Patience.husk, a full quota is asked again and again")
 def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(desk: Open) -> None:
     limit = {"class": "preemptible", "region": "us-east5", "limit": 1}
     at = desk(quota=[limit], trouble=[{"fault": "stockout", "zone": A, "layer": "L3"}])
@@ -135,7 +134,22 @@ def test_a_quota_that_was_full_has_room_the_moment_a_husk_of_ours_is_gone(desk: 
     assert applied.code == 0, applied.all
     events = [(event["zone"], event["at"]) for event in heard(applied, "requested")]
     assert [zone for zone, _ in events] == [A, B, B]
-    assert events[2][1] - events[0][1] < 120  # B was refused for five minutes
+    gone = [event["at"] for event in heard(applied, "gone")]
+    assert gone == [events[2][1]], "B was refused for five minutes, and is asked in the look that finds the husk gone"
+    holds(at)
+
+
+def test_while_a_husk_of_ours_holds_a_quota_nothing_is_asked_against_it_however_long_that_takes(desk: Open) -> None:
+    limit = {"class": "preemptible", "region": "us-east5", "limit": 1}
+    husk = [{"fault": "stockout", "zone": A, "layer": "L3"}, {"fault": "timings", "zone": A, "deleting": 1000}]
+    at = desk(quota=[limit], trouble=husk)
+    at.write(hunt(A, B))
+    applied = at.run(*APPLY, "--json")
+    assert applied.code == 0, applied.all
+    events = [(event["zone"], event["at"]) for event in heard(applied, "requested")]
+    assert [zone for zone, _ in events[:3]] == [A, B, B]
+    (gone,) = (event["at"] for event in heard(applied, "gone"))
+    assert [at for _, at in events[2:] if at < gone] == [], "the refusal of B was to stand for five minutes"
     holds(at)
 
 

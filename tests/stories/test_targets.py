@@ -211,7 +211,8 @@ def test_many_are_planned_side_by_side_and_told_in_the_order_they_were_named(des
 def test_a_replacement_that_is_killed_at_any_time_ends_with_one_slice_and_not_the_old(
     desk: Open, seconds: float
 ) -> None:
-    at = desk(boot={"boot_seconds": 200}, timings={"waiting": 60})
+    # No neighbour takes its time: who is killed while it still plans has approved nothing.
+    at = desk(boot={"boot_seconds": 200}, timings={"waiting": 60, "neighbour": 0})
     profile = _deployed(at)
     (old,) = at.slices
     at.killed(seconds, "apply", "-auto-approve", "-replace", "gemma", profile)

@@ -12,8 +12,9 @@ from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.fingerprint import slice_print
 from tpudeploy.core.handover import drains_for, given_up, is_due, is_handed_over, serves
 from tpudeploy.core.keep import seniority
-from tpudeploy.core.landings import LASTING, doubtful_places, pair, standing_refusals
+from tpudeploy.core.landings import LASTING, doubtful_places, pair
 from tpudeploy.core.placement import QUEUED, allows, is_closed, next_places, opens_at
+from tpudeploy.core.refusals import standing_refusals
 from tpudeploy.core.serve import Standing, serve
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
@@ -200,6 +201,8 @@ def _hunt(
         yield from (_spare(record, j, "another one is about to land") for j in queued[1:])
         yield from (_hold(record, j, moment) for j in (*made, *queued[:1]))
         return
+    # What is gone holds nothing: it makes room in this very look.
+    record = replace(record, attempts=tuple(j.attempt for j in judged if j.fate is not Fate.GONE))
     most = deployment.max_parallel_requests - len(beside)
     kept = sorted(waiting, key=_place_in_queue)[:most]
     yield from (_spare(record, j, "more are asked for than may be") for j in waiting if j not in kept)

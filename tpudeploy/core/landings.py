@@ -84,15 +84,12 @@ def doubtful_places(record: Record, now: float) -> frozenset[Pair]:
     return frozenset(pair(r) for r in record.refusals if is_remembered(r, now))
 
 
-def standing_refusals(
-    candidates: Collection[Candidate], record: Record, now: float, patience: Patience
-) -> tuple[Refused, ...]:
-    """Return the refusals that still stand, each with the end that it has among these candidates."""
+def weighed(candidates: Collection[Candidate], record: Record, now: float, patience: Patience) -> tuple[Refused, ...]:
+    """Return every refusal of the record, past or not, with the end that it has among these candidates."""
     doubtful = doubtful_places(record, now)
     closed = {pair(r) for r in record.refusals if not r.landed and r.until - now > patience.refused}
     has_other = any(pair(c) not in doubtful | closed for c in candidates)
-    effective = (r if has_other or not r.landed else _shortened(r) for r in record.refusals)
-    return tuple(r for r in effective if r.until > now)
+    return tuple(r if has_other or not r.landed else _shortened(r) for r in record.refusals)
 
 
 def without_forgiven(refusals: Iterable[Refused], attempts: Iterable[Attempt], now: float) -> tuple[Refused, ...]:

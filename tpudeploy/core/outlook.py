@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tpudeploy.core.decide import matches
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.core.landings import pair, standing_refusals
+from tpudeploy.core.landings import pair
 from tpudeploy.core.placement import rests_until
-from tpudeploy.core.refusals import closes
+from tpudeploy.core.refusals import closes, standing_refusals
 from tpudeploy.domain.deployment import Candidate, Deployment
 from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.domain.slices import Observed, Phase, Slice

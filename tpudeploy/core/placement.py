@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
 
-from tpudeploy.core.landings import Pair, doubtful_places, pair, standing_refusals
-from tpudeploy.core.refusals import closes, covers
+from tpudeploy.core.landings import Pair, doubtful_places, pair
+from tpudeploy.core.refusals import closes, covers, kept_out, standing_refusals
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
@@ -57,7 +57,7 @@ def next_places(
     asked = [a.provisioning in QUEUED for a in waiting]
     watched = _watched(waiting)
     chosen: list[Candidate] = []
-    for place in ranked(deployment, record.home, luck, doubtful):
+    for place in ranked(deployment, record.home, luck, doubtful, kept_out(record)):
         if len(asked) >= deployment.max_parallel_requests:
             break
         queues = place.provisioning in QUEUED
@@ -74,17 +74,26 @@ def next_places(
 
 
 def ranked(
-    deployment: Deployment, home: Zone | None, luck: Luck, doubtful: Collection[Pair] = ()
+    deployment: Deployment,
+    home: Zone | None,
+    luck: Luck,
+    doubtful: Collection[Pair] = (),
+    unanswered: Collection[Pair] = (),
 ) -> tuple[Candidate, ...]:
-    """Home first; then by preference, price, and luck; doubtful places last. `zones: any` prefers none."""
+    """Home first; then by preference, price, and luck; doubtful places last. `zones: any` prefers none.
+
+    `unanswered` are places that only chips of ours kept us out of. They come before others of their kind: what else
+    could be asked now has refused since, and leaves a husk that would keep us out of them again.
+    """
     listed = deployment.attributes.get("placement.zones") != "any"
     models = list(dict.fromkeys(c.provisioning for c in deployment.candidates))
 
-    def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, float, float, int]:
+    def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, bool, float, float, int]:
         number, place = row
         price = inf if place.usd_per_chip_hour is None else place.usd_per_chip_hour
         wish = (0.0, 0.0) if listed else (price, -luck.get(pair(place), 0.0))
-        return (pair(place) in doubtful, place.zone != home, models.index(place.provisioning), *wish, number)
+        model = models.index(place.provisioning)
+        return (pair(place) in doubtful, place.zone != home, model, pair(place) not in unanswered, *wish, number)
 
     return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
 

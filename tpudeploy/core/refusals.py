@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from enum import StrEnum
 
 from tpudeploy import catalog
-from tpudeploy.core.landings import hold_seconds, is_failed_landing, is_remembered
+from tpudeploy.core.landings import Pair, hold_seconds, is_failed_landing, is_remembered, pair, weighed
 from tpudeploy.domain.deployment import Candidate, Provisioning
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
-from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.state import Attempt, Record, Refused
 
 QUOTAS = frozenset({Scope.ZONE_QUOTA, Scope.REGION_QUOTA})
 # A full place is asked again soon at first, then ever later, up to what its refusal means: short gaps end soon.
@@ -62,6 +62,32 @@ def closes(refused: Refused, place: Candidate, chips: int, held: Iterable[Attemp
     if not covers(refused, place):
         return False
     return refused.scope not in QUOTAS or held_against(refused, held) + chips > refused.held
+
+
+def standing_refusals(
+    candidates: Collection[Candidate], record: Record, now: float, patience: Patience
+) -> tuple[Refused, ...]:
+    """Return the refusals that still stand, each with the end that it has among these candidates.
+
+    A full quota stays full for as long as something of ours that counts against it is leaving, however long that takes:
+    asking before is certain to be refused. It is looked at again with the next poll.
+    """
+    leaving = [a for a in record.attempts if a.releasing_at is not None]
+    stretched = (
+        replace(r, until=max(r.until, now + patience.poll_most)) if _is_held_full(r, leaving) else r
+        for r in weighed(candidates, record, now, patience)
+    )
+    return tuple(r for r in stretched if r.until > now)
+
+
+def kept_out(record: Record) -> frozenset[Pair]:
+    """Return the places of which the last word is a quota that chips of ours filled: what they have was never said."""
+    last = {pair(r): r for r in sorted(record.refusals, key=lambda r: r.at)}
+    return frozenset(place for place, r in last.items() if r.scope in QUOTAS and r.held)
+
+
+def _is_held_full(refused: Refused, leaving: Iterable[Attempt]) -> bool:
+    return refused.scope in QUOTAS and bool(refused.held) and held_against(refused, leaving) > 0
 
 
 def held_against(refused: Refused, held: Iterable[Attempt]) -> int:
