@@ -138,6 +138,7 @@ def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: De
     assert listed.count(f"B of {experiment(at)['id']}") == 2
 
 
+@pytest.mark.instant("it is stopped at a moment that is counted from its start")
 @pytest.mark.parametrize("ab", [FASTER[1], "serving.image=vllm/vllm-tpu:v0.32.0,vllm/vllm-tpu:v0.31.0"])
 def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk, client: Path, ab: str) -> None:
     words = ("-ab", ab, *LOAD, "-repeats", "2", "-auto-approve")
@@ -155,6 +156,7 @@ def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk,
     assert (again.code, again.err) == (0, said.err[:0]), "nothing is left, and nothing is asked"
 
 
+@pytest.mark.instant("it is stopped at a moment that is counted from its start")
 def test_ctrl_c_keeps_what_was_measured_and_brings_the_deployment_back(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +244,7 @@ def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_o
     assert is_as_written(at)
 
 
+@pytest.mark.instant("the slice is taken away at a moment that is counted from its grant, after three repeats")
 def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Open, client: Path) -> None:
     at = desk(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "zone": "*", "after": 75, "times": 1}])
     assert at.run("apply", "-auto-approve", at.write()).code == 0
@@ -256,6 +259,7 @@ def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Op
     assert turns(at) == list(enumerate("ABABA"))
 
 
+@pytest.mark.instant("its bounds have room for three repeats, to the second")
 @pytest.mark.parametrize("bound", [("-duration", "38s"), ("-max-cost", "0.0148")])
 def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bound: tuple[str, str]) -> None:
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, *bound, "-auto-approve")

@@ -6,6 +6,7 @@ import json
 import sys
 from contextlib import redirect_stderr
 
+import pytest
 from desk import PROFILE, Desk, Open
 from goldens import assert_golden
 
@@ -25,6 +26,7 @@ def _holds(at: Desk, name: str, *words: str) -> None:
     assert_golden(f"screens/{name}", _screen(at, *words), folder=at.folder)
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_the_life_of_a_deployment_reads_well(desk: Open) -> None:
     at = desk(trouble=[FULL])
     profile = at.write()
@@ -46,6 +48,7 @@ def test_the_life_of_a_deployment_reads_well(desk: Open) -> None:
     _holds(at, "destroy", "destroy", "-auto-approve", profile)
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_a_restart_in_place_reads_well(desk: Open) -> None:
     at = desk()
     profile = at.write()
@@ -54,6 +57,7 @@ def test_a_restart_in_place_reads_well(desk: Open) -> None:
     _holds(at, "apply-restart", "apply", "-auto-approve", profile)
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_hand_overs_read_well(desk: Open) -> None:
     at = desk(trouble=[{"fault": "boot", "attempt": "2", "crash": OUT_OF_MEMORY}])
     lasting = PROFILE.replace("[spot]", "[flex-start]\n  max_run_duration: 6h")
@@ -69,6 +73,7 @@ def test_hand_overs_read_well(desk: Open) -> None:
     _holds(at, "apply-renew", "apply", "-auto-approve", profile)
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_pins_read_well(desk: Open) -> None:
     at = desk(project={"pushes": {"vllm/vllm-tpu:nightly": 86400}})
     profile = at.write(PROFILE.replace("v0.32.0", "nightly"))
@@ -82,6 +87,7 @@ def test_pins_read_well(desk: Open) -> None:
     _holds(at, "plan-pins-too-new", "plan", profile)
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_a_failed_boot_reads_well(desk: Open) -> None:
     at = desk(boot={"crash": OUT_OF_MEMORY})
     profile = at.write()
@@ -98,6 +104,7 @@ def test_a_wait_that_ends_reads_well(desk: Open) -> None:
     _holds(at, "plan-in-progress", "plan", profile)
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_an_unreachable_endpoint_reads_well(desk: Open) -> None:
     at = desk(boot={"reachable": False})
     _holds(at, "apply-unreachable", "apply", "-auto-approve", at.write())
@@ -109,6 +116,7 @@ def test_a_cloud_without_quota_reads_well(desk: Open) -> None:
     _holds(at, "apply-no-quota", "apply", "-auto-approve", at.write())
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_what_is_left_over_reads_well(desk: Open) -> None:
     at = desk(timings={"provisioning": 300.0})
     profile = at.write()
@@ -140,6 +148,7 @@ def test_a_lost_state_reads_well(desk: Open) -> None:
     _holds(at, "plan-adopt-restart", "plan", "-adopt", profile)
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
     queues = {"fault": "wait-for-ever", "model": "FLEX_START"}
     quota = {"fault": "quota-zero", "model": "SPOT", "zone": "us-west1-c"}
@@ -151,6 +160,7 @@ def test_a_hunt_in_many_places_reads_well(desk: Open) -> None:
     _holds(at, "apply-hunt", "apply", "-auto-approve", at.write(many))
 
 
+@pytest.mark.instant("whole screens: a boot that lasts fills them with its phases")
 def test_what_changed_outside_reads_well(desk: Open) -> None:
     at = desk()
     labelled = PROFILE + "  labels: {team: search}\n"

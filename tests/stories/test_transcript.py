@@ -7,6 +7,7 @@ import sys
 from contextlib import redirect_stderr
 from pathlib import Path
 
+import pytest
 from desk import Desk, Open
 from goldens import hold, lasting
 
@@ -31,6 +32,7 @@ placement:
 """
 
 
+@pytest.mark.instant("README shows a short day: a boot that lasts fills it with its phases")
 def test_the_transcript_in_readme_is_what_is_printed(desk: Open) -> None:
     at: Desk = desk(trouble=[{"fault": "stockout", "zone": "us-east5-a"}])
     at.write(PROFILE)

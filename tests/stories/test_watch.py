@@ -115,11 +115,11 @@ def test_a_colleague_who_applies_the_same_profile_meanwhile_changes_nothing(desk
     assert list(at.slices.values()) == ["ACTIVE"]
 
 
-@pytest.mark.instant("the calls that fail are counted, and come while it watches")
 def test_a_cloud_that_is_silent_for_long_does_not_end_the_watch(desk: Open) -> None:
-    at = desk(trouble=[{"fault": "unavailable", "method": "*", "call": "60-140"}])
+    at = desk()
     at.write()
-    said = _watched(at, 4 * HOUR, (3.5 * HOUR, _preempt(at)))
+    silence = {"fault": "unavailable", "method": "*", "times": 80}
+    said = _watched(at, 4 * HOUR, (HOUR, lambda: at.emulator.script(silence)), (3.5 * HOUR, _preempt(at)))
     assert said.code == 130
     assert said.err.count("No answer") > 20
     assert said.err.count("Serving at") == 2
