@@ -142,7 +142,7 @@ def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: De
 @pytest.mark.parametrize("ab", [FASTER[1], "serving.image=vllm/vllm-tpu:v0.32.0,vllm/vllm-tpu:v0.31.0"])
 def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk, client: Path, ab: str) -> None:
     words = ("-ab", ab, *LOAD, "-repeats", "2", "-auto-approve")
-    at.killed(36 if ab == FASTER[1] else 20, "compare", "gemma.yaml", *words)
+    at.killed(72 if ab == FASTER[1] else 40, "compare", "gemma.yaml", *words)
     assert turns(at) == [(0, "A"), (1, "B")]
     assert not is_as_written(at), "nobody was there to bring it back, and the plan says so"
     said = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"], "-auto-approve")
@@ -160,7 +160,7 @@ def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk,
 def test_ctrl_c_keeps_what_was_measured_and_brings_the_deployment_back(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient(at, monkeypatch, after=36)
+    impatient(at, monkeypatch, after=72)
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
     assert said.code == 130, said.all
     assert "Bringing gemma back to what its profile says." in said.err
@@ -246,7 +246,7 @@ def test_a_flag_that_the_engine_does_not_take_is_named_and_nothing_is_measured_o
 
 @pytest.mark.instant("the slice is taken away at a moment that is counted from its grant, after three repeats")
 def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Open, client: Path) -> None:
-    at = desk(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "zone": "*", "after": 75, "times": 1}])
+    at = desk(boot={"boot_seconds": 5}, trouble=[{"fault": "preempt", "zone": "*", "after": 145, "times": 1}])
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
     assert said.code == 11, said.all
@@ -260,7 +260,7 @@ def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Op
 
 
 @pytest.mark.instant("its bounds have room for three repeats, to the second")
-@pytest.mark.parametrize("bound", [("-duration", "38s"), ("-max-cost", "0.0148")])
+@pytest.mark.parametrize("bound", [("-duration", "76s"), ("-max-cost", "0.0296")])
 def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bound: tuple[str, str]) -> None:
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, *bound, "-auto-approve")
     assert said.code == 0, said.all
