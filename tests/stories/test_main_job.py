@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -29,6 +30,19 @@ def test_apply_serves_and_destroy_leaves_nothing(desk: Open, nodes: str) -> None
     assert destroyed.code == 0, destroyed.all
     assert not at.slices
     assert not (at.folder / "endpoints" / "gemma.json").exists()
+
+
+def test_a_deletion_says_how_long_it_has_taken_and_not_how_long_the_slice_served(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.clock.sleep(86400)
+    destroyed = at.run("destroy", "-auto-approve", profile, "-json")
+    assert destroyed.code == 0, destroyed.all
+    rows = [json.loads(line) for line in destroyed.out.splitlines()]
+    (leaving,) = (row for row in rows if row.get("phase") == "leaving")
+    (released,) = (row for row in rows if row["type"] == "released")
+    assert leaving["elapsed"] == pytest.approx(leaving["at"] - released["at"])
 
 
 def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk: Open) -> None:
