@@ -22,7 +22,6 @@ UNKIND: Mapping[str, Any] = {"jitter": 0.1, "timings": asdict(CLOUD)}
 # Modules whose stories have not been run against the slow cloud yet. Take one out, and mend what then fails.
 STILL_INSTANT: frozenset[str] = frozenset(
     {
-        "test_fleet",
     }
 )
 PROFILE = """\
