@@ -352,7 +352,9 @@ def test_under_a_time_limit_a_slow_deployment_fails_alone(desk: Open) -> None:
 @pytest.mark.long
 def test_a_fleet_is_asked_for_as_fast_as_google_lets_a_project_ask_and_no_faster(desk: Open) -> None:
     """Sixty creates a minute, and twenty at once after a rest: sixty deployments take forty seconds."""
-    person = desk(timings=dict.fromkeys(("queued", "waiting", "provisioning", "node_ready"), 1), boot={"boot_seconds": 5})
+    person = desk(
+        timings=dict.fromkeys(("queued", "waiting", "provisioning", "node_ready"), 1), boot={"boot_seconds": 5}
+    )
     fleet(person, *(f"d{number:02}" for number in range(60)))
     began = person.clock.now()
     asked: list[tuple[float, int]] = []
