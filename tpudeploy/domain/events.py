@@ -59,7 +59,6 @@ class PhaseChanged(_OfRequest):
     """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word.
 
     `before` is the phase that this run last told of it, "" where this is the first. `stage`: how far a boot is.
-    `elapsed`: seconds since it was asked for, or, while it leaves, since its deletion was.
     """
 
     phase: str
