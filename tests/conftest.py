@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import STILL_INSTANT, UNKIND, Desk, Open
+from desk import UNKIND, Desk, Open
 from github_api import GitHubApi, github_api
 from workflow import Both, Pipeline
 
@@ -35,7 +35,7 @@ def desk(
     The cloud is as slow as a real one, and no two of its durations are equal. What a scenario says counts before. A
     test or a module that needs exact times, and nothing that lasts, is marked `instant` with the reason.
     """
-    is_instant = request.node.get_closest_marker("instant") or request.path.stem in STILL_INSTANT
+    is_instant = request.node.get_closest_marker("instant")
     with ExitStack() as stack:
 
         def sit_down(*, patience: Patience | None = None, **scenario: Any) -> Desk:

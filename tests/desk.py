@@ -19,11 +19,6 @@ from tpudeploy.ports import Workers
 
 # How slow the cloud of a story is, and by what share each of its durations varies, unless the story says otherwise.
 UNKIND: Mapping[str, Any] = {"jitter": 0.1, "timings": asdict(CLOUD)}
-# Modules whose stories have not been run against the slow cloud yet. Take one out, and mend what then fails.
-STILL_INSTANT: frozenset[str] = frozenset(
-    {
-    }
-)
 PROFILE = """\
 version: 1
 name: gemma
