@@ -1,7 +1,7 @@
-"""Logs composed of verbatim pieces, as machines write them: what else a log holds when a server dies.
+"""Logs composed of pieces, as machines write them: what else a log holds when a server dies.
 
-Everything around a death is cut out of a boot that was measured (tests/sizing/data), or is the text of a log statement
-whose source stands beside it. The choice is pseudo-random and always the same.
+Everything around a death is cut out of a boot that was measured (tests/sizing/data), or is constructed after a log
+statement whose source stands beside it: ids, addresses and line numbers are made up. The choice is pseudo-random and always the same.
 """
 
 from __future__ import annotations
