@@ -132,6 +132,27 @@ UNDER_SERVING: list[tuple[str, str, str]] = [
     ("args: {headless: true}", "TPU1318 7:10+8", "leave it out"),
     ("args: {enable_auto_tool_choice: true}", "TPU1319 7:10+23", "tool_call_parser: gemma4"),
     ("data_parallel_size: 4\nargs: {enable_lora: true}", "TPU1319 8:10+11", "replicas"),
+    ("args: {speculative_config: {method: ngarm}}", "TPU1311 7:39+5", 'did you mean "ngram"?'),
+    ("args: {speculative_config: {methd: ngram}}", "TPU1311 7:31+5", 'did you mean "method"?'),
+    ("args: {speculative_config: {method: ngram, num_speculative_tokens: 0}}", "TPU1311 7:70+1", ""),
+    ("args: {speculative_config: {method: ngram}}", "TPU1311 7:10+18", "num_speculative_tokens: 3"),
+    ("args: {speculative_config: {method: medusa, model: a/b}}", "TPU1311 7:10+18", "ngram, eagle3"),
+    ("args: {compilation_config: {mode: FAST}}", "TPU1311 7:37+4", ""),
+    ("args: {compilation_config: {cudagraph_mod: NONE}}", "TPU1311 7:31+13", 'did you mean "cudagraph_mode"?'),
+    ("args: {structured_outputs_config: {backend: xgramar}}", "TPU1311 7:47+7", 'did you mean "xgrammar"?'),
+    ("args: {kv_transfer_config: {kv_connector: X, kv_role: kv_bth}}", "TPU1311 7:57+6", 'did you mean "kv_both"?'),
+    ("args: {kv_transfer_config: {kv_connector: X}}", "TPU1311 7:10+18", "kv_both"),
+    ("args: {limit_mm_per_prompt: {image: -1}}", "TPU1311 7:39+2", ""),
+    ("args: {limit_mm_per_prompt: {image: {count: two}}}", "TPU1311 7:47+3", ""),
+    ("args: {enable_auto_tool_choice: true, tool_call_parser: gema4}", "TPU1311 7:59+5", 'did you mean "gemma4"?'),
+    ("args: {reasoning_parser: gema4}", "TPU1311 7:28+5", 'did you mean "gemma4"?'),
+    ("args: {quantization: fp9}", "TPU1311 7:24+3", 'did you mean "fp8"?'),
+    ("args: {load_format: dumy}", "TPU1311 7:23+4", 'did you mean "dummy"?'),
+    ("args: {attention_backend: FLASH_ATN}", "TPU1311 7:29+9", 'did you mean "FLASH_ATTN"?'),
+    ("args: {shutdown_timeout: -1}", "TPU1311 7:28+2", ""),
+    ("args: {enable_lora: true, max_loras: 0}", "TPU1311 7:40+1", ""),
+    ("args: {collect_detailed_traces: [model]}", "TPU1319 7:10+23", "otlp_traces_endpoint"),
+    ("args: {enable_log_outputs: true}", "TPU1319 7:10+18", "enable_log_requests"),
     ("args: {seed: [1]}", "TPU1311 7:16+3", ""),
     ("args: {seed: {a: 1}}", "TPU1311 7:16+6", ""),
     ("args: {seed: true}", "TPU1311 7:16+4", ""),
@@ -275,7 +296,7 @@ port: 65535
 shm_size: 10gb
 volumes: {/dev/shm: /dev/shm, /data: /data}
 container_name: vllm-gemma4
-args: {speculative_config: {method: ngram}, seed: null, allowed_origins: ["*"], trust_remote_code: true}
+args: {speculative_config: {method: ngram, num_speculative_tokens: 3}, seed: null, allowed_origins: ["*"], trust_remote_code: true}
 env: {HF_HOME: /dev/shm}
 setup: ["pip install x"]
 """

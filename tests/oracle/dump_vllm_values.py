@@ -23,8 +23,10 @@ from typing import Any
 import vllm.config  # type: ignore[import-not-found] # as above
 from pydantic import TypeAdapter
 from vllm import __version__, envs
+from vllm.config.quantization import QuantizationConfigArgs  # type: ignore[import-not-found] # as above
 from vllm.config.speculative import SpeculativeConfig  # type: ignore[import-not-found] # as above
 from vllm.engine.arg_utils import AsyncEngineArgs, get_type_hints  # type: ignore[import-not-found] # as above
+from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS  # type: ignore[import-not-found] # as above
 from vllm.model_executor.model_loader import (  # type: ignore[import-not-found] # as above
     _LOAD_FORMAT_TO_MODEL_LOADER,
 )
@@ -66,7 +68,6 @@ OWNERS = (
     *("VllmConfig", "MambaConfig", "CompilationConfig", "KernelConfig", "AttentionConfig"),
 )
 RENAMED = {"kv_cache_dtype": "cache_dtype", "limit_mm_per_prompt": "limit_per_prompt"}
-NUMERIC = {"int", "float"}
 ANY: dict[str, Any] = {"type": "any"}
 
 
@@ -94,6 +95,10 @@ def inner(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
     return simplified(schema["schema"], definitions)
 
 
+# vLLM 0.32.0 config/multimodal.py: a number stands for a mapping with that count.
+_LIMIT = {"type": "int", "ge": 0}
+
+
 def before(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
     """A function that turns the name of an enumeration's member into the member; others may turn anything into it."""
     name = schema["function"]["function"].__name__
@@ -106,6 +111,10 @@ def before(schema: Mapping[str, Any], definitions: Any) -> dict[str, Any]:
         words = {"type": "choices", "expected": list(below["cls"].__members__)}
         either = {"type": "union", "choices": [words, {"type": "literal", "expected": values}]} if values else words
         return {"type": "nullable", "schema": either}
+    if name.startswith("_normalize_"):
+        return {"type": "keyword", "expected": list(below["expected"])}
+    if name == "_to_list_str":
+        return union_of({"type": "str"}, simplified(schema["schema"], definitions))
     return simplified(schema["schema"], definitions) if name in CHECKING else ANY
 
 
@@ -207,8 +216,9 @@ def is_open(schema: Any) -> bool:
 def field_of(name: str) -> dict[str, Any]:
     for owner in OWNERS:
         fields = of_type(getattr(vllm.config, owner))["fields"]
-        if RENAMED.get(name, name) in fields:
-            return dict(fields[RENAMED.get(name, name)]["schema"])
+        field = fields.get(RENAMED.get(name, name))
+        if field is not None and not is_open(field["schema"]):
+            return dict(field["schema"])
     return ANY
 
 
@@ -221,21 +231,41 @@ def schemas() -> Iterator[tuple[str, dict[str, Any]]]:
         "speculative_config": of_type(SpeculativeConfig),
         "tool_call_parser": names(ToolParserManager.list_registered()),
         "reasoning_parser": names(ReasoningParserManager.list_registered()),
+        "limit_mm_per_prompt": limits(),
+        "spec_tokens": {"type": "int", "gt": 0},
+        "quantization_config": of_type(QuantizationConfigArgs),
+        "quantization": names(QUANTIZATION_METHODS, "choices"),
         "load_format": names(_LOAD_FORMAT_TO_MODEL_LOADER, "choices"),
     }
     for field in dataclasses.fields(AsyncEngineArgs):
         hints = [hint for hint in get_type_hints(field.type) if inspect.isclass(hint)]
         objects = [hint for hint in hints if dataclasses.is_dataclass(hint)]
         enums = [hint for hint in hints if issubclass(hint, Enum)]
-        if field.name in by_hand:
+        if field.name in by_hand or field.name.startswith("_"):
             continue
         if objects:
             yield field.name, of_type(objects[0])
+        elif enums and issubclass(enums[0], int):
+            yield field.name, names(str(member.value) for member in enums[0])
         elif enums:
             yield field.name, before({"function": {"function": before}, "schema": of_core(enums[0])}, {})["schema"]
         else:
             yield field.name, field_of(field.name)
     yield from by_hand.items()
+
+
+def limits() -> dict[str, Any]:
+    """Numbers, or mappings of the options that some kind of item has."""
+    from vllm.config import multimodal
+
+    kinds = [c for c in vars(multimodal).values() if inspect.isclass(c) and issubclass(c, multimodal.BaseDummyOptions)]
+    fields = {name: field for kind in kinds for name, field in of_type(kind)["fields"].items()}
+    options = {"type": "typed-dict", "fields": fields, "extra_behavior": "ignore", "total": False}
+    return {"type": "dict", "keys_schema": {"type": "str"}, "values_schema": union_of(_LIMIT, options)}
+
+
+def union_of(*choices: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "union", "choices": list(choices)}
 
 
 def of_core(hint: Any) -> Any:

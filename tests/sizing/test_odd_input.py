@@ -66,8 +66,6 @@ ODD: list[dict[str, Any]] = [
     {f"{ENV}.MIN_TOKEN_BUCKET": "24"},
     {f"{ENV}.ATTN_BUCKETIZED_NUM_REQS": "1", f"{ENV}.ATTN_CUSTOM_NUM_REQS_BUCKETS": "8;16"},
     {"serving.padding_gap": 1, "serving.max_num_batched_tokens": 2**31 - 1},
-    {f"{ARGS}.speculative_config": {"method": "ngram"}},
-    {f"{ARGS}.speculative_config": {"method": "ngram", "num_speculative_tokens": [3]}},
     {f"{ARGS}.additional_config": {"compilation_sizes": {"a": 1}}},
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tpudeploy.catalog import flags
-from tpudeploy.config import codes
+from tpudeploy.config import codes, engine_values
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.nodes import Entry, MapNode, Path, dotted, find, key_location, plain
 from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG
@@ -57,6 +57,8 @@ def _value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Iterato
         flags.express(flag, value)
     except flags.Inexpressible as refusal:
         yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path, severity=severity)
+    else:
+        yield from engine_values.refused(root, path, flag, entry, _severity(root))
 
 
 def _severity(root: MapNode) -> Severity:

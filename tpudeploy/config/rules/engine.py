@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from tpudeploy.config import codes
@@ -26,7 +26,7 @@ class _Unreachable(NamedTuple):
 _TLS = _Unreachable("the health probe and clients of the endpoint speak HTTP", "end TLS in front of the endpoint")
 _ADDRESS = "leave it out: the firewall and the network decide who reaches the port"
 _ONE_HOST = "leave it out: a slice of one host has one server"
-_UNREACHABLE: Mapping[str, _Unreachable] = {
+UNREACHABLE: Mapping[str, _Unreachable] = {
     "ssl-keyfile": _TLS,
     "ssl-certfile": _TLS,
     "ssl-ca-certs": _TLS,
@@ -54,7 +54,7 @@ _UNREACHABLE: Mapping[str, _Unreachable] = {
 
 def reachable(root: MapNode) -> Iterator[Diagnostic]:
     """The server answers plain HTTP on all addresses of its machine: nothing else can be verified or published."""
-    for name, row in _UNREACHABLE.items():
+    for name, row in UNREACHABLE.items():
         written = look.argument(root, name)
         if written is None:
             continue
@@ -64,15 +64,51 @@ def reachable(root: MapNode) -> Iterator[Diagnostic]:
             yield problem(codes.FLAG_NOT_SERVED, message, entry.key, path=path, hint=row.instead)
 
 
-def tool_choice(root: MapNode) -> Iterator[Diagnostic]:
-    """Refused by vLLM 0.32.0 launchers/cli_args.py: `--enable-auto-tool-choice requires --tool-call-parser`."""
-    written = look.argument(root, "enable-auto-tool-choice")
-    if written is None or plain(written[1].value) is not True or look.argument_value(root, "tool-call-parser"):
-        return
-    path, entry = written
-    message = "--enable-auto-tool-choice needs --tool-call-parser: the server would not start"
-    hint = "add the parser of the model's family, e.g. tool_call_parser: gemma4"
-    yield problem(codes.FLAGS_TOGETHER, message, entry.key, path=path, hint=hint)
+class _Needs(NamedTuple):
+    """A flag that vLLM refuses without another one: whether it is set, the other, and what makes it right."""
+
+    is_set: Callable[[Json], bool]
+    other: str
+    instead: str
+
+
+def _is_on(value: Json) -> bool:
+    return value is True
+
+
+# Each from the check that vLLM 0.32.0 makes: launchers/cli_args.py:502, config/observability.py, config/vllm.py.
+_NEEDS: Mapping[str, _Needs] = {
+    "enable-auto-tool-choice": _Needs(
+        _is_on, "tool-call-parser", "add the parser of the model's family, e.g. tool_call_parser: gemma4"
+    ),
+    "enable-log-outputs": _Needs(_is_on, "enable-log-requests", "enable_log_requests: true"),
+    "collect-detailed-traces": _Needs(
+        bool, "otlp-traces-endpoint", "otlp_traces_endpoint: the address of your collector"
+    ),
+    "per-request-spec-decode-metrics": _Needs(
+        lambda value: value not in (None, "none"), "speculative-config", "leave it out, or write speculative_config"
+    ),
+}
+
+
+def needs(root: MapNode) -> Iterator[Diagnostic]:
+    """A flag beside which vLLM needs another one."""
+    for name, row in _NEEDS.items():
+        written = look.argument(root, name)
+        if written is not None and row.is_set(plain(written[1].value)) and not look.argument_value(root, row.other):
+            path, entry = written
+            message = f"--{name} needs --{row.other}: the server would not start"
+            yield problem(codes.FLAGS_TOGETHER, message, entry.key, path=path, hint=row.instead)
+
+
+def metrics_of_requests(root: MapNode) -> Iterator[Diagnostic]:
+    """Statistics of a request are made by what --disable-log-stats turns off."""
+    written = look.argument(root, "enable-per-request-metrics")
+    stats = look.argument_value(root, "disable-log-stats")
+    if written is not None and plain(written[1].value) is True and stats is True:
+        path, entry = written
+        message = "--enable-per-request-metrics does not go with --disable-log-stats: the server would not start"
+        yield problem(codes.FLAGS_TOGETHER, message, entry.key, path=path, hint="leave one of them out")
 
 
 def data_parallel(root: MapNode) -> Iterator[Diagnostic]:

@@ -1,0 +1,181 @@
+"""What vLLM's configuration objects accept as the value of a flag: types, bounds, choices, fields. Pydantic checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from tpudeploy.catalog._spelling import ValueType
+from tpudeploy.catalog._vllm_values import SCHEMAS
+from tpudeploy.catalog.flags import Flag
+from tpudeploy.domain.frozen import frozen
+
+
+@frozen
+class Refusal:
+    """One thing that vLLM refuses: where in the value (`path`), why, and the words that it would take there, if any.
+
+    `is_key` where a key of a mapping is wrong, and not what stands under it.
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+    choices: tuple[str, ...] = ()
+    is_key: bool = False
+
+
+def refusals(flag: Flag, value: Any) -> Iterator[Refusal]:
+    """Yield what vLLM's configuration would refuse of a value that the flag can express."""
+    text = _text_of_schema(flag.name)
+    if text is None or value in (None, "", "None"):  # vLLM reads both words as absent
+        return
+    from pydantic_core import ValidationError
+
+    word = json.dumps(_as_read(flag, value))
+    try:
+        _validator(flag.name).validate_json(word)
+    except ValidationError as error:
+        yield from _in_words(error, json.loads(text))
+
+
+def schema(flag_name: str) -> dict[str, Any] | None:
+    """Return what is known of a flag's value, as a core schema of pydantic; None for one that is open."""
+    text = _text_of_schema(flag_name)
+    return None if text is None else json.loads(text)
+
+
+@cache
+def _schemas() -> Mapping[str, str]:
+    """The JSON text of each schema by its flag: there are a hundred, and a profile has a few."""
+    return {line[2 : line.index('"', 2)]: line for line in SCHEMAS.split("\n") if line}
+
+
+def _text_of_schema(name: str) -> str | None:
+    line = _schemas().get(name)
+    return None if line is None else line[len(name) + len('["",') : -1]
+
+
+@cache
+def _validator(name: str) -> Any:
+    from pydantic_core import SchemaValidator
+
+    return SchemaValidator(_completed(json.loads(_text_of_schema(name) or "{}")))
+
+
+def _completed(schema: Any) -> Any:
+    """The schema with its `choices`, words in any case, as pydantic's own literals behind a function."""
+    if isinstance(schema, list):
+        return [_completed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") in ("choices", "keyword"):
+        # A keyword may be written with - for _, too.
+        dash = "_" if schema["type"] == "keyword" else "-"
+        expected = {word.lower(): word for word in schema["expected"]}
+        literal = {"type": "literal", "expected": schema["expected"]}
+        function = {
+            "type": "no-info",
+            "function": lambda word: expected.get(str(word).lower().replace("-", dash), word),
+        }
+        return {"type": "function-before", "function": function, "schema": literal}
+    return {key: _completed(value) for key, value in schema.items()}
+
+
+def _as_read(flag: Flag, value: Any) -> Any:
+    """The value as vLLM's parser hands it to the configuration."""
+    if isinstance(value, list):
+        return [_word_as_read(flag, item) for item in value]
+    word = _word_as_read(flag, value)
+    return [word] if flag.style in ("words", "repeated") else word
+
+
+def _word_as_read(flag: Flag, value: Any) -> Any:
+    match flag.value_type:
+        case ValueType.INT:
+            return int(value)
+        case ValueType.FLOAT:
+            return float(value)
+        case ValueType.TEXT:
+            return str(value)
+        case ValueType.TEXT_OR_OBJECT if not isinstance(value, dict):
+            return json.loads(value) if str(value).lstrip().startswith("{") else str(value)
+        case ValueType.OBJECT | ValueType.ARRAY if isinstance(value, str):
+            return json.loads(value)
+    return value
+
+
+def _in_words(error: Any, schema: dict[str, Any]) -> Iterator[Refusal]:
+    """One refusal for each place: of the alternatives of a union, the first that says what would be taken."""
+    places: dict[tuple[str | int, ...], Refusal] = {}
+    for finding in error.errors(include_url=False, include_input=False):
+        path, choices = _path(finding["loc"], schema)
+        refusal = _refusal(finding, path, choices)
+        other = places.get(path)
+        if other is None or (refusal.choices and not other.choices):
+            places[path] = refusal
+    # Where something inside is wrong, that the whole is not another alternative says nothing more.
+    yield from (refusal for path, refusal in places.items() if not any(_is_inside(other, path) for other in places))
+
+
+def _is_inside(path: tuple[str | int, ...], outer: tuple[str | int, ...]) -> bool:
+    return len(path) > len(outer) and path[: len(outer)] == outer
+
+
+def _refusal(finding: Mapping[str, Any], path: tuple[str | int, ...], names: tuple[str, ...]) -> Refusal:
+    match finding["type"]:
+        case "extra_forbidden":
+            return Refusal(path=path, message=f"has no field `{path[-1]}`", choices=names, is_key=True)
+        case "missing":
+            return Refusal(path=path[:-1], message=f"needs the field `{path[-1]}`")
+        case "literal_error":
+            return Refusal(path=path, message="takes one of {choices}", choices=names)
+    said = str(finding["msg"]).removeprefix("Input should be ").partition(", ")[0]
+    return Refusal(path=path, message=f"must be {said}")
+
+
+def _path(loc: tuple[str | int, ...], schema: Any) -> tuple[tuple[str | int, ...], tuple[str, ...]]:
+    """Pydantic's location without the names of alternatives, and the words or fields that are known there."""
+    path: tuple[str | int, ...] = ()
+    here = [schema]
+    for part in loc:
+        below = [child for option in _alternatives(here) for child in _below(option, part)]
+        fields = [option for option in _alternatives(here) if option.get("type") == "typed-dict"]
+        if below or (isinstance(part, str) and fields and not _is_tag(part)):
+            path = (*path, part)
+            here = below or [{"type": "fields", "expected": sorted({name for f in fields for name in f["fields"]})}]
+    words = [str(word) for option in _alternatives(here) for word in option.get("expected", ())]
+    return path, tuple(dict.fromkeys(words))
+
+
+def _is_tag(part: str) -> bool:
+    """Whether it is the name that pydantic gives an alternative of a union: `constrained-int`, `literal['a','b']`."""
+    return part in _TAGS or any(part.startswith(f"{tag}[") for tag in _TAGS)
+
+
+_TAGS = frozenset({"constrained-int", "int", "str", "bool", "float", "literal", "typed-dict", "dict", "list", "none"})
+
+
+def _alternatives(options: list[Any]) -> Iterator[dict[str, Any]]:
+    for option in options:
+        match option:
+            case {"type": "nullable", "schema": below}:
+                yield from _alternatives([below])
+            case {"type": "union", "choices": choices}:
+                yield from _alternatives(choices)
+            case dict():
+                yield option
+
+
+def _below(option: dict[str, Any], part: str | int) -> list[Any]:
+    match option:
+        case {"type": "typed-dict", "fields": fields} if part in fields:
+            return [fields[part]["schema"]]
+        case {"type": "dict", "values_schema": values} if not (isinstance(part, str) and _is_tag(part)):
+            return [values]
+        case {"type": "list" | "set", "items_schema": items} if isinstance(part, int):
+            return [items]
+        case {"type": "tuple", "items_schema": items} if isinstance(part, int):
+            return [items[min(part, len(items) - 1)]]
+    return []
