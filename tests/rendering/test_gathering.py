@@ -107,10 +107,11 @@ def test_each_start_leaves_its_timeline_beside_the_log_and_the_last_in_a_guest_a
     assert bench.run(script(container())).returncode == 0
     bench.rules.append(("docker", "run", [(125, "no such device")]))
     assert bench.run(script(container(), spec="other")).returncode != 0
-    first, failed, _ = bench.attributes()["timeline"]
+    # Two starts within one second have the same timeline, so there may be one of a failed start or two.
+    first, *failed = bench.attributes()["timeline"]
     noted = [line.split()[0] for line in first.splitlines()]
     assert noted == ["booted", "docker", "image", "image", "starting", "serving"]
-    assert failed.splitlines()[-1].startswith("starting ")
+    assert [timeline.splitlines()[-1].split()[0] for timeline in failed] in (["starting"], ["starting"] * 2)
     kept = (bench.root / "var/log/tpudeploy/starts.log").read_text().splitlines()
     # The change failed, and then the server before it, which was tried again.
     assert [line.split()[1] for line in kept] == ["abc123", "other", "abc123"]
