@@ -69,6 +69,20 @@ def test_what_fails_fast_is_answered_after_half_a_minute_and_sees_only_what_is_o
     assert (outcome.usable_at, outcome.creates) == (27.5 * MINUTE, 9)
 
 
+@pytest.mark.parametrize("requests", [1, 4])
+def test_no_place_is_left_unseen_where_there_are_more_than_requests(requests: int) -> None:
+    full = {f"xx-west{i}-a": [opening(10_000)] for i in range(1, 24)}
+    outcome = hunt(by_hand(full | {"xx-west24-a": [opening(20, minutes=600)]}), requests, (SPOT,))
+    a_round = 24 * 0.75 * MINUTE / requests
+    assert outcome.usable_at <= 20 * MINUTE + a_round + 4 * MINUTE
+
+
+@pytest.mark.parametrize("opens", [300, 301, 302, 303])
+def test_a_full_place_is_asked_again_every_two_minutes_however_often_it_was_full(opens: float) -> None:
+    outcome = hunt(by_hand({"xx-west1-a": [opening(opens, minutes=2)]}), None, (SPOT,))
+    assert outcome.usable_at <= (opens + 2 + 4) * MINUTE
+
+
 def test_who_asks_nowhere_twice_never_gets_anything() -> None:
     windows = {"xx-west1-a": [opening(5)], "xx-west2-a": [opening(5)]}
     outcome = baselines.blacklist(by_hand(windows))

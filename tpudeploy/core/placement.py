@@ -5,6 +5,10 @@ each again when its refusal has lapsed. Where the profile allows both, each kind
 misses no window of its zone, a sweep sees more zones than there are requests. What a queue watches is swept seldom: a
 window there would be granted to both.
 
+Where more places are due than may be asked, by the number of requests or by the creates a minute, the sweep goes round:
+first what was never asked, by preference; then what was looked at longest ago. By preference alone the last places of
+the profile would never be seen again, for the first ones are due again sooner than the round is over.
+
 A grant is worth what it lasts. A place whose landings failed is held back for growing times and comes last
 (core/landings.py); what stands there is one request among others, until it serves: the hunt goes on around it, and no
 place in another queue is given up for it.
@@ -20,6 +24,7 @@ from tpudeploy.core.refusals import closes, covers, kept_out, standing_refusals
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
 
 Luck = Mapping[Pair, float]
@@ -57,7 +62,7 @@ def next_places(
     asked = [a.provisioning in QUEUED for a in waiting]
     watched = _watched(waiting)
     chosen: list[Candidate] = []
-    for place in ranked(deployment, record.home, luck, doubtful, kept_out(record)):
+    for place in _in_turn(ranked(deployment, record.home, luck, doubtful, kept_out(record)), record, doubtful):
         if len(asked) >= deployment.max_parallel_requests:
             break
         queues = place.provisioning in QUEUED
@@ -96,6 +101,26 @@ def ranked(
         return (pair(place) in doubtful, place.zone != home, model, pair(place) not in unanswered, *wish, number)
 
     return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
+
+
+def _in_turn(places: Collection[Candidate], record: Record, doubtful: Collection[Pair]) -> list[Candidate]:
+    """Put those that fail fast in the order of a round: home first, doubtful places last, as in their rank.
+
+    Only what a place said of itself is a look at it: after a refusal that speaks of more (a quota, a limit on requests
+    a minute), it comes first again, for what it has was never said. What queues stays where it is.
+    """
+    unanswered = kept_out(record)
+    looks: dict[Pair, float] = {}
+    for refused in record.refusals:
+        place = pair(refused)
+        if refused.scope is Scope.PAIR and place not in unanswered:
+            looks[place] = max(refused.at, looks.get(place, -inf))
+
+    def turn(place: Candidate) -> tuple[bool, bool, float]:
+        return (pair(place) in doubtful, place.zone != record.home, looks.get(pair(place), -inf))
+
+    sweeps = iter(sorted((p for p in places if p.provisioning not in QUEUED), key=turn))
+    return [p if p.provisioning in QUEUED else next(sweeps) for p in places]
 
 
 def opens_at(

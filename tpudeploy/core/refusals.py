@@ -14,8 +14,10 @@ from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
 
 QUOTAS = frozenset({Scope.ZONE_QUOTA, Scope.REGION_QUOTA})
-# A full place is asked again soon at first, then ever later, up to what its refusal means: short gaps end soon.
-_FIRST, _GROWTH = 60.0, 1.25
+# Seconds until a full place is asked again, however often it was full: windows last minutes, and a place that is asked
+# every T sees a window of mean W with probability (1 - exp(-T/W)) / (T/W). Creates are all that it costs, and the
+# project's budget of them (engine/budget.py) says how many there may be.
+_FULL = 60.0
 # So often a text that nobody knows is taken for a passing trouble.
 _TRIES = 3
 
@@ -151,5 +153,5 @@ def _holds(refusal: Refusal, times: int, wanted: int, patience: Patience) -> flo
     if never or (not refusal.is_known and times >= _TRIES):
         return patience.closed
     if refusal.scope is Scope.PAIR and refusal.remedy is Remedy.NEXT_ZONE and refusal.is_known:
-        return min(refusal.holds_seconds, _FIRST * _GROWTH ** min(times - 1, 20))
+        return min(refusal.holds_seconds, _FULL)
     return refusal.holds_seconds
