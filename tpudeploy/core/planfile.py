@@ -21,6 +21,8 @@ from tpudeploy.domain.tree import tree
 FORMAT = "tpudeploy.plan/1"
 _FAMILY = "tpudeploy.plan/"
 _BEGINNING = 200
+# What plans of the same format say since a later version, and an older file may lack.
+_ADDED_LATER = frozenset({"fingerprint", "slices_at_once", "seconds_at_once", "usd_per_hour_at_once", "to_verify"})
 
 
 def is_plan(text: str) -> bool:
@@ -59,7 +61,7 @@ def _whole(document: dict[str, Any], source: str) -> Plan:
         plan = read(Plan, saved)
     except (ValueError, KeyError, TypeError) as cause:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
-    if json.loads(json.dumps(_shown(plan))) != document:
+    if not _is_shown_by(document, json.loads(json.dumps(_shown(plan)))):
         raise _unreadable(source, "what it shows is not what it would do")
     return replace(plan, source=source)
 
@@ -67,6 +69,16 @@ def _whole(document: dict[str, Any], source: str) -> Plan:
 def _shown(plan: Plan) -> dict[str, object]:
     """What `plan --json` prints of it."""
     return {**plan.to_dict(), "fingerprint": plan_print(plan)}
+
+
+def _is_shown_by(document: Any, shown: Any) -> bool:
+    """Return whether a document says what `shown` says, but for what an older version did not write."""
+    if isinstance(document, dict) and isinstance(shown, dict):
+        is_complete = shown.keys() - document.keys() <= _ADDED_LATER
+        return is_complete and all(key in shown and _is_shown_by(part, shown[key]) for key, part in document.items())
+    if isinstance(document, list) and isinstance(shown, list):
+        return len(document) == len(shown) and all(map(_is_shown_by, document, shown))
+    return bool(document == shown)
 
 
 def _lean(goal: Goal) -> Goal:

@@ -1,0 +1,108 @@
+"""An upgrade loses nothing: what an earlier version wrote is read, shown and continued by this one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from desk import Desk, Open
+from googleapiclient.discovery import build
+
+WRITTEN = Path(__file__).parent / "data" / "format_1"
+NAMES = ["batch", "gemma4-e2b", "search"]
+
+
+@pytest.fixture
+def upgraded(desk: Open) -> Desk:
+    """A folder that an earlier version worked in, before a cloud that holds what its states name."""
+    at = desk()
+    shutil.copytree(WRITTEN, at.folder, dirs_exist_ok=True)
+    (at.folder / "dot-tpudeploy").rename(at.folder / ".tpudeploy")
+    for name in NAMES:
+        for record in at.state(name)["records"]:
+            for attempt in record["attempts"]:
+                create(at, attempt["name"], attempt["zone"], is_spot=attempt["provisioning"] == "spot")
+    at.clock.sleep(600)
+    return at
+
+
+def create(at: Desk, name: str, zone: str, *, is_spot: bool) -> None:
+    """A queued resource by this name, as the earlier version made it."""
+    where = f"projects/emulated/locations/{zone}"
+    node = {
+        "acceleratorType": "v6e-1",
+        "runtimeVersion": "v2-alpha-tpuv6e",
+        "networkConfig": {"network": "default", "enableExternalIps": True},
+    }
+    body = {
+        "tpu": {"nodeSpec": [{"parent": where, "nodeId": name, "node": node}]},
+        "provisioningModel": "SPOT" if is_spot else "FLEX_START",
+        **({} if is_spot else {"runDuration": {"terminationTime": "2099-01-01T00:00:00Z"}}),
+    }
+    endpoint = {"api_endpoint": f"http://{at.emulator.host}"}
+    with build("tpu", "v2alpha1", client_options=endpoint, static_discovery=True, developerKey="x") as service:
+        calls = service.projects().locations().queuedResources()
+        calls.create(parent=where, queuedResourceId=name, body=body).execute()
+
+
+def test_the_states_are_listed_and_shown(upgraded: Desk) -> None:
+    assert upgraded.run("state", "list").out.split() == [f"{name}[0]" for name in NAMES]
+    for name in NAMES:
+        shown = upgraded.run("state", "show", f"{name}[0]")
+        assert shown.code == 0, shown.all
+        assert "v6e-1" in shown.out
+    assert upgraded.run("state", "history", "batch").code == 0
+
+
+def test_an_apply_continues_and_buys_nothing(upgraded: Desk) -> None:
+    before = set(upgraded.slices)
+    profiles = [f"{name}.yaml" for name in NAMES]
+    applied = upgraded.run("apply", "-auto-approve", *profiles)
+    assert applied.code == 0, applied.all
+    assert set(upgraded.slices) == before
+    planned = upgraded.run("plan", "-detailed-exitcode", *profiles)
+    assert planned.code == 0, planned.all
+
+
+def test_a_destroy_leaves_nothing(upgraded: Desk) -> None:
+    destroyed = upgraded.run("destroy", "-auto-approve", *(f"{name}.yaml" for name in NAMES))
+    assert destroyed.code == 0, destroyed.all
+    assert upgraded.slices == {}
+
+
+def test_a_saved_plan_is_shown_and_done(upgraded: Desk) -> None:
+    before = set(upgraded.slices)
+    assert "max_num_seqs" in upgraded.run("show", "create.plan").out
+    applied = upgraded.run("apply", "create.plan")
+    assert applied.code == 0, applied.all
+    assert set(upgraded.slices) == before
+
+
+def test_a_saved_plan_whose_slice_is_another_one_is_shown_and_refused(upgraded: Desk) -> None:
+    assert "max_num_seqs" in upgraded.run("show", "change.plan").out
+    applied = upgraded.run("apply", "change.plan")
+    assert applied.code == 11
+    assert "gemma4-e2b-b8daf7c4-0-2 changed after the plan was made" in applied.err
+
+
+def test_its_measurements_are_listed_shown_and_compared(upgraded: Desk) -> None:
+    runs = sorted((WRITTEN / "dot-tpudeploy" / "runs").glob("*.json"))
+    names = [json.loads(path.read_text(encoding="utf-8"))["id"] for path in runs]
+    listed = upgraded.run("bench", "list")
+    for name in names:
+        assert name in listed.out
+        assert upgraded.run("bench", "show", name).code == 0
+    (comparison,) = (WRITTEN / "dot-tpudeploy" / "runs" / "ab").glob("*.json")
+    compared = upgraded.run("compare", comparison.stem)
+    assert compared.code == 0, compared.all
+    assert "serving.max_num_seqs" in compared.out
+
+
+def test_the_pins_count_and_the_history_of_zones_is_used(upgraded: Desk) -> None:
+    pins = json.loads((WRITTEN / "tpudeploy.lock.json").read_text(encoding="utf-8"))
+    (digest,) = pins["images"].values()
+    assert digest in upgraded.run("render", "search.yaml", "startup-script").out
+    zones = upgraded.run("zones", "search.yaml")
+    assert zones.code == 0, zones.all
