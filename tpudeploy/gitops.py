@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,11 +13,11 @@ from tpudeploy.core.approval import Marker
 from tpudeploy.core.deviation import Deviation, deviation
 from tpudeploy.core.revision import Revision, revision
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.errors import CheckFailed, Unapproved
+from tpudeploy.domain.errors import CheckFailed, ConfigError, TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.forge import Comment, Pipeline, PullRequest, SignedPlan, Status, Verdict
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Goal, Plan
+from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
 from tpudeploy.ports import Forge
 from tpudeploy.views import issue, markdown
 from tpudeploy.views.fitted import Fitted
@@ -316,32 +316,61 @@ def _goes_on(goal: Goal) -> bool:
     return (goal.resumes and bool(goal.approval)) or goal.is_renewal or (bool(goal.errors) and not goal.changes)
 
 
-def orphans(workspace: Workspace, profiles: Iterable[Profile]) -> tuple[str, ...]:
-    """Deployments with a state here that none of these profiles is about."""
+def orphans(
+    workspace: Workspace, profiles: Iterable[Profile], invalid: Mapping[str, ConfigError] | None = None
+) -> tuple[str, ...]:
+    """Return the deployments with a state here that none of these profiles is about.
+
+    Where some files are `invalid`, none: nobody can say which deployments those are about.
+    """
+    if invalid:
+        return ()
     named = {p.spec.name for p in profiles}
     return tuple(name for name in workspace.states.names() if name not in named)
 
 
 def deviations(
-    workspace: Workspace, profiles: Iterable[Profile], *, on_event: Callable[[Event], None] | None = None
-) -> tuple[Deviation, ...]:
-    """What is not as it was left, deployment by deployment. What is still under way is none."""
-    known = tuple(profiles)
-    plan = workspace.plan(known, on_event=on_event)
-    stands = {s.name: s for s in workspace.status(known)}
-    asked = {g.name: g for g in workspace.plan(known, refresh_only=True, attest=True, on_event=on_event).goals}
-    found = (deviation(goal, stands[goal.name], asked[goal.name]) for goal in plan.goals)
-    return tuple(d for d in found if d is not None)
+    workspace: Workspace,
+    profiles: Iterable[Profile],
+    *,
+    invalid: Mapping[str, ConfigError] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> tuple[tuple[Deviation, ...], Mapping[str, TpudeployError]]:
+    """Return what is not as it was left, deployment by deployment, and of which nothing is known, with the reason.
+
+    What a run still works at is no deviation.
+    """
+    known, unusable = tuple(profiles), invalid or {}
+    plan = workspace.plan(known, invalid=unusable, on_event=on_event)
+    statuses = {s.name: s for s in workspace.status(known, invalid=unusable)}
+    drift = workspace.plan(known, refresh_only=True, attest=True, invalid=unusable, on_event=on_event)
+    unknown = {name: status.error for name, status in statuses.items() if status.error is not None}
+    unknown = {**_not_looked_at(plan), **_not_looked_at(drift), **unknown}
+    observed = {goal.name: goal for goal in drift.goals}
+    visible = [goal for goal in plan.goals if goal.name not in unknown]
+    found = (deviation(goal, statuses[goal.name], observed[goal.name]) for goal in visible)
+    return tuple(d for d in found if d is not None), unknown
 
 
-def report(forge: Forge, profiles: Iterable[Profile], found: Iterable[Deviation]) -> None:
-    """One issue a deployment: opened, kept up to date, closed once all is well again."""
+def _not_looked_at(plan: Plan) -> dict[str, TpudeployError]:
+    """Return the deployments of which a plan knows nothing, and why. What a check forbids is known."""
+    reasons = ((goal.name, stopped_by(error)) for goal in plan.goals for error in goal.errors[:1])
+    return {name: error for name, error in reasons if not isinstance(error, CheckFailed)}
+
+
+def report(
+    forge: Forge, profiles: Iterable[Profile], found: Iterable[Deviation], unknown: Collection[str] = ()
+) -> None:
+    """Open or update an issue for each deviation, and close those of deployments that are well again.
+
+    The issue of a deployment of which nothing is known stays as it is.
+    """
     wrong = {d.name: d for d in found}
     for name, each in wrong.items():
         mark = Marker(about="drift", label=name, goals={})
         body = f"{approval.dumps(mark)}\n{issue.body(each)}"
         forge.report(_same(mark), LABEL, issue.title(each), body)
-    well = {p.spec.name for p in profiles} - wrong.keys()
+    well = {p.spec.name for p in profiles} - wrong.keys() - set(unknown)
     for open_ in forge.issues(LABEL):
         of = approval.loads(open_.body)
         if of is not None and of.about == "drift" and of.label in well:

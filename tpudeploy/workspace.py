@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
+    from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
@@ -73,6 +74,7 @@ class Workspace(Wiring):
         replace: Iterable[str] = (),
         target: Iterable[str] = (),
         attest: bool = False,
+        invalid: Mapping[str, ConfigError] | None = None,
         on_event: Callable[[events.Event], None] | None = None,
     ) -> Plan:
         """What would change. With `adopt`, slices that no state remembers are taken over.
@@ -82,8 +84,11 @@ class Workspace(Wiring):
         With `refresh_only` the plan is to write down what changed outside, and to touch nothing; with `attest` too, it
         tells of servers that do not do what was applied, which nothing can write down.
 
+        `invalid` are files that hold no valid profile, each with its error. They stop no other: each of them, and each
+        profile that cannot be resolved, has a goal with its problems and without changes.
+
         Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
-        that none of the profiles has.
+        that none of the profiles has, `errors.ConfigError` where no profile can be used.
         """
         from tpudeploy.core.pins import not_pinned
         from tpudeploy.core.targets import parsed
@@ -100,10 +105,18 @@ class Workspace(Wiring):
             replace=parsed(replace),
             target=parsed(target),
         )
-        world, known = self._world(on_event), tuple(profiles)
+        known, ambiguous = _named_once(profiles)
+        world = self._world(on_event)
         found = self._pinned(world, known) if scope.mode is Mode.NORMAL else Found(pins=self.pins.read(), unknown={})
-        deployments = [self.deployment(p, pins=found.pins) for p in known]
-        made = plan(world, deployments, scope, facts=self._quota, witnesses=self._witnesses if attest else None)
+        deployments, unusable = self._resolve_each(known, {**(invalid or {}), **ambiguous}, found.pins)
+        made = plan(
+            world,
+            deployments,
+            scope,
+            invalid=unusable,
+            facts=self._quota,
+            witnesses=self._witnesses if attest else None,
+        )
         said = (*made.diagnostics, *not_pinned(found.unknown, deployments))
         return Plan.of(dataclasses.replace(made, diagnostics=said), backend=self.backend)
 
@@ -293,13 +306,22 @@ class Workspace(Wiring):
 
         return bring_in(self._world(on_event), address, self.deployment(profile), found, foreign=foreign)
 
-    def status(self, profiles: Iterable[config.Profile]) -> tuple[DeploymentStatus, ...]:
-        """How the deployments of these profiles stand, endpoints probed. Raise as `plan` does."""
-        from tpudeploy.engine.plan import named_once
+    def status(
+        self, profiles: Iterable[config.Profile], *, invalid: Mapping[str, ConfigError] | None = None
+    ) -> tuple[DeploymentStatus, ...]:
+        """Return how the deployments of these profiles stand, endpoints probed.
+
+        Of one of several that cannot be looked at, and of each profile that cannot be used, an `error` says why. Raise
+        as `plan` does.
+        """
+        from tpudeploy.domain.status import DeploymentStatus
         from tpudeploy.engine.status import statuses
 
-        known = named_once(map(self.deployment, profiles))
-        return statuses(self._world(None), {d.name: d for d in known})
+        known, ambiguous = _named_once(profiles)
+        deployments, unusable = self._resolve_each(known, {**(invalid or {}), **ambiguous}, self.pins.read())
+        found = statuses(self._world(None), {d.name: d for d in deployments})
+        unknown = (DeploymentStatus(name=name, replicas=(), error=error) for name, error in unusable.items())
+        return (*found, *unknown)
 
     def details(self, profile: config.Profile) -> tuple[Details, ...]:
         """What each machine of a profile runs with, planned beside measured; none where nothing is deployed.
@@ -478,6 +500,26 @@ class Workspace(Wiring):
         is_pinned = self.pins.read().of(image_of(profile.spec)) is not None
         return tuple(w for w in profile.warnings if not (is_pinned and w.code == FLOATING_IMAGE))
 
+    def _resolve_each(
+        self, profiles: Iterable[config.Profile], invalid: Mapping[str, ConfigError], pins: Pins
+    ) -> tuple[list[Deployment], Mapping[str, ConfigError]]:
+        """Return the deployments, and `invalid` with each profile of which none can be made.
+
+        Raise the first `errors.ConfigError` where no deployment can be made.
+        """
+        from tpudeploy.domain.errors import ConfigError
+
+        deployments: list[Deployment] = []
+        unusable = dict(invalid)
+        for profile in profiles:
+            try:
+                deployments.append(self.deployment(profile, pins=pins))
+            except ConfigError as error:
+                unusable[profile.spec.name] = error
+        if unusable and not deployments:
+            raise next(iter(unusable.values()))
+        return deployments, unusable
+
     def _pinned(self, world: World, profiles: tuple[config.Profile, ...]) -> Pinned:
         """What the names in these profiles are held to. Asked is only for what neither lock file nor slices tell."""
         from tpudeploy.core.pins import names
@@ -488,7 +530,7 @@ class Workspace(Wiring):
         wanted = {p.spec.name: names(p.spec) for p in profiles}
         lacking = {name: tuple(n for n in of if held.of(n) is None) for name, of in wanted.items()}
         lacking = {name: of for name, of in lacking.items() if of}
-        if not lacking or len(wanted) < len(profiles):  # two of one name are refused, and nobody is asked
+        if not lacking:
             return Found(pins=held, unknown={})
         states = [state for state in readable_states(world, list(lacking))[0].values() if state is not None]
         asked_for = (n for of in lacking.values() for n in of)
@@ -540,6 +582,22 @@ class Workspace(Wiring):
             return self._known_project() or self.connection.project()
         except CloudError:
             return None
+
+
+def _named_once(profiles: Iterable[config.Profile]) -> tuple[tuple[config.Profile, ...], Mapping[str, ConfigError]]:
+    """Return the profiles whose names are their own, and an error for each name that several have."""
+    from tpudeploy.domain.errors import ConfigError
+
+    by_name: dict[str, list[config.Profile]] = {}
+    for profile in profiles:
+        by_name.setdefault(profile.spec.name, []).append(profile)
+    hint = "A deployment is known by its name: give each profile its own, or name this one once."
+    ambiguous = {
+        name: ConfigError(f"Several profiles are called {name}.", hint=hint)
+        for name, each in by_name.items()
+        if len(each) > 1
+    }
+    return tuple(each[0] for name, each in by_name.items() if name not in ambiguous), ambiguous
 
 
 def _unheard(_: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
 from pathlib import Path
@@ -17,11 +17,20 @@ from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from tpudeploy.config.settings import Settings
-    from tpudeploy.domain.diagnostics import Diagnostic
+    from tpudeploy.domain.errors import ProfileInvalid
     from tpudeploy.domain.patience import Patience
     from tpudeploy.loading import Profile
     from tpudeploy.ports import Clock
     from tpudeploy.workspace import Workspace
+
+
+@frozen
+class LoadedProfiles:
+    """The profiles of a command. `invalid` says of each file that holds none why, by its path as it was named."""
+
+    valid: tuple[Profile, ...]
+    invalid: Mapping[str, ProfileInvalid]
+
 
 AS_WRITTEN = argparse.Namespace(overlays=[], sets=[])  # what is given where nothing is laid over a profile
 
@@ -117,27 +126,45 @@ class Context:
     def _settings(self, folder: Path, backend: str = "") -> Settings:
         return _settings(folder, self.backend or backend or None, is_trusted=self.trust.is_trusted)
 
-    def load(self, paths: list[str], options: argparse.Namespace) -> list[Profile]:
-        """Every profile, its warnings said. Raise `errors.ProfileInvalid` with the problems of all of them."""
+    def load(self, paths: Sequence[str], options: argparse.Namespace) -> list[Profile]:
+        """Return every profile and print its warnings. Raise `errors.ProfileInvalid` with the problems of all."""
+        loaded = self.load_each(paths, options)
+        if loaded.invalid:
+            raise all_problems(loaded.invalid)
+        return list(loaded.valid)
+
+    def load_each(self, paths: Sequence[str], options: argparse.Namespace) -> LoadedProfiles:
+        """Return the profiles that are valid, their warnings printed, and what is wrong with each of the others.
+
+        For commands in which one deployment that fails stops no other. Raise `errors.ProfileInvalid` where none is
+        valid, `errors.ProfileNotFound` for a path that does not exist.
+        """
         from tpudeploy.domain.errors import ProfileInvalid
         from tpudeploy.views.excerpt import diagnostics
 
-        good: list[Profile] = []
-        bad: list[Diagnostic] = []
+        valid: list[Profile] = []
+        invalid: dict[str, ProfileInvalid] = {}
         for path in paths:
             try:
-                good.append(self.read(path, options))
-            except ProfileInvalid as invalid:
-                bad.extend(invalid.diagnostics)
-        if bad:
-            raise ProfileInvalid(f"{len(bad)} problem{'s' if len(bad) > 1 else ''} found.", diagnostics=bad)
-        if not any(profile.warnings for profile in good):
-            return good
-        workspace = self.workspace(paths)
-        warnings = [w for profile in good for w in workspace.warnings(profile)]
-        if warnings:
-            self.terminal.talk(diagnostics(warnings, self.terminal.paint) + "\n")
-        return good
+                valid.append(self.read(path, options))
+            except ProfileInvalid as error:
+                invalid[path] = error
+        if invalid and not valid:
+            raise all_problems(invalid)
+        if any(profile.warnings for profile in valid):
+            workspace = self.workspace(paths)
+            warnings = [w for profile in valid for w in workspace.warnings(profile)]
+            if warnings:
+                self.terminal.talk(diagnostics(warnings, self.terminal.paint) + "\n")
+        return LoadedProfiles(valid=tuple(valid), invalid=invalid)
+
+
+def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:
+    """Return one error with the problems of all these files."""
+    from tpudeploy.domain.errors import ProfileInvalid
+
+    problems = [problem for error in invalid.values() for problem in error.diagnostics]
+    return ProfileInvalid(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", diagnostics=problems)
 
 
 def _settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Settings:

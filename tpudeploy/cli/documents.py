@@ -238,6 +238,7 @@ def pipeline(
     plan: Plan | None = None,
     report: Report | None = None,
     deviations: Iterable[Deviation] = (),
+    unknown: Mapping[str, TpudeployError] | None = None,
     message: str = "",
 ) -> Document:
     """What `ci` did, or why there was nothing to do; `exit_code` of the process says how it ended."""
@@ -248,6 +249,7 @@ def pipeline(
         "plan": None if plan is None else plan.to_dict(),
         "report": None if report is None else report.to_dict(),
         "deviations": [{"name": each.name, "kind": each.kind} for each in deviations],
+        "unknown": [{"name": name, "error": error.to_dict()} for name, error in (unknown or {}).items()],
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TypeVar
 
 from tpudeploy import gitops
@@ -11,7 +11,7 @@ from tpudeploy.adapters import pipeline as adapter
 from tpudeploy.cli import documents, exits
 from tpudeploy.cli.approval import distinct, done, under_way
 from tpudeploy.cli.boundary import report as tell_error
-from tpudeploy.cli.context import Context
+from tpudeploy.cli.context import Context, LoadedProfiles, all_problems
 from tpudeploy.cli.progress import teller
 from tpudeploy.cli.run import Run
 from tpudeploy.domain import errors
@@ -19,7 +19,6 @@ from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.forge import Host, Verdict
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.loading import Profile
 from tpudeploy.views import excerpt, issue, outcome
 from tpudeploy.views import plan as view
 
@@ -27,21 +26,25 @@ P = TypeVar("P", bound=Plan)
 # What a later run goes on with by itself.
 _UNFINISHED = (errors.CapacityTimeout, errors.StillStarting, errors.StillDraining)
 _NOTHING = "Nothing is under way."
+_AS_WRITTEN = "All is as the profiles say."
 _NOT_YET = "Not at its end yet. What was begun stays approved, and the next scheduled run goes on."
 
 
 def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
     """Validate; plan, unless it is a fork's; tell the pull request. Takes no lock and changes nothing in the cloud."""
     try:
-        profiles = _profiles(given, context, run)
+        loaded = _profiles(given, context, run)
+        if run.pipeline.is_fork and loaded.invalid:
+            raise all_problems(loaded.invalid)
         if run.pipeline.is_fork:
             told = "The profiles are valid. A pull request from a fork has no credentials, so that no plan is made."
             context.terminal.data(told)
             adapter.summarize(told)
             context.reply.set(documents.pipeline("plan", message=told))
             return exits.SUCCESS
-        planned = run.workspace.plan(profiles, on_event=teller(context.terminal, as_json=False))
-        left = gitops.orphans(run.workspace, profiles)
+        tell_event = teller(context.terminal, as_json=False)
+        planned = run.workspace.plan(loaded.valid, invalid=loaded.invalid, on_event=tell_event)
+        left = gitops.orphans(run.workspace, loaded.valid, loaded.invalid)
     except errors.TpudeployError as error:
         run.refuse(error)
         raise
@@ -63,8 +66,9 @@ def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
 def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
     """Plan again, and do it if it is what was approved. What does not end in time is left to a run with `-resume`."""
     try:
-        profiles = _profiles(given, context, run)
-        planned = run.workspace.plan(profiles, on_event=teller(context.terminal, as_json=False))
+        loaded = _profiles(given, context, run)
+        tell_event = teller(context.terminal, as_json=False)
+        planned = run.workspace.plan(loaded.valid, invalid=loaded.invalid, on_event=tell_event)
         if given.resume:
             planned = gitops.only_begun(run.workspace.with_approved_renewals(planned))
             if not planned.goals:
@@ -72,7 +76,7 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
                 context.reply.set(documents.pipeline("apply", message=_NOTHING))
                 return exits.SUCCESS
         _show(context, planned)
-        planned = _with_approval(given, context, run, planned, profiles)
+        planned = _with_approval(given, context, run, planned, loaded)
         with under_way(context, run.workspace, as_json=False) as emit:
             report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout, reset=True)
     except errors.TpudeployError as error:
@@ -83,30 +87,49 @@ def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
 
 def drift(given: argparse.Namespace, context: Context, run: Run) -> int:
     """Look; open, update or close one issue a deployment. Changes nothing in the cloud."""
-    profiles = _profiles(given, context, run)
-    found = gitops.deviations(run.workspace, profiles, on_event=teller(context.terminal, as_json=False))
+    loaded = _profiles(given, context, run)
+    tell_event = teller(context.terminal, as_json=False)
+    found, unknown = gitops.deviations(run.workspace, loaded.valid, invalid=loaded.invalid, on_event=tell_event)
     lines = [f"{d.name}: {d.kind}" for d in found]
-    context.terminal.data("\n".join(lines) or "All is as the profiles say.")
-    context.reply.set(documents.pipeline("drift", deviations=found))
-    adapter.summarize("\n\n".join(f"### {issue.title(d)}\n\n{issue.body(d)}" for d in found) or "No drift.")
+    context.terminal.data("\n".join([*lines, *(f"{name}: unknown" for name in unknown)]) or _AS_WRITTEN)
+    context.reply.set(documents.pipeline("drift", deviations=found, unknown=unknown))
+    sections = [f"### {issue.title(d)}\n\n{issue.body(d)}" for d in found]
+    sections += [f"### {issue.unknown_title(name)}\n\n{issue.unknown_body(error)}" for name, error in unknown.items()]
+    adapter.summarize("\n\n".join(sections) or "No drift.")
     adapter.outputs({"drift": ", ".join(lines)})
     if run.forge is not None:
-        gitops.report(run.forge, profiles, found)
+        gitops.report(run.forge, loaded.valid, found, unknown)
+    worst = errors.worst(unknown.values())
+    if worst is not None:
+        for error in unknown.values():
+            tell_error(context.terminal, error)
+        run.end(worst.exit_code, worst.code)
+        return worst.exit_code
     return exits.CHANGES if given.detailed_exitcode and found else exits.SUCCESS
 
 
-def _profiles(given: argparse.Namespace, context: Context, run: Run) -> list[Profile]:
-    """What is wrong with them becomes annotations too, where the log can hold some. Raise `errors.ProfileInvalid`."""
+def _profiles(given: argparse.Namespace, context: Context, run: Run) -> LoadedProfiles:
+    """Load each profile; what is wrong with one becomes annotations too, where the log can hold some.
+
+    Raise `errors.ProfileInvalid` where none is valid.
+    """
     if not given.profiles:
         context.terminal.talk("No profile was given: nothing is planned, whatever stands.")
     try:
-        return context.load(given.profiles, given)
-    except errors.ProfileInvalid as invalid:
-        if run.pipeline.host is Host.GITHUB:
-            from tpudeploy.views.reports import Checked, as_github
-
-            context.terminal.data(as_github([Checked(file=given.profiles[0], found=invalid.diagnostics)]))
+        loaded = context.load_each(given.profiles, given)
+    except errors.ProfileInvalid as error:
+        _annotate(context, run, {given.profiles[0]: error})
         raise
+    _annotate(context, run, loaded.invalid)
+    return loaded
+
+
+def _annotate(context: Context, run: Run, invalid: Mapping[str, errors.ProfileInvalid]) -> None:
+    if invalid and run.pipeline.host is Host.GITHUB:
+        from tpudeploy.views.reports import Checked, as_github
+
+        checked = [Checked(file=file, found=error.diagnostics) for file, error in invalid.items()]
+        context.terminal.data(as_github(checked))
 
 
 def _show(context: Context, planned: Plan) -> None:
@@ -116,12 +139,12 @@ def _show(context: Context, planned: Plan) -> None:
         terminal.talk(f"\n{excerpt.diagnostics(planned.diagnostics, terminal.paint)}\n")
 
 
-def _with_approval(given: argparse.Namespace, context: Context, run: Run, planned: P, profiles: Sequence[Profile]) -> P:
+def _with_approval(given: argparse.Namespace, context: Context, run: Run, planned: P, loaded: LoadedProfiles) -> P:
     """Show in the pipeline what is not approved. Raise `errors.Unapproved` where that is all there is to do."""
     files = None if given.approval is None else adapter.signed_plan(context.folder / given.approval)
 
     def show_unapproved() -> None:
-        left = gitops.orphans(run.workspace, profiles)
+        left = gitops.orphans(run.workspace, loaded.valid, loaded.invalid)
         run.keep(planned, gitops.proposal(planned, run.pipeline, label=run.label, orphans=left))
 
     try:

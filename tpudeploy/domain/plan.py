@@ -21,9 +21,9 @@ _STOPPING: tuple[type[errors.TpudeployError], ...] = (
     errors.Fault,
     errors.Denied,
     errors.CloudError,
-    errors.ProfileInvalid,
     errors.Unapproved,
 )
+_OF_PROFILES = "TPU1"  # how the code of every problem begins that a profile itself has
 
 
 class Effect(StrEnum):
@@ -348,5 +348,7 @@ class Plan:
 
 def stopped_by(diagnostic: Diagnostic) -> errors.TpudeployError:
     """Return the error that ends a deployment, or a plan, of which a diagnostic says that it cannot be carried out."""
+    if diagnostic.code.startswith(_OF_PROFILES):
+        return errors.ProfileInvalid(diagnostic.message, hint=diagnostic.hint, diagnostics=[diagnostic])
     kind = next((kind for kind in _STOPPING if kind.code == diagnostic.code), errors.CheckFailed)
     return kind(diagnostic.message, hint=diagnostic.hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.tree import tree
@@ -52,6 +53,8 @@ class DeploymentStatus:
     `continue_with` is the command that finishes it, without its profiles. `usd_per_hour_at_once` is what may be billed
     at one time if every request that is out is granted; None where none is out beside another, or a price is unknown.
 
+    `error`: why nothing can be known of it; it has no replicas then. None where it was looked at.
+
     `lock`: who holds the lock of its state, and the command that frees it, where a run that was killed may have left
     it.
     """
@@ -62,8 +65,9 @@ class DeploymentStatus:
     continue_with: str = ""
     lock: str = ""
     usd_per_hour_at_once: float | None = None
+    error: TpudeployError | None = None
 
     def to_dict(self) -> dict[str, object]:
         """One of the `deployments` that `status --json` prints."""
         known: dict[str, object] = tree(self)
-        return known
+        return known | {"error": None if self.error is None else self.error.to_dict()}

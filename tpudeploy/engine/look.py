@@ -13,6 +13,7 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Slice, SliceRef
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
+from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import World
 
 
@@ -84,6 +85,28 @@ def look_at_all(world: World, sights: Sequence[Sight], *, anew: bool = True) -> 
         for sight in sights
     ]
     return _heard(world, sights, shown, anew=anew)
+
+
+def look_at_all_or_each(
+    world: World, sights: Sequence[Sight], *, anew: bool = True
+) -> tuple[Observed | errors.CloudError, ...]:
+    """Return what one look at all of them shows; where that fails, what a look at each shows, or why it cannot be had.
+
+    Raise `errors.Fault` or `errors.Denied` where none can be looked at.
+    """
+    if not sights:
+        return ()
+    name = sights[0].state.deployment if len(sights) == 1 else f"{len(sights)} deployments"
+    budget = world.patience.faults_at_plan
+    try:
+        return looking_again(world, name, lambda: look_at_all(world, sights, anew=anew), budget=budget)
+    except errors.CloudError:
+        if len(sights) == 1:
+            raise
+        observed = look_at_each(world, sights, anew=anew)
+        if all(isinstance(each, errors.CloudError) for each in observed):
+            raise
+        return observed
 
 
 def look_at_each(

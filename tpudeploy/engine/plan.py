@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -35,10 +34,9 @@ from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.contention import name_left_locks
-from tpudeploy.engine.look import Sight, look_at_all, look_at_each, readable_states
+from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
 from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
-from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.scope import Extent, Scope, extents_of
 from tpudeploy.ports import Witnesses, World
 
@@ -51,38 +49,40 @@ def plan(
     deployments: Iterable[Deployment],
     scope: Scope | None = None,
     *,
+    invalid: Mapping[str, ConfigError] | None = None,
     facts: Callable[[str | None], Facts] | None = None,
     witnesses: Witnesses | None = None,
 ) -> Plan:
     """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
 
     What stops one of several deployments alone is among the `errors` of its goal: a state that cannot be read, and
-    slices that cannot be looked at, too.
+    slices that cannot be looked at, too. `invalid` are profiles that cannot be used, by name, or by file where nobody
+    can say which deployment a file is about: each has a goal with its problems.
 
     `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
     `witnesses` are asked where the plan is to touch nothing: what serves otherwise than it was told is drift.
 
     Raise `errors.Fault` or `errors.Denied` where the cloud answers for none, `errors.StateError` where no state can be
-    read, `errors.ConfigError` where two deployments have one name, and `errors.UsageError` for an address that none
-    has.
+    read, and `errors.UsageError` for an address that none has.
 
     A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
     """
-    known, asked = named_once(deployments), scope if scope is not None else Scope()
+    known, asked = tuple(deployments), scope if scope is not None else Scope()
     all_states, unreadable = readable_states(world, [d.name for d in known])
-    is_one_of_several = len(unreadable) < len(known) and not asked.target and asked.mode is not Mode.REFRESH_ONLY
+    is_one_of_several = len(unreadable) < len(known) and not asked.target
     if unreadable and not is_one_of_several:
         raise next(iter(unreadable.values()))
     names = {d.name for d in known}
     states = {name: state for name, state in all_states.items() if state is not None}
     broken = [_unknown(asked, d, unreadable[d.name]) for d in known if d.name in unreadable]
+    broken += [_invalid(name, error) for name, error in (invalid or {}).items()]
     known = tuple(d for d in known if d.name not in unreadable)
     extents = extents_of(asked, known, states)
     known = tuple(d for d in known if d.name in extents)
     found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
     parts = [_part(world, d, states.get(d.name), extents[d.name], found.found.get(d.name, ()), asked) for d in known]
     if asked.mode is Mode.REFRESH_ONLY:
-        goals = tuple(together(world.threads, lambda part: _observed(world, part[0], witnesses), parts))
+        goals = tuple(_observations(world, [part for part, _ in parts], witnesses))
     else:
         goals = tuple(_goals(world, [part for part, _ in parts], refresh=asked.refresh))
     warnings = {d.name: check([d]) if asked.mode is Mode.NORMAL else () for d in known}
@@ -100,7 +100,8 @@ def plan(
             replace(g, errors=(*g.errors, *errors_in(found for n, found in crowded if n == g.name))) for g in goals
         )
         made += [found for _, found in crowded]
-    if asked.mode is Mode.NORMAL:
+    if asked.mode is Mode.NORMAL and not invalid:
+        # A profile that cannot be used may be the one of a state that seems to have none.
         made += _renamed(world, [d for d in known if d.name not in states], names)
     return Plan(
         goals=(*goals, *broken),
@@ -126,6 +127,21 @@ def _unknown(scope: Scope, deployment: Deployment, error: TpudeployError) -> Goa
     )
 
 
+def _invalid(name: str, error: ConfigError) -> Goal:
+    """Return the goal of a profile that cannot be used, with its problems: nothing is planned for it."""
+    itself = Diagnostic(code=error.code, message=error.message, hint=error.hint)
+    return Goal(
+        name=name,
+        deployment=None,
+        fingerprint="",
+        lineage="",
+        serial=0,
+        resumes=False,
+        changes=(),
+        errors=errors_in(error.diagnostics) or (itself,),
+    )
+
+
 def _not_planned(part: _Part, error: TpudeployError) -> Goal:
     message = error.message if part.name in error.message else f"{part.name}: {error.message}"
     return Goal(
@@ -144,18 +160,6 @@ def _not_planned(part: _Part, error: TpudeployError) -> Goal:
 def _with_errors(deployment: Deployment, goal: Goal, found: Iterable[Diagnostic]) -> Goal:
     """Return the goal with the errors that are about its deployment alone."""
     return replace(goal, errors=(*goal.errors, *errors_in((*prevented([deployment], [goal]), *found))))
-
-
-def named_once(deployments: Iterable[Deployment]) -> tuple[Deployment, ...]:
-    """Themselves. Raise `errors.ConfigError` where two of them have one name."""
-    known = tuple(deployments)
-    twice = [name for name, times in Counter(d.name for d in known).items() if times > 1]
-    if twice:
-        raise ConfigError(
-            f"Several profiles are called {twice[0]}.",
-            hint="A deployment is known by its name: give each profile its own, or name this one once.",
-        )
-    return known
 
 
 def _crowded(
@@ -275,20 +279,35 @@ def _part(  # noqa: PLR0917 - what is known of one deployment, each of another k
     return replace(fresh, known=known, adopts=tuple(f.ref.name for f in chosen)), left
 
 
-def _observed(world: World, part: _Part, witnesses: Witnesses | None) -> Goal:
-    """What is found of it, and nothing that would be done."""
-    if part.aim is None or not part.known.lineage:
-        return Goal(
-            name=part.name,
-            deployment=part.aim,
-            fingerprint=aim_print(part.aim, part.targets),
-            lineage="",
-            serial=0,
-            resumes=False,
-            changes=(),
-            targets=part.targets,
-        )
-    return observation(world, part.aim, part.known, part.targets, witnesses=witnesses)
+def _observations(world: World, parts: Sequence[_Part], witnesses: Witnesses | None) -> Iterator[Goal]:
+    """Return what is different in each, and nothing that would be done; where it cannot be looked at, why."""
+    existing = [(part, part.aim) for part in parts if part.aim is not None and part.known.lineage]
+    observed = look_at_all_or_each(world, [Sight(state=part.known, deployment=aim) for part, aim in existing])
+
+    def observe(each: tuple[tuple[_Part, Deployment], Observed | CloudError]) -> Goal:
+        (part, aim), shown = each
+        if isinstance(shown, CloudError):
+            return _not_planned(part, shown)
+        return observation(world, aim, part.known, part.targets, shown, witnesses=witnesses)
+
+    pairs = list(zip(existing, observed, strict=True))
+    goals = {goal.name: goal for goal in together(world.threads, observe, pairs)}
+    for part in parts:
+        yield goals[part.name] if part.name in goals else _without_state(part)
+
+
+def _without_state(part: _Part) -> Goal:
+    """Return the goal of a deployment that was never applied: nothing of it can be different."""
+    return Goal(
+        name=part.name,
+        deployment=part.aim,
+        fingerprint=aim_print(part.aim, part.targets),
+        lineage="",
+        serial=0,
+        resumes=False,
+        changes=(),
+        targets=part.targets,
+    )
 
 
 def goal(
@@ -316,30 +335,12 @@ def _goals(world: World, parts: list[_Part], *, refresh: bool) -> Iterator[Goal]
         now = world.clock.now()
         yield from (_goal(world, part, presumed(part.known, now), refresh=False) for part in parts)
         return
-    for part, observed in zip(parts, _looked(world, parts), strict=True):
+    sights = [Sight(state=part.known, deployment=part.aim) for part in parts]
+    for part, observed in zip(parts, look_at_all_or_each(world, sights, anew=False), strict=True):
         if isinstance(observed, CloudError):
             yield _not_planned(part, observed)
         else:
             yield _goal(world, part, observed, refresh=True)
-
-
-def _looked(world: World, parts: Sequence[_Part]) -> tuple[Observed | CloudError, ...]:
-    """Return what one look at all of them shows; where that fails, what a look at each shows, or why it cannot be had.
-
-    Raise `errors.Fault` or `errors.Denied` where none can be looked at.
-    """
-    sights = [Sight(state=part.known, deployment=part.aim) for part in parts]
-    name = parts[0].name if len(parts) == 1 else f"{len(parts)} deployments"
-    budget = world.patience.faults_at_plan
-    try:
-        return looking_again(world, name, lambda: look_at_all(world, sights, anew=False), budget=budget)
-    except CloudError:
-        if len(parts) == 1:
-            raise
-        observed = look_at_each(world, sights, anew=False)
-        if all(isinstance(each, CloudError) for each in observed):
-            raise
-        return observed
 
 
 def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:

@@ -10,8 +10,9 @@ from tpudeploy.core.fingerprint import aim_print
 from tpudeploy.core.targets import Targets, within
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.plan import Drift, DriftKind, Goal, Plan
-from tpudeploy.domain.report import Report
+from tpudeploy.domain.plan import Action, Drift, DriftKind, Goal, Plan, stopped_by
+from tpudeploy.domain.report import Outcome, Report
+from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.attest import Server, applied, serving
@@ -22,14 +23,15 @@ from tpudeploy.ports import Witnesses, World
 
 
 def observation(
-    world: World, deployment: Deployment, state: State, targets: Targets, *, witnesses: Witnesses | None = None
+    world: World,
+    deployment: Deployment,
+    state: State,
+    targets: Targets,
+    observed: Observed,
+    *,
+    witnesses: Witnesses | None = None,
 ) -> Goal:
-    """One look, endpoints asked anew; with `witnesses`, what serves is held against what it was given as well.
-
-    Raise `errors.Fault`.
-    """
-    budget = world.patience.faults_at_plan
-    observed = looking_again(world, deployment.name, lambda: look(world, state, deployment), budget=budget)
+    """Return the differences that one look shows; with `witnesses`, those between a server and its settings as well."""
     moment = Moment(observed=observed, patience=world.patience)
     found = (*drift(state, moment), *missing(deployment, state, moment))
     if witnesses is not None:
@@ -57,19 +59,39 @@ def _not_in_effect(
 
 
 def record(world: World, plan: Plan) -> Report:
-    """Write down what `plan` found. Raise `errors.StalePlan` where the world or a state has moved on since."""
-    for goal in plan.goals:
-        if any(d.kind is not DriftKind.MISSING for d in goal.drift) and goal.deployment is not None:
-            _record(world, goal, goal.deployment, plan.source)
-    return Report(outcomes=())
+    """Write down what `plan` found. What goes wrong with one of several deployments is its outcome.
+
+    Raise what goes wrong with a single one, `errors.StalePlan` where the world or a state has moved on since.
+    """
+    goals = [g for g in plan.goals if g.errors or any(d.kind is not DriftKind.MISSING for d in g.drift)]
+    if len(plan.goals) == 1:
+        for goal in goals:
+            _record(world, goal, plan.source)
+        return Report(outcomes=())
+    failures: list[Outcome] = []
+    for goal in goals:
+        try:
+            _record(world, goal, plan.source)
+        except errors.Interrupted:
+            raise
+        except errors.TpudeployError as error:
+            failures.append(Outcome(address=goal.name, action=Action.NO_OP, error=error))
+    return Report(outcomes=tuple(failures))
 
 
-def _record(world: World, goal: Goal, deployment: Deployment, source: str) -> None:
+def _record(world: World, goal: Goal, source: str) -> None:
+    if goal.errors:
+        raise stopped_by(goal.errors[0])
+    deployment = goal.deployment
+    if deployment is None:
+        return
     with session(world, goal.name, "refresh") as held:
-        current = observation(world, deployment, held.state, goal.targets)
-        has_moved = (held.state.lineage, held.state.serial) != (goal.lineage, goal.serial)
+        state, budget = held.state, world.patience.faults_at_plan
+        observed = looking_again(world, goal.name, lambda: look(world, state, deployment), budget=budget)
+        current = observation(world, deployment, state, goal.targets, observed)
+        has_moved = (state.lineage, state.serial) != (goal.lineage, goal.serial)
         if current.drift != goal.drift or (source and has_moved):
             raise errors.StalePlan(
                 f"What was found of {goal.name} is no longer so.", hint="Run the command again to see what is."
             )
-        held.save(recorded(held.state, current.drift))
+        held.save(recorded(state, current.drift))

@@ -10,15 +10,14 @@ from tpudeploy.core.fate import Fate, Judged, Moment, judge
 from tpudeploy.core.stage import stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.errors import StateLocked
+from tpudeploy.domain.errors import CloudError, StateLocked
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.state import Goal, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.engine.contention import left_locks
-from tpudeploy.engine.look import Sight, look_at_all, states_of
-from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
 from tpudeploy.ports import World
 
 _NOTHING = "nothing"
@@ -30,16 +29,27 @@ _BILLED = {Fate.UP, Fate.LEAVING}  # nothing is billed before the grant
 def statuses(world: World, wanted: Mapping[str, Deployment | None]) -> tuple[DeploymentStatus, ...]:
     """By name, from one look. Endpoints are probed where the profile is given: only it knows how.
 
-    Raise `errors.Fault` or `errors.StateError`.
+    Of several deployments, one whose state cannot be read, or whose slices cannot be looked at, has an `error` instead
+    of replicas. Raise `errors.Fault`, `errors.Denied` or `errors.StateError` where that is so of each.
     """
-    states = states_of(world, wanted)
+    states, unknown = readable_states(world, wanted)
+    if unknown and len(unknown) == len(wanted):
+        raise next(iter(unknown.values()))
     known = {name: state for name, state in states.items() if state is not None}
     sights = [Sight(state=state, deployment=wanted[name]) for name, state in known.items()]
-    told = next(iter(known)) if len(known) == 1 else f"{len(known)} deployments"
-    looked = looking_again(world, told, lambda: look_at_all(world, sights), budget=world.patience.faults_at_plan)
-    observed = dict(zip(known, looked, strict=True))
+    observed: dict[str, Observed] = {}
+    for name, shown in zip(known, look_at_all_or_each(world, sights), strict=True):
+        if isinstance(shown, CloudError):
+            unknown[name] = shown
+        else:
+            observed[name] = shown
     locks = {name: _told(locked) for name, locked in left_locks(world, wanted).items()}
-    found = (_status(world, name, states[name], observed.get(name), wanted[name]) for name in wanted)
+    found = (
+        DeploymentStatus(name=name, replicas=(), error=unknown[name])
+        if name in unknown
+        else _status(world, name, states[name], observed.get(name), wanted[name])
+        for name in wanted
+    )
     return tuple(replace(each, lock=locks.get(each.name, "")) for each in found)
 
 

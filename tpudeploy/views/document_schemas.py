@@ -255,6 +255,7 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
             "plan": Plan | None,
             "report": Report | None,
             "deviations": list_of(object_of({"name": TEXT, "kind": {"enum": [str(kind) for kind in Kind]}})),
+            "unknown": [{"name": TEXT, "error": TpudeployError}],
         },
     ),
 }

@@ -29,17 +29,19 @@ _MISSED = """The state knows already that a slice is missing, so there is nothin
 creates another one."""
 _NOTHING = "No changes. What is there is what was last applied."
 
+_NOTHING_ELSE = "No changes where tpudeploy could look."
+
 
 def section(of: Iterable[Drift], paint: Paint) -> str:
     """Above a plan."""
     return "\n".join([_HEAD.format(beside=", which may have affected this plan"), "", _blocks(of, paint), "", _UNDONE])
 
 
-def alone(of: Iterable[Drift], paint: Paint) -> str:
-    """A whole plan that is about nothing else."""
+def alone(of: Iterable[Drift], paint: Paint, *, is_partial: bool = False) -> str:
+    """Return a whole plan that is about nothing else; `is_partial` where errors tell what could not be looked at."""
     known = tuple(of)
     if not known:
-        return _NOTHING
+        return _NOTHING_ELSE if is_partial else _NOTHING
     unrecorded = {DriftKind.NOT_IN_EFFECT, DriftKind.MISSING}
     left = [_RECORDED] if any(d.kind not in unrecorded for d in known) else []
     left += [_MISSED] if any(d.kind is DriftKind.MISSING for d in known) else []

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy.core.deviation import Deviation, Kind
 from tpudeploy.core.drift import ENGINE
+from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.views.fenced import code, fence, prose
 from tpudeploy.views.fitted import Part, fitted
 from tpudeploy.views.markdown import COMMENT_BYTES, difference, outside
@@ -35,6 +36,15 @@ def body(of: Deviation) -> str:
         lines += [line for change in of.drifted for line in difference(change)]
         parts.append(Part(text=fence(lines, "diff"), title="the differences", can_go=True))
     return fitted(parts, COMMENT_BYTES).text
+
+
+def unknown_title(name: str) -> str:
+    return f"tpudeploy: {name} is unknown"
+
+
+def unknown_body(error: TpudeployError) -> str:
+    """Return why nothing is known of a deployment, and what to do."""
+    return "\\\n".join(prose(line) for line in (f"{error.message} [{error.code}]", *error.hint.splitlines()))
 
 
 def settled(name: str) -> str:

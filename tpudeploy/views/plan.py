@@ -30,7 +30,7 @@ _WILL = {
 def plan(of: Plan, paint: Paint) -> str:
     """The whole plan, ending with Terraform's summary line."""
     if of.mode is Mode.REFRESH_ONLY:
-        return drift.alone(of.drift, paint)
+        return drift.alone(of.drift, paint, is_partial=of.is_forbidden)
     shown = [c for c in of.changes if c.action is not Action.NO_OP]
     if not shown:
         return "\n".join([_nothing(of), *_pending(of.goals)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
@@ -27,6 +28,9 @@ def status(of: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool) -> s
 
 
 def _deployment(of: DeploymentStatus, paint: Paint) -> Iterator[str]:
+    if of.error is not None:
+        yield f"{paint.bold(of.name)}  {paint.yellow('unknown')}"
+        yield from (f"  {line}" for line in why_unknown(of.error))
     for replica in of.replicas:
         yield f"{paint.bold(replica.address)}  {_state(replica, paint)}"
         known = list(facts(replica))
@@ -51,6 +55,12 @@ def _at_once(of: DeploymentStatus) -> Iterator[str]:
 def unfinished(of: DeploymentStatus) -> str:
     """Return the sentence about a run that did not finish."""
     return f"An earlier run ({of.underway}) did not reach its end. `{of.continue_with}` continues it."
+
+
+def why_unknown(error: TpudeployError) -> Iterator[str]:
+    """Yield the lines that say why a deployment cannot be looked at, and what to do."""
+    yield f"{words.plain(error.message)} [{error.code}]"
+    yield from words.plain(error.hint).splitlines()
 
 
 def facts(of: ReplicaStatus) -> Iterator[tuple[str, str]]:

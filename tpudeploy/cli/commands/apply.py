@@ -54,10 +54,10 @@ def run(given: argparse.Namespace, context: Context) -> int:
     if plan is not None:
         workspace = context.workspace(given.profiles, backend=plan.backend, lock_timeout=given.lock_timeout)
     else:
-        profiles = context.load(given.profiles, given)
+        loaded = context.load_each(given.profiles, given)
         workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
         tell = teller(context.terminal, as_json=given.json)
-        plan = workspace.plan(profiles, **planning.asked(given), on_event=tell)
+        plan = workspace.plan(loaded.valid, **planning.asked(given), invalid=loaded.invalid, on_event=tell)
     question = "Do you want to perform these actions?"
     return carry_out(
         given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout, watch=given.watch

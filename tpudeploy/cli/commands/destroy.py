@@ -20,9 +20,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    profiles = context.load(given.profiles, given)
+    loaded = context.load_each(given.profiles, given)
     workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
     tell = teller(context.terminal, as_json=given.json)
-    plan = workspace.plan(profiles, **planning.asked(given, destroy=True), on_event=tell)
+    asked = planning.asked(given, destroy=True)
+    plan = workspace.plan(loaded.valid, **asked, invalid=loaded.invalid, on_event=tell)
     question = "Do you really want to destroy this? There is no undo."
     return carry_out(given, context, workspace, plan, question=question)

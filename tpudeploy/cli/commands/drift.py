@@ -18,7 +18,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     asked: planning.Asked = {**planning.asked(given), "refresh_only": True}
-    profiles = context.load(given.profiles, given)
-    plan = context.workspace(given.profiles).plan(profiles, **asked, attest=True, on_event=teller(context.terminal))
+    loaded, workspace = context.load_each(given.profiles, given), context.workspace(given.profiles)
+    tell_event = teller(context.terminal)
+    plan = workspace.plan(loaded.valid, **asked, attest=True, invalid=loaded.invalid, on_event=tell_event)
     tell(plan, context)
+    if plan.worst_error is not None:
+        return plan.worst_error.exit_code
     return exits.SUCCESS if plan.is_empty else exits.CHANGES

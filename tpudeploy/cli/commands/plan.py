@@ -35,11 +35,11 @@ def run(given: argparse.Namespace, context: Context) -> int:
     asked = planning.asked(given, destroy=given.destroy)
     if given.pin and (given.destroy or given.refresh_only):
         raise UsageError("-pin is for what is to be applied.", hint="Leave out -destroy and -refresh-only.")
-    profiles, emit = context.load(given.profiles, given), teller(terminal)
+    loaded, emit = context.load_each(given.profiles, given), teller(terminal)
     workspace = context.workspace(given.profiles)
-    if given.pin and not workspace.pin(profiles, on_event=emit):
+    if given.pin and not workspace.pin(loaded.valid, on_event=emit):
         terminal.talk("Nothing has moved: the pins are what they were.")
-    plan = workspace.plan(profiles, **asked, on_event=emit)
+    plan = workspace.plan(loaded.valid, **asked, invalid=loaded.invalid, on_event=emit)
     tell(plan, context)
     if given.out is not None:
         plan.save(context.folder / given.out)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
-from tpudeploy.cli.context import Context
+from tpudeploy.cli.context import Context, LoadedProfiles, all_problems
+from tpudeploy.domain import errors
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.views import jsonl
+from tpudeploy.views.excerpt import diagnostics
 from tpudeploy.views.status import status
 
 if TYPE_CHECKING:
     from tpudeploy.domain.status import DeploymentStatus
-    from tpudeploy.loading import Profile
     from tpudeploy.workspace import Workspace
 
 _EVERY = 10.0  # seconds
@@ -35,11 +35,17 @@ def run(given: argparse.Namespace, context: Context) -> int:
     if given.details and not given.profiles:
         raise UsageError("What was planned stands in a profile.", hint="Name the profiles: status -details PROFILE...")
     workspace = context.workspace(given.profiles)
-    profiles = context.load(given.profiles, given)
-    found = _watched(workspace, profiles, context) if given.watch else _look(workspace, profiles)
-    more = [each for profile in profiles for each in workspace.details(profile)] if given.details else []
-    starts = [t for each in found for t in workspace.timelines(each.name)] if given.timeline else []
     terminal = context.terminal
+    loaded = context.load_each(given.profiles, given)
+    if loaded.invalid:
+        terminal.talk(diagnostics(all_problems(loaded.invalid).diagnostics, terminal.paint) + "\n")
+    found = _watched(workspace, loaded, context) if given.watch else _look(workspace, loaded)
+    visible = [each.name for each in found if each.error is None]
+    profiles = [profile for profile in loaded.valid if profile.spec.name in visible]
+    more = [each for profile in profiles for each in workspace.details(profile)] if given.details else []
+    starts = [timeline for name in visible for timeline in workspace.timelines(name)] if given.timeline else []
+    unknown = errors.worst(each.error for each in found if each.error is not None)
+    code = exits.SUCCESS if unknown is None else unknown.exit_code
     if given.html is not None:
         from tpudeploy.cli.reporting import write
         from tpudeploy.views.report.fleet import fleet
@@ -49,7 +55,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
         terminal.talk(f"Wrote {path}")
         if given.json and not given.watch:
             context.reply.set(documents.files([path]))
-        return exits.SUCCESS
+        return code
     if given.json:
         known = documents.status(found, emulated=workspace.is_emulated)
         known |= documents.details(more) if given.details else {}
@@ -58,7 +64,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
             terminal.document(jsonl.document({"type": "status", **known}))
         else:
             context.reply.set(known)
-        return exits.SUCCESS
+        return code
     terminal.data(status(found, terminal.paint, emulated=workspace.is_emulated))
     if given.details:
         from tpudeploy.views.details import details
@@ -68,18 +74,18 @@ def run(given: argparse.Namespace, context: Context) -> int:
         from tpudeploy.views.timeline import timeline
 
         terminal.data("\n" + "\n\n".join(timeline(t, terminal.paint) for t in starts) if starts else _NO_START)
-    return exits.SUCCESS
+    return code
 
 
-def _look(workspace: Workspace, profiles: Sequence[Profile]) -> tuple[DeploymentStatus, ...]:
-    return workspace.status(profiles) if profiles else workspace.status_of_all()
+def _look(workspace: Workspace, loaded: LoadedProfiles) -> tuple[DeploymentStatus, ...]:
+    return workspace.status(loaded.valid, invalid=loaded.invalid) if loaded.valid else workspace.status_of_all()
 
 
-def _watched(workspace: Workspace, profiles: Sequence[Profile], context: Context) -> tuple[DeploymentStatus, ...]:
+def _watched(workspace: Workspace, loaded: LoadedProfiles, context: Context) -> tuple[DeploymentStatus, ...]:
     """The last look; those before it are told where they show something new."""
     terminal, shown = context.terminal, ""
     while True:
-        found = _look(workspace, profiles)
+        found = _look(workspace, loaded)
         if not any(replica.is_on_its_way for each in found for replica in each.replicas):
             return found
         told = status(found, terminal.paint, emulated=False)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.views import words
 from tpudeploy.views.report.html import document, note, section, table, tag, text
-from tpudeploy.views.status import facts, state, unfinished
+from tpudeploy.views.status import facts, state, unfinished, why_unknown
 
 
 def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
@@ -17,6 +17,9 @@ def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
     serving = sum(replica.serving is True for replica in replicas)
     price = sum(replica.usd_per_hour or 0.0 for replica in replicas)
     told = f"{serving} of {len(replicas)} replicas serve; {words.hourly(price)} at list price"
+    unknown = sum(each.error is not None for each in of)
+    if unknown:
+        told += f"; {unknown} of {len(of)} deployments cannot be looked at"
     looked = f"Looked at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
     head = [tag("h1", "Deployments"), note(told), note(looked)]
     head += [note("On the emulator: no chip is held and nothing is billed.")] if emulated else []
@@ -24,7 +27,8 @@ def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
 
 
 def _deployment(of: DeploymentStatus) -> str:
-    return section(of.name, *map(_replica, of.replicas), note(unfinished(of)) if of.underway else "")
+    unknown = "" if of.error is None else note(" ".join(["Unknown.", *why_unknown(of.error)]))
+    return section(of.name, unknown, *map(_replica, of.replicas), note(unfinished(of)) if of.underway else "")
 
 
 def _replica(of: ReplicaStatus) -> str:
