@@ -135,10 +135,23 @@ def test_what_asking_came_to_outweighs_the_table_both_ways(desk: Open) -> None:
 
 def test_a_stockout_closes_nothing_it_is_luck(desk: Open) -> None:
     at = desk()
-    tried(at, A, "spot", "refused", ago=60, kind="stockout", text="no more capacity")
-    found = pairs(at, at.write())
-    assert found[A, "spot"]["standing"] == "open"
-    assert list(found) == [(B, "spot"), (C, "spot"), (A, "spot")]  # asked last now, though it is not dearer
+    tried(at, B, "spot", "refused", ago=60, kind="stockout", text="no more capacity")
+    pair = pairs(at, at.write())[B, "spot"]
+    assert (pair["standing"], pair["luck"]["last"]) == ("open", "refused")
+
+
+@pytest.mark.parametrize("zones", ["any", f"[{A}, {B}, us-central1-a, us-central1-b]"])
+def test_pairs_stand_in_the_order_in_which_apply_asks_them(desk: Open, zones: str) -> None:
+    """Whatever the zone history holds: both weigh it by the same rule."""
+    at = desk(habits=[{"habit": "common-reopening", "zone": "*", "after": 40 * HOUR}])
+    tried(at, "us-central1-b", "spot", "granted", ago=2 * HOUR)
+    tried(at, "us-central1-a", "spot", "refused", ago=60, kind="stockout", text="no more capacity")
+    tried(at, A, "spot", "preempted", ago=HOUR, kind="preempted", text="taken back")
+    profile = at.write(PROFILE.replace("[us-east5-a, us-east5-b, europe-west4-a]", zones))
+    listed = [zone for (zone, _), pair in pairs(at, profile).items() if pair["standing"] == "open"]
+    at.run("apply", "-auto-approve", profile, "-timeout", "12m")
+    assert list(dict.fromkeys(at.asked()))[: len(listed) - 1] == listed[:-1]
+    assert listed[-1] == A
 
 
 def test_kinds_that_close_a_gate_are_kinds_of_refusals_that_drop_a_zone() -> None:
@@ -367,10 +380,14 @@ def test_luck_is_the_last_outcome_the_grants_of_late_and_the_usual_wait(desk: Op
     assert (luck["last"], luck["last_kind"], luck["last_age"]) == ("refused", "stockout", 2 * HOUR)
 
 
-def test_what_was_granted_of_late_comes_first(desk: Open) -> None:
+def test_of_places_at_one_price_what_was_granted_of_late_comes_first(desk: Open) -> None:
     at = desk()
-    tried(at, C, "spot", "granted", ago=DAY)
-    assert next(iter(rows(at.run("zones", at.write()).out))) == (C, "spot")
+    tried(at, "us-central1-c", "spot", "granted", ago=DAY)
+    found = pairs(at, at.write(ANYWHERE))
+    price = found["us-central1-c", "spot"]["price"]["usd_per_chip_hour"]
+    alike = [key for key, p in found.items() if key[1] == "spot" and p["price"]["usd_per_chip_hour"] == price]
+    assert len(alike) > 1
+    assert alike[0] == ("us-central1-c", "spot")
 
 
 def test_a_log_that_cannot_be_read_hides_no_gate(desk: Open) -> None:

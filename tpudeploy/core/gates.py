@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from tpudeploy import catalog
-from tpudeploy.core.luck import luck, rank, score
+from tpudeploy.core.luck import luck, places_of_failed_landings, preference, score
 from tpudeploy.core.quota import Book
 from tpudeploy.domain.accelerator import AcceleratorType, Generation
 from tpudeploy.domain.deployment import Deployment, Provisioning
@@ -71,7 +71,8 @@ def zones(
     tries = () if isinstance(history, Unknown) else history
     generation = catalog.generation(wanted.type.generation)
     book = Book.of(facts, generation.name)
-    judge = _Judge(wanted=wanted, facts=facts, book=book, tries=tries, now=now)
+    doubtful = places_of_failed_landings(tries, wanted.type.name, now)
+    judge = _Judge(wanted=wanted, facts=facts, book=book, tries=tries, doubtful=doubtful, now=now)
     return Zones(
         profile=wanted.profile,
         project=project,
@@ -89,6 +90,7 @@ class _Judge:
     facts: Facts
     book: Book
     tries: tuple[Tried, ...]
+    doubtful: frozenset[tuple[Zone, Provisioning]]
     now: float
 
     @property
@@ -134,16 +136,19 @@ class _Judge:
         )
 
     def rank(self, pair: Pair) -> tuple[float, ...]:
-        """Smaller is asked earlier. Sorting is stable: what is alike stays in the catalogue's order."""
+        """Smaller is asked earlier, by the rules of the search (core/placement.py). Sorting is stable: what is alike
+        stays in the catalogue's order.
+        """
         taste = self.wanted.models.index(pair.provisioning) if self.wanted.has_taste else 0
         unheard_of = pair.provisioning is Provisioning.FLEX_START and pair.model.yes is None
-        usd = pair.price.usd_per_chip_hour
+        worth = score(self.alike(pair.zone, pair.provisioning), self.now)
+        is_listed = self.wanted.zones is not None
         return (
             _ORDER.index(pair.standing),
-            rank(score(self.alike(pair.zone, pair.provisioning), self.now)),
+            (pair.zone, pair.provisioning) in self.doubtful,
             taste,
             unheard_of,
-            math.inf if usd is None else usd,
+            *preference(pair.price.usd_per_chip_hour, worth, is_listed=is_listed),
         )
 
     def hardware(self, zone: Zone) -> Word:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from tpudeploy.core.landings import LASTING, Pair, hold_seconds, is_remembered
+from tpudeploy.core.landings import LASTING, Pair, hold_seconds, is_remembered, pair
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.gates import Luck
 from tpudeploy.domain.history import Ending, Tried
@@ -26,8 +26,6 @@ _WORTH = {
 }
 # Seconds in which an experience loses half its weight: capacity comes and goes within hours.
 _HALF_LIFE = 6 * 3600.0
-# A score within this of 0 says nothing: a refusal of more than a day ago.
-_SILENT = 0.006
 # The grants that were worth nothing.
 _FAILED_LANDINGS = frozenset({Ending.STUCK, Ending.PREEMPTED})
 
@@ -80,6 +78,11 @@ def failed_landings(history: Iterable[Tried], kind: str, now: float) -> tuple[Re
     return tuple(last)
 
 
+def places_of_failed_landings(history: Iterable[Tried], kind: str, now: float) -> frozenset[Pair]:
+    """Return the places that a search which begins now holds to be doubtful."""
+    return frozenset(pair(r) for r in failed_landings(history, kind, now) if is_remembered(r, now))
+
+
 def _by_place(history: Iterable[Tried], kind: str) -> Mapping[Pair, list[Tried]]:
     tries: dict[Pair, list[Tried]] = {}
     for tried in history:
@@ -113,8 +116,11 @@ def _last_failed_landing(tries: Iterable[Tried]) -> Refused | None:
     return last
 
 
-def rank(of: float) -> int:
-    """Return the class of a score. Smaller is asked earlier: what gave, then what says nothing, then what refused."""
-    if abs(of) < _SILENT:
-        return 1
-    return 0 if of > 0 else 2
+def preference(usd_per_chip_hour: float | None, score: float, *, is_listed: bool) -> tuple[float, float]:
+    """Return what orders places of one provisioning model, smaller first: the price, and at the same price the score.
+
+    `is_listed`: the profile names its zones, and its order holds. The search and `zones` both go by this.
+    """
+    if is_listed:
+        return (0.0, 0.0)
+    return (math.inf if usd_per_chip_hour is None else usd_per_chip_hour, -score)

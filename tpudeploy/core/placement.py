@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import inf
 
 from tpudeploy.core.landings import Pair, doubtful_places, pair
+from tpudeploy.core.luck import preference
 from tpudeploy.core.refusals import closes, covers, kept_out, standing_refusals
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.names import Zone
@@ -37,7 +38,8 @@ _WATCHED = 1200.0
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
     """Whether the profile (still) allows the place where this attempt asked."""
-    return any(pair(c) == pair(attempt) for c in deployment.candidates)
+    zone, model = pair(attempt)
+    return any(c.provisioning is model and c.zone == zone for c in deployment.candidates)
 
 
 def next_places(
@@ -90,13 +92,12 @@ def ranked(
     `unanswered` are places that only chips of ours kept us out of. They come before others of their kind: what else
     could be asked now has refused since, and leaves a husk that would keep us out of them again.
     """
-    listed = deployment.attributes.get("placement.zones") != "any"
+    is_listed = deployment.attributes.get("placement.zones") != "any"
     models = list(dict.fromkeys(c.provisioning for c in deployment.candidates))
 
     def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, bool, float, float, int]:
         number, place = row
-        price = inf if place.usd_per_chip_hour is None else place.usd_per_chip_hour
-        wish = (0.0, 0.0) if listed else (price, -luck.get(pair(place), 0.0))
+        wish = preference(place.usd_per_chip_hour, luck.get(pair(place), 0.0), is_listed=is_listed)
         model = models.index(place.provisioning)
         return (pair(place) in doubtful, place.zone != home, model, pair(place) not in unanswered, *wish, number)
 

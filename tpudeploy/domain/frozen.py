@@ -54,7 +54,16 @@ class _Shared:
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
-        return _compared(self) == _compared(other) if type(other) is type(self) else NotImplemented
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return NotImplemented
+        for name, known in self.__dataclass_fields__.items():  # ends with the first that differs: mostly a name
+            if known.compare:
+                mine, theirs = getattr(self, name), getattr(other, name)
+                if mine is not theirs and mine != theirs:
+                    return False
+        return True
 
     def __hash__(self) -> int:
         return hash(_compared(self))
