@@ -4,7 +4,7 @@
 # make lint        format, lint, types, floors, shell, workflows
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start
-# make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do
+# make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
 # make clean       removes .venv and every cache
 
 # The first Python that is new enough; PYTHON=... chooses another.

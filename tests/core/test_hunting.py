@@ -8,11 +8,13 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
-from bench.hunting import baselines
+from bench.hunting import baselines, table
+from bench.hunting.kinds import Kind
 from bench.hunting.oracle import oracle
 from bench.hunting.ours import hunt
-from bench.hunting.policies import NAMES, ORACLE, policies
-from bench.hunting.run import Job, run
+from bench.hunting.outcome import Outcome
+from bench.hunting.policies import NAMES, ORACLE, policies, row
+from bench.hunting.run import Job, Row, run
 from bench.hunting.setting import HOUR, MINUTE, Refusals, Reopening, Setting
 from bench.hunting.worlds import Place, Window, World, world
 
@@ -94,9 +96,9 @@ def test_nobody_is_sooner_than_the_oracle_and_we_leave_nothing_behind(kind: str)
     job = Job(setting=KINDS[kind], names=NAMES, requests=(None, 3), models=(FLEX, SPOT), worlds=6, seed=7)
     rows = run(job, processes=1)
     soonest = [o.usable_at for o in rows[ORACLE].outcomes]
-    for name, row in rows.items():
-        assert all(o.usable_at >= s for o, s in zip(row.outcomes, soonest, strict=True)), name
-        assert not any(o.left for o in row.outcomes), name
+    for name, one in rows.items():
+        assert all(o.usable_at >= s for o, s in zip(one.outcomes, soonest, strict=True)), name
+        assert not any(o.left for o in one.outcomes), name
 
 
 @pytest.mark.parametrize("kind", ["2 h", "all fail fast", "late", "quota", "preempted"])
@@ -116,13 +118,53 @@ def test_zones_open_as_often_as_the_setting_says(reopening: Reopening) -> None:
 
 def test_policies_see_the_same_world_whoever_looks_first() -> None:
     kept, fresh = (world(KINDS["2 h"], 5, 0) for _ in range(2))
-    table = tuple(policies(NAMES, (4,), (FLEX, SPOT)).values())
-    assert [policy(kept) for policy in table] == [policy(fresh) for policy in table[::-1]][::-1]
+    those = tuple(policies(NAMES, (4,), (FLEX, SPOT)).values())
+    assert [policy(kept) for policy in those] == [policy(fresh) for policy in those[::-1]][::-1]
 
 
 def test_a_setting_without_shared_gaps_is_the_same_world_however_zones_would_reopen() -> None:
     apart = replace(KINDS["none shared"], reopening=Reopening.APART)
     assert oracle(world(KINDS["none shared"], 1, 0)) == oracle(world(apart, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("is_lured", "ours", "sweep", "missed"),
+    [
+        (False, 1.15, 2.0, []),
+        (False, 1.25, 2.0, ["p50 is 1.25 [1.25, 1.25] of the oracle's"]),
+        (False, 1.40, 2.0, ["p50 is 1.40 [1.40, 1.40] of the oracle's", "p90 is 1.40 [1.40, 1.40] of the oracle's"]),
+        (False, 1.15, 1.0, ["p50 is 1.15 [1.15, 1.15] of the sweep's", "p90 is 1.15 [1.15, 1.15] of the sweep's"]),
+        (True, 1.40, 8.0, []),
+        (True, 1.40, 2.0, ["the waste is 0.70 [0.70, 0.70] of the sweep's"]),
+    ],
+)
+def test_the_table_says_which_goals_are_not_met(is_lured: bool, ours: float, sweep: float, missed: list[str]) -> None:
+    worlds = [10.0 * (i + 1) for i in range(50)]
+    found = not_met(Kind(setting=KINDS["2 h"], is_lured=is_lured), worlds, ours, sweep)
+    assert [str(goal).removeprefix(f"here: {row(8)}: ").partition(";")[0] for goal in found] == missed
+    assert all("The interval does not include it." in str(goal) for goal in found)
+
+
+def test_an_interval_holds_what_the_worlds_cannot_tell() -> None:
+    """Most of the worlds are alike; in the others we take three times as long."""
+    oracle = [60.0] * 100
+    ours = [60.0] * 52 + [180.0] * 48
+    estimate = next(table.goals("here", Kind(setting=KINDS["2 h"]), rows_of(oracle, ours, oracle))).estimate
+    assert (estimate.value, estimate.low, estimate.high) == (1.0, 1.0, 3.0)
+
+
+def rows_of(oracle: Sequence[float], ours: Sequence[float], sweep: Sequence[float]) -> dict[str, Row]:
+    """What each policy took in each world, in minutes; it wasted as many chip-minutes."""
+    return {
+        name: Row(outcomes=tuple(Outcome(usable_at=m * MINUTE, wasted=m) for m in minutes), seconds=1.0)
+        for name, minutes in {ORACLE: oracle, row(8): ours, table.SWEEP: sweep}.items()
+    }
+
+
+def not_met(kind: Kind, oracle: Sequence[float], ours: float, sweep: float) -> list[table.Goal]:
+    """The goals that are not met where both take so many times as long as the oracle in every world."""
+    rows = rows_of(oracle, [m * ours for m in oracle], [m * sweep for m in oracle])
+    return [goal for goal in table.goals("here", kind, rows) if not goal.is_met]
 
 
 def _opened(place: Place, until: float) -> int:
