@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.accelerator import AcceleratorType
     from tpudeploy.domain.budget import HbmBudget, Unsized
     from tpudeploy.domain.deployment import Deployment, Json
+    from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.pins import Pins
     from tpudeploy.domain.plan import Change
 
@@ -68,14 +69,24 @@ class Profile(Checked):
 
 
 def size(profile: Checked) -> HbmBudget | Unsized:
-    """What the profile's chips would hold, or why nobody can say. Raise `errors.ConfigError` for `model.config`."""
-    from tpudeploy.core import sizing
+    """Return what the profile's chips would hold, or why that is not known. It never fits where a check says no.
 
-    return sizing.size(profile.spec, config_json=_config_json(profile))
+    Raise `errors.ConfigError` for `model.config`.
+    """
+    return checked(profile)[0].budget
+
+
+def checked(profile: Checked) -> tuple[Deployment, tuple[Diagnostic, ...]]:
+    """Return the deployment, its budget judged by every check, and what the checks and the profile's rules say."""
+    from tpudeploy.core.checks import check, with_verdict
+
+    deployment = sized(profile)
+    diagnostics = (*profile.warnings, *check([deployment]))
+    return with_verdict(deployment, diagnostics), diagnostics
 
 
 def sized(profile: Checked) -> Deployment:
-    """The deployment without its startup script and its project: for `size`, which is asked often."""
+    """Return the deployment without its startup script and its project: for `size`, which is asked often."""
     from tpudeploy.core.resolve import without_script
 
     return without_script(profile, project=None, config_json=_config_json(profile))

@@ -11,6 +11,7 @@ from sizing.profiles import budget, deployment, found
 
 from tpudeploy.cli.examples import EXAMPLES
 from tpudeploy.core.checks import CHECKS
+from tpudeploy.core.checks.unchecked import SUBJECTS
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 
@@ -189,7 +190,7 @@ def test_only_one_of_the_reasons_not_to_fit_is_told(code: str) -> None:
 def test_the_largest_length_that_is_named_is_the_largest_that_fits() -> None:
     settings = next(case[1] for case in CASES if case[2] == "TPU2103")
     told = next(d for d in found(settings) if d.code == "TPU2103")
-    named = int(told.hint.split("max_model_len: ")[1].split()[0])
+    named = int(told.hint.split("max_model_len: ")[1].split()[0])  # the second way, after utilization
     assert budget({**settings, "serving.max_model_len": named}).fits
     assert not budget({**settings, "serving.max_model_len": named + 16}).fits
 
@@ -280,10 +281,59 @@ def test_more_chips_for_the_weights_alone_are_not_warned_about() -> None:
     assert "TPU2107" not in _codes(found(settings))
 
 
-def test_a_model_that_nobody_knows_is_no_problem() -> None:
+def test_a_model_that_the_catalogue_does_not_know_is_checked_as_far_as_it_can_be() -> None:
     settings = {"model.id": "somebody/something", "tpu.boot_disk_size": "10GiB"}
     assert isinstance(deployment(settings).budget, Unsized)
-    assert found(settings) == []
+    told = {d.code: d for d in found(settings)}
+    assert told.keys() == {"TPU2117", "TPU2120"}
+    assert "31.0 GiB" in told["TPU2117"].message
+    assert "whether the boot disk holds the weights" in told["TPU2120"].message
+
+
+# What makes sizing impossible, and how.
+OBSTACLES: dict[str, dict[str, Any]] = {
+    "an unknown model": {"model.id": "somebody/something"},
+    "adapters": {f"{ARGS}.enable_lora": True},
+    "a draft model": {f"{ARGS}.speculative_config": {"method": "eagle3", "model": "x", "num_speculative_tokens": 3}},
+    "quantised weights": {f"{ARGS}.quantization": "compressed-tensors"},
+    "another sharding": {"serving.env.USE_2D_TP": "1"},
+    "an overridden config": {f"{ARGS}.hf_overrides": {"x": 1}},
+}
+SIZED_CODES = [code for code in EXAMPLES if code.startswith("TPU21") and code not in {"TPU2114", "TPU2120"}]
+
+
+@pytest.mark.parametrize("obstacle", list(OBSTACLES))
+@pytest.mark.parametrize("code", SIZED_CODES)
+def test_a_check_either_finds_its_example_or_is_named_as_not_made(code: str, obstacle: str) -> None:
+    """An obstacle may hide no check: each one reports what it can, or the profile says that it did not run."""
+    settings = {**_example(code), **OBSTACLES[obstacle]}
+    told = {d.code: d for d in found(settings)}
+    if code in told:
+        return
+
+    open_subjects = [subject.what for subject in SUBJECTS if code in subject.codes]
+    assert any(what in told["TPU2120"].message for what in open_subjects), told
+
+
+@pytest.mark.parametrize("code", ["TPU2101", "TPU2102", "TPU2103", "TPU2105"])
+def test_what_does_not_fit_without_an_adapter_does_not_fit_with_it(code: str) -> None:
+    told = next(d for d in found({**_example(code), f"{ARGS}.enable_lora": True}) if d.code == code)
+    assert told.severity is Severity.ERROR
+    assert "at least" in told.message or "at most" in told.message
+
+
+@pytest.mark.parametrize(
+    ("part", "is_bound"),
+    [({"num_nextn_predict_layers": 1}, True), ({"quantization_config": {"quant_method": "fp8"}}, False)],
+)
+def test_a_config_with_a_part_that_is_not_covered_is_sized_without_it_or_checked_without_bytes(
+    part: dict[str, Any], is_bound: bool
+) -> None:
+    config = {"architectures": ["LlamaForCausalLM"], **_llama(heads=12, kv_heads=4), **part}
+    budget = deployment({}, config).budget
+    assert isinstance(budget, Unsized)
+    assert (budget.at_least is not None) is is_bound
+    assert "TPU2106" in _codes(found({"tpu.type": "v6e-8"}, config))
 
 
 def test_an_image_and_weights_of_googles_own_need_no_way_out() -> None:

@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_an_answer_with_its_problems(capsys: pytest.Capture
     code, out, err = run(capsys, str(PROFILE), "--set", "model.id=google/gemma-4-31B-it")
     assert code == 0
     assert "does not fit: 58.25 GiB of weights a chip" in out
-    assert "v6e-4 is the smallest slice" in err
+    assert "tpu.type: v6e-4 is enough" in err
 
 
 def test_a_sweep_shows_the_best_and_why_others_fail(capsys: pytest.CaptureFixture[str]) -> None:

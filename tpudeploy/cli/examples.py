@@ -202,6 +202,7 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU2117": _layer("tpu: {boot_disk_size: 40GiB}", _SIZE),
     "TPU2118": _layer("model: {id: google/gemma-4-12B-it}\ntpu: {type: v6e-4}", _SIZE),
     "TPU2119": _layer("placement: {network: {external_ip: false}}", _DOCTOR),
+    "TPU2120": _layer("serving: {args: {enable_lora: true}}", _SIZE),
     # Checks of a plan.
     "TPU3010": _session(f"{_APPLY}\nrm -r .tpudeploy\n{_PLAN}", "tpudeploy apply prod.yaml -adopt"),
     "TPU3011": _session(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tpudeploy.catalog import flags
-from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.core.sizing.advice import LENGTH_KEY, TYPE_KEY, UTILIZATION_KEY, Remedy, lightest, remedies
+from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.model import LanguageModel
 
 _ARGS = "serving.args."
 
@@ -22,8 +24,82 @@ def warning(of: Deployment, code: str, message: str, *, path: str = "", hint: st
 
 
 def sized(of: Deployment) -> HbmBudget | None:
-    """Its budget, or None where it cannot be sized: what is not known is no problem."""
+    """Return its budget, or None where it cannot be sized: see `bounded` for what is certain all the same."""
     return of.budget if isinstance(of.budget, HbmBudget) else None
+
+
+def bounded(of: Deployment) -> HbmBudget | None:
+    """Return its budget or, where something only adds to the memory, the budget without that: a lower bound."""
+    return of.budget if isinstance(of.budget, HbmBudget) else of.budget.at_least
+
+
+def at_least(of: Deployment) -> str:
+    """Return the words before the bytes of `bounded`: "" where they are exact."""
+    return "" if isinstance(of.budget, HbmBudget) else "at least "
+
+
+def model_of(of: Deployment) -> LanguageModel | None:
+    """Return the model, whether or not its memory can be sized; None where it is not known."""
+    return of.budget.model
+
+
+def engine_of(of: Deployment) -> Engine | None:
+    """Return the engine's settings, whether or not its memory can be sized; None where they are not known."""
+    return of.budget.engine
+
+
+def setting(of: Deployment, path: str) -> int | None:
+    """Return a whole number that the profile writes at this path, or None."""
+    value = of.attributes.get(path)
+    return value if isinstance(value, int) else None
+
+
+def ways_out(budget: HbmBudget, *, is_bound: bool) -> str:
+    """Return what would let it start, with the figures that follow: utilization, then length, then a slice.
+
+    Where `budget` is a bound, a way may not be enough, and chips are not split into copies: LoRA excludes that.
+    """
+    ways = remedies(budget, allow_copies=not is_bound)
+    if not ways:
+        return _no_way(budget)
+    cheapest = ways[0].settings
+    sentences = []
+    if UTILIZATION_KEY not in cheapest and LENGTH_KEY in cheapest:
+        sentences = ["No other hbm_utilization is enough."]
+    elif UTILIZATION_KEY not in cheapest or TYPE_KEY in cheapest:
+        sentences = ["Neither another hbm_utilization nor a shorter max_model_len is enough."]
+    sentences += [_way(way, is_bound=is_bound, is_first=n == 0) for n, way in enumerate(ways)]
+    return " ".join(sentences)
+
+
+def _way(way: Remedy, *, is_bound: bool, is_first: bool) -> str:
+    first, *others = (f"{key}: {_value(value)}" for key, value in way.settings.items())
+    settings = f"{first} with {', '.join(others)}" if others else first
+    of = way.budget
+    best = "" if way.most is None else f"; {_value(way.most.engine.utilization)} gives {way.most.kv_cache_tokens:,}"
+    figures = (
+        f"{of.kv_cache_tokens:,} tokens of KV cache, {of.max_concurrency:.1f} requests of {of.engine.max_model_len:,}"
+    )
+    return (
+        f"{'' if is_first else 'Or '}{settings} {'may be' if is_bound else 'is'} enough: "
+        f"{'at most ' if is_bound else ''}{figures} at once{best}."
+    )
+
+
+def _value(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _no_way(budget: HbmBudget) -> str:
+    """Return why nothing helps; a slice on which only programs lack proven room may still be one that boots."""
+    best = lightest(budget)
+    takes = f"{gib(best.weights_bytes_per_chip)} of {gib(best.hbm_bytes_per_chip)} a chip"
+    if best.weights_bytes_per_chip >= best.hbm_bytes_per_chip:
+        return f"No slice of one host holds it: on {best.accelerator.name} the weights alone take {takes}."
+    return (
+        "No slice of one host holds it beside the room for compiled programs with which boots are known to succeed: "
+        f"on {best.accelerator.name} the weights take {takes}."
+    )
 
 
 def argument(of: Deployment, name: str) -> tuple[str, Json]:

@@ -61,14 +61,36 @@ class Unsized:
     """Why there is no budget: the clause after "cannot size this, because". Never an error by itself.
 
     `is_impossible`: not for want of knowledge, but because no engine would start like this.
+    `settings` are the flags and variables that the reason is about, none where it is about the model.
+    The rest is certain all the same: `model` and `engine`, each None where it is not known; `has_layout`, whether the
+    KV cache has the shape that these two imply; and `at_least`, the budget without what only adds to the memory: the
+    weights take at least as much, and the KV cache holds at most as many tokens.
+    `fatal`: the codes of checks by which the server would not start.
     """
 
     because: str
     is_impossible: bool = False
+    settings: tuple[str, ...] = ()
+    model: LanguageModel | None = None
+    engine: Engine | None = None
+    has_layout: bool = False
+    at_least: HbmBudget | None = None
+    fatal: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether it boots: False where it certainly does not, None where that is not known."""
+        is_too_large = self.at_least is not None and not self.at_least.fits
+        return False if self.is_impossible or self.fatal or is_too_large else None
 
     def to_dict(self) -> dict[str, object]:
-        """What `tpudeploy size --json` prints where there is no budget; `fits` is null where nobody can tell."""
-        return {"cannot_size_because": self.because, "fits": False if self.is_impossible else None}
+        """What `tpudeploy size --json` prints where there is no budget; `fits` is null where it is not known."""
+        return {
+            "cannot_size_because": self.because,
+            "at_least": None if self.at_least is None else self.at_least.to_dict(),
+            "fits": self.fits,
+            "would_not_start": list(self.fatal),
+        }
 
 
 @frozen
@@ -78,8 +100,7 @@ class HbmBudget:
     weights + kv + program + free = hbm. `program` is what compiled programs are known to need; `free` is negative
     where the engine would run out of memory while it compiles. `num_blocks` is of one data-parallel rank,
     `kv_cache_tokens` and `max_concurrency` (requests of `max_model_len` at once) of the whole deployment.
-    `fits`: the weights and one request of `max_model_len` go in, the null block set aside; room for programs is not
-    part of it.
+    `fatal`: the codes of checks by which the server would not start, whatever the reason.
     """
 
     model: LanguageModel
@@ -96,6 +117,7 @@ class HbmBudget:
     compilation: CompilePlan
     start: Start
     estimates: tuple[str, ...]
+    fatal: tuple[str, ...] = ()
 
     @property
     def weights_bytes_per_chip(self) -> int:
@@ -121,9 +143,17 @@ class HbmBudget:
         return self.num_blocks / self.blocks_per_request * self.engine.data_parallel
 
     @property
-    def fits(self) -> bool:
-        """The null block is set aside before vLLM checks (v1/core/kv_cache_utils.py, get_kv_cache_configs)."""
+    def holds_a_request(self) -> bool:
+        """Whether the weights and one request of `max_model_len` go in; room for programs is not part of it.
+
+        The null block is set aside before vLLM checks (v1/core/kv_cache_utils.py, get_kv_cache_configs).
+        """
         return self.num_blocks >= self.blocks_per_request + 1
+
+    @property
+    def fits(self) -> bool:
+        """Whether it holds a request, and no check knows that the server would not start."""
+        return self.holds_a_request and not self.fatal
 
     def to_dict(self) -> dict[str, object]:
         """What `tpudeploy size --json` prints, but for its diagnostics."""
@@ -146,6 +176,7 @@ class HbmBudget:
             "kv_cache_tokens": self.kv_cache_tokens,
             "max_concurrency": self.max_concurrency,
             "fits": self.fits,
+            "would_not_start": list(self.fatal),
             "precision": {"weights": engine.dtype, "kv": engine.cache_dtype, "compute": engine.dtype},
             "token_buckets": list(self.compilation.token_buckets),
             "request_buckets": list(self.compilation.request_buckets),

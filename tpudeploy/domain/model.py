@@ -13,6 +13,18 @@ class NotCovered(ValueError):
     """The arithmetic does not cover this model; the message is the clause after "cannot size this, because"."""
 
 
+class PartlyCovered(NotCovered):
+    """All but one part of the model is covered: `model` is it without that part.
+
+    `only_adds`: the part is one more in memory; else it changes the bytes of the weights, and nothing else.
+    """
+
+    def __init__(self, message: str, model: LanguageModel, *, only_adds: bool) -> None:
+        super().__init__(message)
+        self.model = model
+        self.only_adds = only_adds
+
+
 class Implementation(StrEnum):
     """Whose code runs the model on TPU: tpu_inference's own, or vLLM's PyTorch code through torchax."""
 

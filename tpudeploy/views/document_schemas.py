@@ -106,6 +106,7 @@ _BUDGET: Mapping[str, Schema] = {
     "graphs": object_of({"total": WHOLE, "by_category": mapping_of(WHOLE)}),
     "estimates": TEXTS,
     "cannot_size_because": TEXT,
+    "at_least": nullable(ANYTHING),  # the budget without what only adds to the memory
     "sweep": _SWEEP,
 }
 _SHEET = object_of(
@@ -158,7 +159,13 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "diagnostics": _kind("diagnostics", {"valid": TRUTH, "profiles": [_CHECKED]}),
     "size": _kind(
         "size",
-        {"name": TEXT, "fits": nullable(TRUTH), "diagnostics": tuple[Diagnostic, ...], **_BUDGET},
+        {
+            "name": TEXT,
+            "fits": nullable(TRUTH),
+            "would_not_start": TEXTS,
+            "diagnostics": tuple[Diagnostic, ...],
+            **_BUDGET,
+        },
         optional=_BUDGET,
     ),
     "render": _kind("render", {"name": TEXT, "what": TEXT, "text": TEXT, "content": ANYTHING}),

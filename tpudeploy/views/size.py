@@ -19,19 +19,40 @@ _MOST_FAILURES = 12
 
 
 def size(name: str, of: HbmBudget | Unsized, paint: Paint) -> str:
-    """One deployment. Every chip holds the same, so that one bar stands for all."""
-    if isinstance(of, Unsized):
-        return f"{paint.bold(name)}  {paint.yellow(unsized(of))}"
-    lines = [_head(name, of, paint), "", *_chip(of, paint), "", *_facts(of, paint), *_estimates(of, paint)]
-    return "\n".join(lines)
+    """One deployment. Every chip holds the same, so that one bar stands for all.
+
+    Of a budget that is a lower bound the same is shown, and each figure says which way it may be off.
+    """
+    if isinstance(of, HbmBudget):
+        return "\n".join(_budget(name, of, _verdict(of, paint), paint, is_bound=False))
+    because = paint.yellow(unsized(of))
+    if of.at_least is None:
+        verdict = paint.red(f"  {_would_not_start(of.fatal)}") if of.fatal else ""
+        return f"{paint.bold(name)}  {because}{verdict}"
+    return "\n".join([*_budget(name, of.at_least, _bound_verdict(of, paint), paint, is_bound=True), "", f"  {because}"])
+
+
+def _budget(name: str, of: HbmBudget, verdict: str, paint: Paint, *, is_bound: bool) -> Iterator[str]:
+    yield _head(name, of, verdict, paint)
+    yield ""
+    yield from _chip(of, paint, is_bound=is_bound)
+    yield ""
+    yield from _facts(of, paint, is_bound=is_bound)
+    yield from _estimates(of, paint)
 
 
 def summary(name: str, of: HbmBudget | Unsized) -> str:
     """The one line that a plan shows."""
     if isinstance(of, Unsized):
-        return f"{name}: {unsized(of)}"
-    if not of.fits:
-        return f"{name}: {_verdict(of)}"
+        bound = of.at_least
+        if bound is None or not bound.holds_a_request:
+            return f"{name}: {unsized(of)}"
+        return (
+            f"{name}: a chip holds at least {_gib(bound.weights_bytes_per_chip)} of weights and at most "
+            f"{bound.kv_cache_tokens:,} tokens of KV cache. {unsized(of)}"
+        )
+    if not of.holds_a_request:
+        return f"{name}: {_misfit(of)}"
     return (
         f"{name}: a chip holds {_gib(of.weights_bytes_per_chip)} of weights and {_gib(of.kv_bytes_per_chip)} of KV "
         f"cache: {of.kv_cache_tokens:,} tokens, {of.max_concurrency:.1f} requests of {of.engine.max_model_len:,} at "
@@ -55,22 +76,38 @@ def sweep(of: Sweep, paint: Paint) -> str:
     return "\n".join([head, "", paint.bold(table[0]), *table[1:], *_failures(of.failures, paint)])
 
 
-def _head(name: str, of: HbmBudget, paint: Paint) -> str:
+def _head(name: str, of: HbmBudget, verdict: str, paint: Paint) -> str:
     engine = of.engine
     chips = engine.tensor_parallel * engine.data_parallel
     split = f"TP {engine.tensor_parallel}" + (f" x DP {engine.data_parallel}" if engine.data_parallel > 1 else "")
     where = f"{of.accelerator.name}, {chips} chip{'s' if chips > 1 else ''}, {split}"
-    verdict = paint.green("fits") if of.fits else paint.red(_verdict(of))
     return f"{paint.bold(name)}  {of.model.name} on {where}  {verdict}"
 
 
-def _verdict(of: HbmBudget) -> str:
+def _verdict(of: HbmBudget, paint: Paint) -> str:
+    if not of.holds_a_request:
+        return paint.red(_misfit(of))
+    return paint.red(_would_not_start(of.fatal)) if of.fatal else paint.green("fits")
+
+
+def _bound_verdict(of: Unsized, paint: Paint) -> str:
+    bound = of.at_least
+    if bound is not None and not bound.holds_a_request:
+        return paint.red(_misfit(bound))
+    return paint.red(_would_not_start(of.fatal)) if of.fatal else paint.yellow("may fit: these figures are bounds")
+
+
+def _would_not_start(codes: Sequence[str]) -> str:
+    return f"would not start: {', '.join(codes)}"
+
+
+def _misfit(of: HbmBudget) -> str:
     if of.num_blocks == 0:
         return f"does not fit: {_gib(of.weights_bytes_per_chip)} of weights a chip"
     return f"does not fit: not one request of {of.engine.max_model_len:,} tokens"
 
 
-def _chip(of: HbmBudget, paint: Paint) -> Iterator[str]:
+def _chip(of: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
     parts = {
         "weights": of.weights_bytes_per_chip,
         "KV cache": of.kv_bytes_per_chip,
@@ -88,8 +125,11 @@ def _chip(of: HbmBudget, paint: Paint) -> Iterator[str]:
         "programs": f"for {of.engine.max_num_seqs} requests; nothing reserves it",
         "free": "" if of.free_bytes_per_chip >= 0 else _short(of),
     }
+    bounds = {"weights": "at least ", "KV cache": "at most ", "free": "at most "} if is_bound else {}
+    width = max((len(words) for words in bounds.values()), default=0)
     for part, taken in parts.items():
-        line = f"  {_SHADES[part]} {part.ljust(8)}  {_gib(taken).rjust(9)}  {notes[part]}".rstrip()
+        bound = bounds.get(part, "").rjust(width)
+        line = f"  {_SHADES[part]} {part.ljust(8)}  {bound}{_gib(taken).rjust(9)}  {notes[part]}".rstrip()
         yield paint.red(line) if taken < 0 else line
 
 
@@ -101,7 +141,7 @@ def _windows(of: HbmBudget) -> str:
 
 
 def _short(of: HbmBudget) -> str:
-    return "short: compiling would run out of memory" if of.fits else "short"
+    return "short: compiling would run out of memory" if of.holds_a_request else "short"
 
 
 def _widths(parts: dict[str, int], whole: int) -> dict[str, int]:
@@ -115,21 +155,22 @@ def _widths(parts: dict[str, int], whole: int) -> dict[str, int]:
     return widths
 
 
-def _facts(of: HbmBudget, paint: Paint) -> Iterator[str]:
+def _facts(of: HbmBudget, paint: Paint, *, is_bound: bool) -> Iterator[str]:
+    most = "at most " if is_bound else ""
     engine, plan = of.engine, of.compilation
     ranks = f" on each of {engine.data_parallel} ranks" if engine.data_parallel > 1 else ""
     facts = {
-        "KV cache": (f"{of.kv_cache_tokens:,} tokens", f"{of.num_blocks:,} blocks of {of.block_size}{ranks}"),
+        "KV cache": (f"{most}{of.kv_cache_tokens:,} tokens", f"{of.num_blocks:,} blocks of {of.block_size}{ranks}"),
         "requests": (
-            f"{of.max_concurrency:.1f} at once",
+            f"{most}{of.max_concurrency:.1f} at once",
             f"of {engine.max_model_len:,} tokens; shorter ones up to {engine.max_num_seqs * engine.data_parallel}",
         ),
         "compiles": (
-            f"{plan.total} graphs",
+            f"{'at least ' if is_bound else ''}{plan.total} graphs",
             f"token buckets to {plan.token_buckets[-1]:,}, request buckets to {plan.request_buckets[-1]}",
         ),
         "starts": (
-            f"in about {words.minutes(of.start.cold_seconds)}",
+            f"in {'at least' if is_bound else 'about'} {words.minutes(of.start.cold_seconds)}",
             f"about {words.minutes(of.start.warm_seconds)} with a warm compile cache",
         ),
     }

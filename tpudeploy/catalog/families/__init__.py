@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from tpudeploy.catalog.families import gemma3, gemma4, llama, mistral, qwen
-from tpudeploy.catalog.families.reading import Config, refuse_foreign
+from tpudeploy.catalog.families.reading import Config, refuse_foreign, refuse_part
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel, NotCovered
 
@@ -50,13 +50,15 @@ def from_text(name: str, text: str) -> LanguageModel:
 
 
 def from_config(name: str, config: Config) -> LanguageModel:
-    """Raise NotCovered, with the reason."""
+    """Raise NotCovered, with the reason; PartlyCovered, with the rest of the model, where it is about one part."""
     refuse_foreign(config)
     named = config.get("architectures")
     architecture = str(named[0]) if isinstance(named, list) and named else ""
     for family in FAMILIES:
         if architecture in family.architectures:
-            return _read(family, name, architecture, config)
+            model = _read(family, name, architecture, config)
+            refuse_part(config, model)
+            return model
     raise NotCovered(f"no family here covers {architecture or 'a config without `architectures`'}")
 
 

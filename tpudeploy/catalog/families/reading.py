@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tpudeploy.domain.model import NotCovered
+from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 
 Config = Mapping[str, Any]
 
@@ -17,20 +17,34 @@ _DEEPEST = 10_000
 # Fields that say the cache or the weights are of a kind that the arithmetic does not know.
 _FOREIGN = {
     "kv_lora_rank": "it caches latent attention (MLA)",
-    "quantization_config": "the checkpoint is quantised",
-    "compression_config": "the checkpoint is quantised",
     "mamba_d_state": "it mixes attention with state-space layers",
     "linear_num_key_heads": "it mixes attention with linear attention",
-    "num_nextn_predict_layers": "it carries layers for multi-token prediction",
 }
+# Fields of one part, without which the rest is as it is.
+_QUANTIZED = {
+    "quantization_config": "the checkpoint is quantised",
+    "compression_config": "the checkpoint is quantised",
+}
+_ADDED = {"num_nextn_predict_layers": "it carries layers for multi-token prediction"}
 
 
 def refuse_foreign(config: Config) -> None:
     """Raise NotCovered for what no family here covers, in the config or its text part."""
-    for tree in (config, text(config)):
-        for name, why in _FOREIGN.items():
-            if tree.get(name):
-                raise NotCovered(f"{why} (`{name}`)")
+    because = _reason(config, _FOREIGN)
+    if because:
+        raise NotCovered(because)
+
+
+def refuse_part(config: Config, model: LanguageModel) -> None:
+    """Raise PartlyCovered where the config describes more than `model`, which was read from it."""
+    quantized, added = _reason(config, _QUANTIZED), _reason(config, _ADDED)
+    if quantized or added:
+        raise PartlyCovered(quantized or added, model, only_adds=not quantized)
+
+
+def _reason(config: Config, table: Mapping[str, str]) -> str:
+    trees = (config, text(config))
+    return next((f"{why} (`{name}`)" for tree in trees for name, why in table.items() if tree.get(name)), "")
 
 
 def text(config: Config) -> Config:

@@ -21,16 +21,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, context: Context) -> int:
     (profile,) = context.load([given.profile], given)
 
-    from tpudeploy.core.checks import check
-    from tpudeploy.loading import sized
+    from tpudeploy.loading import checked
     from tpudeploy.views import size as view
     from tpudeploy.views.excerpt import diagnostics
 
-    deployment = sized(profile)
-    found, swept = check([deployment]), swept_around(deployment) if given.sweep else None
+    deployment, found = checked(profile)
+    swept = swept_around(deployment) if given.sweep else None
     terminal = context.terminal
     if given.json:
-        context.reply.set(documents.size(deployment, (*profile.warnings, *found), swept))
+        context.reply.set(documents.size(deployment, found, swept))
         return exits.SUCCESS
     terminal.data(view.size(deployment.name, deployment.budget, terminal.paint))
     if swept is not None:

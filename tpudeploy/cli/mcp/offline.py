@@ -36,12 +36,10 @@ def size(
 ) -> documents.Document:
     """The HBM plan of a profile, predicted: what fits, how many tokens the cache holds, how long it compiles."""
     from tpudeploy.cli.commands.size import swept_around
-    from tpudeploy.core.checks import check
-    from tpudeploy.loading import sized
+    from tpudeploy.loading import checked
 
     with session(ctx).project.opened(profile) as at:
-        deployment = sized(at.profile)
-        found = (*at.profile.warnings, *check([deployment]))
+        deployment, found = checked(at.profile)
         return documents.size(deployment, found, swept_around(deployment) if sweep else None)
 
 

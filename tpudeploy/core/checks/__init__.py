@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from tpudeploy.core.checks import (
@@ -26,11 +27,12 @@ from tpudeploy.core.checks import (
     program_room,
     small_block,
     step_below_requests,
+    unchecked,
     unreachable,
     weights_too_large,
 )
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, errors_in
 
 
 class Check(Protocol):
@@ -66,7 +68,17 @@ CHECKS: tuple[Check, ...] = (
     fallback,
     unreachable,
     nothing_to_renew,
+    unchecked,
 )
+
+
+def with_verdict(deployment: Deployment, diagnostics: Iterable[Diagnostic]) -> Deployment:
+    """Return the deployment with a budget that knows which of these errors keep its server from starting.
+
+    TPU20xx are about places and clients: such a server has no place, or nobody reaches it, and its memory suffices.
+    """
+    codes = dict.fromkeys(each.code for each in errors_in(diagnostics) if each.code.startswith("TPU21"))
+    return replace(deployment, budget=replace(deployment.budget, fatal=tuple(codes)))
 
 
 def check(deployments: Iterable[Deployment]) -> tuple[Diagnostic, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import error, gib, sized, warning
+from tpudeploy.core.finding import error, gib, model_of, warning
 from tpudeploy.core.mounts import hub_home, is_memory
 from tpudeploy.core.sizing.starts import checkpoint_bytes
 from tpudeploy.domain.deployment import Deployment
@@ -25,18 +25,20 @@ _BESIDE_BYTES = (10 + 20 + 1) * _GIB
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if budget is None:
-        return
+    model = model_of(deployment)
     is_elsewhere = deployment.mirror is None and is_memory(deployment.container, hub_home(deployment.container))
-    weights = 0 if is_elsewhere else checkpoint_bytes(budget.model)
+    weights = 0 if is_elsewhere or model is None else checkpoint_bytes(model)
     disk = deployment.boot_disk_gib * _GIB
     needs = weights + _BESIDE_BYTES
     says = f"A boot disk of {deployment.boot_disk_gib} GiB"
     hint = f"boot_disk_size: {-(-needs // _GIB)}GiB is enough for one version of each."
+    parts = "image, weights and caches"
+    if model is None and not is_elsewhere:  # their size is not known: what is left is a lower bound
+        hint = f"Add the size of the weights to {-(-needs // _GIB)} GiB, or leave boot_disk_size out."
+        parts = "even without the weights, system, image and caches"
     if disk < weights:
         message = f"{says} cannot hold the {gib(weights)} of weights."
         yield error(deployment, CODE, message, path="tpu.boot_disk_size", hint=hint)
     elif disk < needs:
-        message = f"{says} is short: image, weights and caches take about {gib(needs)}."
+        message = f"{says} is short: {parts} take about {gib(needs)}."
         yield warning(deployment, CODE, message, path="tpu.boot_disk_size", hint=hint)

@@ -24,7 +24,7 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     """Silent where only some layers are copied and the weights need the chips: nothing better can be had."""
     budget = sized(deployment)
     chips = 0 if budget is None else budget.engine.tensor_parallel
-    if budget is None or not budget.fits or min(budget.model.kv_heads) >= chips:
+    if budget is None or not budget.holds_a_request or min(budget.model.kv_heads) >= chips:
         return
     other = best_copies(budget)
     if other is None and max(budget.model.kv_heads) >= chips:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import sized, warning
+from tpudeploy.core.finding import argument, model_of, warning
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 from tpudeploy.domain.model import Implementation
@@ -20,8 +20,14 @@ EXPLANATION = Explanation(
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if budget is not None and budget.model.implementation is Implementation.TORCHAX:
-        message = f"{budget.model.architecture} has no implementation for TPU of its own: it runs through torchax."
+    model = model_of(deployment)
+    if model is not None and model.implementation is Implementation.TORCHAX and not _is_chosen(deployment):
+        message = f"{model.architecture} has no implementation for TPU of its own: it runs through torchax."
         hint = "Its compiled programs are larger; what is said of its memory is an estimate."
         yield warning(deployment, CODE, message, path="model.id", hint=hint)
+
+
+def _is_chosen(deployment: Deployment) -> bool:
+    """Return whether the profile itself says which implementation runs the model."""
+    asked = deployment.container.environment.get("MODEL_IMPL_TYPE", "auto")
+    return asked not in ("auto", Implementation.TORCHAX.value) or argument(deployment, "model-impl")[1] is not None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tpudeploy.core.finding import sized, warning
-from tpudeploy.core.sizing.advice import otherwise
+from tpudeploy.core.finding import engine_of, model_of, warning
+from tpudeploy.core.sizing.kv import bytes_per_token
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
@@ -20,15 +22,15 @@ EXPLANATION = Explanation(
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if budget is None or not budget.engine.kv_dtype.startswith("fp8"):
+    model, engine = model_of(deployment), engine_of(deployment)
+    has_layout = isinstance(deployment.budget, HbmBudget) or deployment.budget.has_layout
+    if model is None or engine is None or not has_layout or not engine.kv_dtype.startswith("fp8"):
         return
-    plain = otherwise(budget, kv_dtype="auto")
-    if plain is not None and plain.bytes_per_block <= budget.bytes_per_block:
-        bytes_in_fp8, bytes_plain = budget.kv_bytes_per_token_per_chip, plain.kv_bytes_per_token_per_chip
+    in_fp8, plain = bytes_per_token(model, engine), bytes_per_token(model, replace(engine, kv_dtype="auto"))
+    if plain <= in_fp8:
         message = (
-            f"kv_cache_dtype {budget.engine.kv_dtype} buys nothing here: {bytes_in_fp8:,} bytes a token and chip, "
-            f"and {bytes_plain:,} in {budget.engine.dtype}."
+            f"kv_cache_dtype {engine.kv_dtype} buys nothing here: {in_fp8:,} bytes a token and chip, "
+            f"and {plain:,} in {engine.dtype}."
         )
         hint = "Leave it out: it costs accuracy and a little speed."
         yield warning(deployment, CODE, message, path="serving.kv_cache_dtype", hint=hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tpudeploy.core.finding import argument, error, sized
+from tpudeploy.core.finding import argument, engine_of, error, model_of
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
@@ -20,20 +20,18 @@ EXPLANATION = Explanation(
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if (
-        budget is None
-        or not budget.engine.is_multimodal
-        or argument(deployment, "disable-chunked-mm-input")[1] is not True
-    ):
+    model, engine = model_of(deployment), engine_of(deployment)
+    if model is None or engine is None or not engine.is_multimodal:
+        return
+    if argument(deployment, "disable-chunked-mm-input")[1] is not True:
         return
     _, limits = argument(deployment, "limit-mm-per-prompt")
-    allowed = {kind: size for kind, size in budget.model.item_tokens.items() if not _is_zero(limits, kind)}
+    allowed = {kind: size for kind, size in model.item_tokens.items() if not _is_zero(limits, kind)}
     largest = max(allowed.values(), default=0)
-    if budget.engine.max_num_batched_tokens < largest:
+    if engine.max_num_batched_tokens < largest:
         kind = next(kind for kind, size in allowed.items() if size == largest)
         message = (
-            f"A step of {budget.engine.max_num_batched_tokens:,} tokens cannot hold one {kind} of {largest:,}, "
+            f"A step of {engine.max_num_batched_tokens:,} tokens cannot hold one {kind} of {largest:,}, "
             "and chunking is off: the server would not start."
         )
         hint = f"max_num_batched_tokens: {largest} or more, or limit_mm_per_prompt: {{{kind}: 0}}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import error, sized
+from tpudeploy.core.finding import bounded, error, sized, ways_out
 from tpudeploy.core.sizing.advice import longest
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
@@ -20,14 +20,15 @@ EXPLANATION = Explanation(
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    most = 0 if budget is None or budget.fits else longest(budget)
+    budget = bounded(deployment)
+    most = 0 if budget is None or budget.holds_a_request else longest(budget)
     if budget is None or not most:
         return
+    is_exact = sized(deployment) is not None
     length, blocks = budget.engine.max_model_len, budget.blocks_per_request
     message = (
         f"One request of max_model_len {length:,} takes {blocks:,} blocks of {budget.block_size} and one is set aside: "
-        f"the KV cache has {budget.num_blocks:,}."
+        f"the KV cache has {'' if is_exact else 'at most '}{budget.num_blocks:,}."
     )
-    hint = f"max_model_len: {most} is the largest that fits."
+    hint = ways_out(budget, is_bound=not is_exact)
     yield error(deployment, CODE, message, path="serving.max_model_len", hint=hint)

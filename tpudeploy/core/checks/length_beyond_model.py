@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import error, sized
+from tpudeploy.core.finding import engine_of, error, model_of
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
@@ -18,12 +18,10 @@ EXPLANATION = Explanation(
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
+    model, engine = model_of(deployment), engine_of(deployment)
     if deployment.container.environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "0") == "1":
         return
-    if budget is not None and budget.engine.max_model_len > budget.model.max_position:
-        most = budget.model.max_position
-        message = f"max_model_len {budget.engine.max_model_len:,} exceeds the {most:,} of {budget.model.name}."
-        yield error(
-            deployment, CODE, message, path="serving.max_model_len", hint=f"max_model_len: {most} is its limit."
-        )
+    if model is not None and engine is not None and engine.max_model_len > model.max_position:
+        message = f"max_model_len {engine.max_model_len:,} exceeds the {model.max_position:,} of {model.name}."
+        hint = f"max_model_len: {model.max_position} is its limit."
+        yield error(deployment, CODE, message, path="serving.max_model_len", hint=hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpudeploy.core.checks.weights_too_large import weights_fit
-from tpudeploy.core.finding import error, gib, sized
+from tpudeploy.core.finding import at_least, bounded, error, gib, sized, ways_out
 from tpudeploy.core.sizing.advice import longest
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
@@ -20,11 +20,14 @@ EXPLANATION = Explanation(
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if budget is None or budget.fits or not weights_fit(budget):
+    budget = bounded(deployment)
+    if budget is None or budget.holds_a_request or not weights_fit(budget):
         return
     left = int(budget.hbm_bytes_per_chip * budget.engine.utilization) - budget.weights_bytes_per_chip
     if longest(budget) == 0:
-        message = f"Beside {gib(budget.weights_bytes_per_chip)} of weights a chip, {gib(left)} is left: no KV cache."
-        hint = "Raise hbm_utilization, or take a larger slice."
+        weights = f"{at_least(deployment)}{gib(budget.weights_bytes_per_chip)} of weights a chip"
+        message = (
+            f"Beside {weights}, {'at most ' if sized(deployment) is None else ''}{gib(left)} is left: no KV cache."
+        )
+        hint = ways_out(budget, is_bound=sized(deployment) is None)
         yield error(deployment, CODE, message, path="serving.hbm_utilization", hint=hint)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import error, gib, sized, warning
-from tpudeploy.core.sizing.programs import certain_bytes, program_room
+from tpudeploy.core.finding import bounded, error, gib, sized, warning, ways_out
+from tpudeploy.core.sizing.advice import otherwise
+from tpudeploy.core.sizing.programs import ProgramRoom, certain_bytes, program_room
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
@@ -23,14 +25,17 @@ _PATH = "serving.hbm_utilization"
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if budget is None or not budget.fits:
+    budget = bounded(deployment)
+    if budget is None or not budget.holds_a_request:
         return
     room = program_room(budget.model, budget.engine)
     left = budget.free_bytes_per_chip + budget.program_bytes_per_chip
-    works = room.utilization(budget.hbm_bytes_per_chip)
-    says = f"hbm_utilization {budget.engine.utilization:g} leaves {gib(left, 2)} a chip for compiled programs"
-    hint = f"hbm_utilization: {works:g} leaves enough; fewer max_num_seqs need less."
+    is_exact = sized(deployment) is not None
+    says = (
+        f"hbm_utilization {budget.engine.utilization:g} leaves {'' if is_exact else 'at most '}{gib(left, 2)} a chip "
+        "for compiled programs"
+    )
+    hint = _hint(budget, room)
     if left < certain_bytes(budget.model, budget.engine, budget.accelerator.generation):
         message = f"{says}, which need {gib(room.needed, 2)}: the boot would die of it."
         yield error(deployment, CODE, message, path=_PATH, hint=hint)
@@ -41,3 +46,12 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         yield warning(
             deployment, CODE, f"{says}; boots are known to succeed with {gib(room.proven, 2)}.", path=_PATH, hint=hint
         )
+
+
+def _hint(budget: HbmBudget, room: ProgramRoom) -> str:
+    """Return the utilization that leaves enough, if the KV cache still holds a request then."""
+    works = room.utilization(budget.hbm_bytes_per_chip)
+    lower = otherwise(budget, utilization=works) if works > 0 else None
+    if lower is not None and lower.holds_a_request:
+        return f"hbm_utilization: {works:g} leaves enough; fewer max_num_seqs need less."
+    return ways_out(budget, is_bound=False)

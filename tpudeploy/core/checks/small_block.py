@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import sized, warning
+from tpudeploy.core.finding import engine_of, warning
 from tpudeploy.core.sizing.blocks import guarded
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
@@ -21,12 +21,11 @@ EXPLANATION = Explanation(
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if budget is None or budget.engine.block_size is None:
+    engine = engine_of(deployment)
+    if engine is None or engine.block_size is None:
         return
-    least = guarded(budget.engine)
-    if budget.engine.block_size < least:
-        engine = budget.engine
+    least = guarded(engine)
+    if engine.block_size < least:
         message = (
             f"block_size {engine.block_size} is below the {least} that {engine.max_num_seqs} requests of "
             f"{engine.max_model_len:,} tokens need: their block tables may not fit in scalar memory."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import argument, error, sized
+from tpudeploy.core.finding import argument, engine_of, error, setting
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
 
@@ -17,21 +17,20 @@ EXPLANATION = Explanation(
 )
 
 _PATH = "serving.max_num_batched_tokens"
+_KEYS = ("max_num_batched_tokens", "max_num_seqs", "max_model_len")
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
-    if budget is None:
-        return
-    engine = budget.engine
-    if engine.max_num_batched_tokens < engine.max_num_seqs:
-        message = f"max_num_batched_tokens {engine.max_num_batched_tokens} is below max_num_seqs {engine.max_num_seqs}."
+    engine = engine_of(deployment)
+    if engine is None:  # then what the profile writes counts; defaults depend on the model
+        tokens, requests, length = (setting(deployment, f"serving.{name}") for name in _KEYS)
+    else:
+        tokens, requests, length = engine.max_num_batched_tokens, engine.max_num_seqs, engine.max_model_len
+    if tokens is not None and requests is not None and tokens < requests:
+        message = f"max_num_batched_tokens {tokens} is below max_num_seqs {requests}."
         yield error(deployment, CODE, message, path=_PATH, hint="Raise it, or lower max_num_seqs.")
-    elif engine.max_num_batched_tokens < engine.max_model_len and _is_unchunked(deployment):
-        message = (
-            f"Without chunked prefill a step must hold max_model_len {engine.max_model_len:,} tokens, not "
-            f"{engine.max_num_batched_tokens:,}."
-        )
+    elif tokens is not None and length is not None and tokens < length and _is_unchunked(deployment):
+        message = f"Without chunked prefill a step must hold max_model_len {length:,} tokens, not {tokens:,}."
         yield error(deployment, CODE, message, path=_PATH, hint="Leave chunked prefill on.")
 
 

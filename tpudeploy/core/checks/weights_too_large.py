@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import error, gib, sized
-from tpudeploy.core.sizing.advice import smallest_slice
+from tpudeploy.core.finding import at_least, bounded, error, gib, sized, ways_out
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
@@ -14,23 +13,22 @@ CODE = "TPU2101"
 EXPLANATION = Explanation(
     "The weights do not fit",
     "A chip's share of the weights is larger than hbm_utilization x its HBM. vLLM would stop with "
-    '"total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…". More chips share the weights; the command below shows '
-    "what fits on which slice.",
+    '"total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…". The message names what is enough, computed in this order: '
+    "a larger share, a shorter max_model_len, a slice with more chips, which share the weights.",
     "tpu: {type: v6e-4}",
 )
 
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
-    budget = sized(deployment)
+    budget = bounded(deployment)
     if budget is None or weights_fit(budget):
         return
     cap = int(budget.hbm_bytes_per_chip * budget.engine.utilization)
     message = (
-        f"{budget.model.name} does not fit: {gib(budget.weights_bytes_per_chip)} of weights a chip, and "
-        f"{gib(cap)} for them and the KV cache."
+        f"{budget.model.name} does not fit: {at_least(deployment)}{gib(budget.weights_bytes_per_chip)} of weights a "
+        f"chip, and {gib(cap)} for them and the KV cache."
     )
-    larger = smallest_slice(budget)
-    hint = f"{larger.name} is the smallest slice that holds it." if larger else "No slice of one host holds it."
+    hint = ways_out(budget, is_bound=sized(deployment) is None)
     yield error(deployment, CODE, message, path="tpu.type", hint=hint)
 
 

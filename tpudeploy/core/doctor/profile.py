@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpudeploy.core.checks import boot_disk
 from tpudeploy.core.doctor.case import Case, fail, ok, unknown, warn
 from tpudeploy.core.pins import DIGEST
-from tpudeploy.domain.diagnosis import Finding
+from tpudeploy.domain.diagnosis import Finding, Grade
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.facts import Unknown
 
@@ -32,7 +32,10 @@ def disk(case: Case) -> Iterator[Finding]:
     for each in found:
         say = fail if each.severity is Severity.ERROR else warn
         yield say("disk", each.message, each.hint)
-    if not found:
+    if not found and case.deployment.budget.model is None:
+        message = f"Whether {case.deployment.boot_disk_gib} GiB hold the weights is not known: their size is not."
+        yield Finding(check="disk", grade=Grade.UNKNOWN, message=message)
+    elif not found:
         yield ok("disk", f"{case.deployment.boot_disk_gib} GiB hold image, weights and caches.")
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.core.sizing.budget import budget
+from tpudeploy.core.sizing.programs import program_room
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
+from tpudeploy.domain.budget import HbmBudget, Unsized
+from tpudeploy.domain.frozen import frozen
 
+UTILIZATION_KEY, LENGTH_KEY, TYPE_KEY = "hbm_utilization", "max_model_len", "tpu.type"
 _STEP = 16  # the smallest block: lengths between two blocks cost the same
 _LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the one place where more may cost less
 
@@ -26,7 +29,7 @@ def fitted(of: HbmBudget | Unsized) -> HbmBudget | Unsized:
 
     vLLM decides the block size before it shortens the length, for the model's own.
     """
-    if isinstance(of, Unsized) or of.fits:
+    if isinstance(of, Unsized) or of.holds_a_request:
         return of
     fixed = otherwise(of, block_size=of.block_size)
     length = 0 if fixed is None else longest(fixed)
@@ -34,15 +37,45 @@ def fitted(of: HbmBudget | Unsized) -> HbmBudget | Unsized:
     return shortened or of
 
 
-def smallest_slice(of: HbmBudget) -> AcceleratorType | None:
-    """The smallest slice of the generation, of one host, on which one copy over all chips fits."""
-    types = catalog.generation(of.accelerator.generation).types
-    return next((kind for kind in types if kind.hosts == 1 and _fits_on(of, kind)), None)
+@frozen
+class Remedy:
+    """A change with which the server starts. `settings` are keys of a profile with their values.
+
+    `budget` is what it then holds. `most`, where utilization is raised, is what the largest safe value holds.
+    """
+
+    settings: Mapping[str, object]
+    budget: HbmBudget
+    most: HbmBudget | None = None
+
+
+def remedies(of: HbmBudget, *, allow_copies: bool = True) -> tuple[Remedy, ...]:
+    """Return what would let this start, cheapest first: another utilization, a shorter length, another slice.
+
+    Each holds one request of full length and leaves the room for programs with which boots are known to succeed. A
+    length is shortened at this utilization, or where that is not enough at the largest safe one. Without
+    `allow_copies` chips are never split into copies of the model.
+    """
+    by_utilization = _by_utilization(of)
+    by_length = _by_length(of) or (None if by_utilization else _by_both(of))
+    ways = (by_utilization, by_length, _by_slice(of, allow_copies=allow_copies))
+    return tuple(way for way in ways if way is not None)
+
+
+def starts(of: HbmBudget) -> bool:
+    """Whether it holds a request, and leaves programs the room with which boots are known to succeed."""
+    left = of.free_bytes_per_chip + of.program_bytes_per_chip
+    return of.holds_a_request and left >= program_room(of.model, of.engine).proven
+
+
+def largest_utilization(of: HbmBudget) -> float:
+    """Return the largest utilization of two decimals with which boots are known to succeed."""
+    return program_room(of.model, of.engine).utilization(of.hbm_bytes_per_chip)
 
 
 def best_copies(of: HbmBudget) -> HbmBudget | None:
     """The split of the same chips into copies that holds the most tokens, if it beats this one."""
-    fitting = [other for other in _splits(of) if other.fits and other.kv_cache_tokens > of.kv_cache_tokens]
+    fitting = [other for other in _splits(of) if other.holds_a_request and other.kv_cache_tokens > of.kv_cache_tokens]
     return max(fitting, key=lambda other: other.kv_cache_tokens, default=None)
 
 
@@ -66,13 +99,92 @@ def _longest(of: HbmBudget, above: int, most: int) -> int:
 
 def _fits(of: HbmBudget, **changes: Any) -> bool:
     other = otherwise(of, **changes)
-    return other is not None and other.fits
+    return other is not None and other.holds_a_request
 
 
-def _fits_on(of: HbmBudget, kind: AcceleratorType) -> bool:
-    engine: Engine = replace(of.engine, tensor_parallel=kind.chips, data_parallel=1)
-    found = budget(of.model, kind, engine)
-    return isinstance(found, HbmBudget) and found.fits
+def lightest(of: HbmBudget) -> HbmBudget:
+    """Return the slice of one host and the split of it in which the weights take the smallest share of a chip."""
+    kinds = [kind for kind in catalog.accelerator_types() if kind.hosts == 1]
+    splits = [split for kind in kinds for split in _splits_of(of, kind)]
+    return min((of, *splits), key=lambda split: split.weights_bytes_per_chip / split.hbm_bytes_per_chip)
+
+
+def _by_utilization(of: HbmBudget) -> Remedy | None:
+    """Return the nearest utilization of two decimals with which it starts."""
+    most = round(100 * largest_utilization(of))
+    best = otherwise(of, utilization=most / 100) if most > 0 else None
+    if best is None or not starts(best):
+        return None
+    if of.engine.utilization > most / 100:  # too large: the largest safe one is the nearest
+        return Remedy(settings={UTILIZATION_KEY: most / 100}, budget=best)
+    fails, fits = 0, most
+    while fits - fails > 1:
+        middle = (fits + fails) // 2
+        if _fits(of, utilization=middle / 100):
+            fits = middle
+        else:
+            fails = middle
+    least = otherwise(of, utilization=fits / 100)
+    return None if least is None else Remedy(settings={UTILIZATION_KEY: fits / 100}, budget=least, most=best)
+
+
+def _by_length(of: HbmBudget) -> Remedy | None:
+    length = longest(of)
+    shorter = otherwise(of, max_model_len=length) if 0 < length < of.engine.max_model_len else None
+    return Remedy(settings={LENGTH_KEY: length}, budget=shorter) if shorter is not None and starts(shorter) else None
+
+
+def _by_both(of: HbmBudget) -> Remedy | None:
+    most = largest_utilization(of)
+    way = _by_length(raised) if most > 0 and (raised := otherwise(of, utilization=most)) is not None else None
+    return None if way is None else replace(way, settings={UTILIZATION_KEY: most, **way.settings})
+
+
+def _by_slice(of: HbmBudget, *, allow_copies: bool) -> Remedy | None:
+    """Return the fewest chips of one host that do, of this generation or else of another.
+
+    Utilization is changed too where it must be, the length only where no slice holds the whole.
+    """
+    mine = [kind for kind in catalog.generation(of.accelerator.generation).types if kind.chips >= of.accelerator.chips]
+    others = [kind for kind in catalog.accelerator_types() if kind.generation != of.accelerator.generation]
+    for kinds in (mine, others):
+        for shortens in (False, True):
+            for kind in kinds:
+                found = _on(of, kind, allow_copies=allow_copies, shortens=shortens) if kind.hosts == 1 else None
+                if found is not None:
+                    return found
+    return None
+
+
+def _on(of: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shortens: bool) -> Remedy | None:
+    """Return what does on this slice: one copy over all its chips, else the split that holds the most tokens."""
+    ways = [way for split in _splits_of(of, kind) if (way := _with_changes(split, shortens=shortens)) is not None]
+    whole = [way for way in ways if way.budget.engine.data_parallel == 1]
+    chosen = whole or (ways if allow_copies else [])
+    best = max(chosen, key=lambda way: way.budget.kv_cache_tokens, default=None)
+    if best is None:
+        return None
+    engine = best.budget.engine
+    split: dict[str, object] = {} if kind.name == of.accelerator.name else {TYPE_KEY: kind.name}
+    if kind.name == of.accelerator.name or engine.tensor_parallel != kind.chips:
+        split |= {"tensor_parallel_size": engine.tensor_parallel, "data_parallel_size": engine.data_parallel}
+    return replace(best, settings={**split, **best.settings}, most=None)
+
+
+def _with_changes(split: HbmBudget, *, shortens: bool) -> Remedy | None:
+    if starts(split):
+        return Remedy(settings={}, budget=split)
+    return _by_utilization(split) or ((_by_length(split) or _by_both(split)) if shortens else None)
+
+
+def _splits_of(of: HbmBudget, kind: AcceleratorType) -> Iterator[HbmBudget]:
+    """Yield every split of this slice's chips into copies, but for the one that is there."""
+    for tensor in range(1, kind.chips + 1):
+        if kind.chips % tensor == 0 and (kind.name != of.accelerator.name or tensor != of.engine.tensor_parallel):
+            engine = replace(of.engine, tensor_parallel=tensor, data_parallel=kind.chips // tensor)
+            found = budget(of.model, kind, engine)
+            if isinstance(found, HbmBudget):
+                yield found
 
 
 def _splits(of: HbmBudget) -> Iterator[HbmBudget]:

@@ -47,13 +47,18 @@ def budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -
     )
 
 
-def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -> str:
-    """Why the engine would not even start with this parallelism, or ""."""
+def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engine, *, has_layout: bool = True) -> str:
+    """Return why the engine would not even start with this parallelism, or "".
+
+    Without `has_layout` something else decides where KV heads and experts lie; vLLM divides the heads in any case.
+    """
     chips = engine.tensor_parallel
     if chips * engine.data_parallel > accelerator.chips:
         return f"{chips * engine.data_parallel} chips are asked for and {accelerator.name} has {accelerator.chips}"
     if model.heads % chips:
         return f"tensor_parallel_size {chips} does not divide the {model.heads} attention heads"
+    if not has_layout:
+        return ""
     for heads in model.kv_heads:
         if heads % chips and chips % heads:
             return f"tensor_parallel_size {chips} neither divides the {heads} KV heads nor is a multiple of them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tpudeploy.core.sizing.blocks import block_size
 from tpudeploy.core.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.frozen import frozen
@@ -31,6 +32,14 @@ def layout(model: LanguageModel, engine: Engine, block_size: int) -> KvLayout:
         return _grouped(pages)
     # One group: every layer is cached at full length (kv_cache_manager.py:569-575,634-647).
     return KvLayout(bytes_per_block=sum(kind.cached * page for kind, page in pages), windows=(None,))
+
+
+def bytes_per_token(model: LanguageModel, engine: Engine) -> int:
+    """Return the cache's bytes on one chip for each token of a request of full length."""
+    block = block_size(engine)
+    of = layout(model, engine, block)
+    blocks = blocks_per_request(of, engine, block, engine.max_model_len)
+    return of.bytes_per_block * blocks // (ceil_div(engine.max_model_len, block) * block)
 
 
 def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:

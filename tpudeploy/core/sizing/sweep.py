@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import product
 
 from tpudeploy import catalog
+from tpudeploy.core.sizing.advice import starts
 from tpudeploy.core.sizing.budget import budget
-from tpudeploy.core.sizing.programs import program_room
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
 from tpudeploy.domain.frozen import frozen
@@ -111,10 +111,9 @@ def fault(found: HbmBudget | Unsized) -> str:
         return found.because
     if found.num_blocks == 0:
         return _WEIGHTS
-    if not found.fits:
+    if not found.holds_a_request:
         return _LENGTH
-    left = found.free_bytes_per_chip + found.program_bytes_per_chip
-    return _PROGRAMS if left < program_room(found.model, found.engine).proven else ""
+    return "" if starts(found) else _PROGRAMS
 
 
 def _told(engine: Engine, because: str) -> tuple[str, str]:

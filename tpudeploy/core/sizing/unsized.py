@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Any
 
 from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import LanguageModel
 
 _OFF = ("", "0", "false")
 
+
+class Effect(StrEnum):
+    """What a setting may change, and with it how much of the arithmetic stays true without it."""
+
+    ADDS = "adds"  # memory, and nothing else: the base is a lower bound
+    WEIGHTS = "weights"  # their bytes; heads, graphs and the cache's shape stay
+    LAYOUT = "layout"  # how weights or cache lie on the chips; the model's heads and the engine's steps stay
+    MODEL = "model"  # the model itself
+
+
+@frozen
+class Unknown:
+    """One setting, and `why` its effect on memory is not known. `name` is a flag's, or a variable's."""
+
+    name: str
+    effect: Effect
+    why: str
+
+
 # Flags by canonical name; each makes the budget another one when it is written with a value that is not "off".
-_FLAGS: Mapping[str, str] = {
-    "quantization": "`--quantization` changes the weights' sizes",
-    "quantization-config": "`--quantization-config` changes the weights' sizes",
-    "pipeline-parallel-size": "the layers would be spread over stages",
-    "decode-context-parallel-size": "the KV cache would be spread over contexts",
-    "prefill-context-parallel-size": "the KV cache would be spread over contexts",
-    "enable-lora": "adapters take memory of their own",
-    "kv-transfer-config": "KV transfer takes memory of its own",
-    "kv-offloading-size": "KV offloading takes memory of its own",
-    "hf-overrides": "it overrides the model's own config",
-    "runner": "a runner other than generation serves no tokens",
-    "convert": "a converted model serves no tokens",
-    "disable-hybrid-kv-cache-manager": "it changes how layers with a window are cached",
-    "kv-cache-dtype-skip-layers": "some layers would have another KV type",
-    "model-impl": "it chooses another implementation of the model",
+_FLAGS: Mapping[str, tuple[Effect, str]] = {
+    "quantization": (Effect.WEIGHTS, "`--quantization` changes the weights' sizes"),
+    "quantization-config": (Effect.WEIGHTS, "`--quantization-config` changes the weights' sizes"),
+    "pipeline-parallel-size": (Effect.LAYOUT, "the layers would be spread over stages"),
+    "decode-context-parallel-size": (Effect.LAYOUT, "the KV cache would be spread over contexts"),
+    "prefill-context-parallel-size": (Effect.LAYOUT, "the KV cache would be spread over contexts"),
+    "enable-lora": (Effect.ADDS, "adapters take memory of their own"),
+    "kv-transfer-config": (Effect.ADDS, "KV transfer takes memory of its own"),
+    "kv-offloading-size": (Effect.ADDS, "KV offloading takes memory of its own"),
+    "hf-overrides": (Effect.MODEL, "it overrides the model's own config"),
+    "runner": (Effect.MODEL, "a runner other than generation serves no tokens"),
+    "convert": (Effect.MODEL, "a converted model serves no tokens"),
+    "disable-hybrid-kv-cache-manager": (Effect.LAYOUT, "it changes how layers with a window are cached"),
+    "kv-cache-dtype-skip-layers": (Effect.LAYOUT, "some layers would have another KV type"),
+    "model-impl": (Effect.LAYOUT, "it chooses another implementation of the model"),
 }
 _DEFAULTS: Mapping[str, object] = {
     "pipeline-parallel-size": 1,
@@ -36,34 +57,51 @@ _DEFAULTS: Mapping[str, object] = {
     "model-impl": "auto",
 }
 # Variables of tpu_inference (0.32.0 envs.py) that change shapes or sharding.
-_VARIABLES: Mapping[str, str] = {
-    "NEW_MODEL_DESIGN": "the new model design shards otherwise",
-    "USE_BATCHED_RPA_KERNEL": "the batched attention kernel shapes the KV cache otherwise",
-    "USE_BATCHED_RPA_SEQ_ON_LANE": "the batched attention kernel shapes the KV cache otherwise",
-    "USE_2D_TP": "two-dimensional tensor parallelism shards otherwise",
-    "USE_MOE_EP_KERNEL": "that kernel pads the experts otherwise",
-    "USE_UNFUSED_MEGABLOCKS": "that kernel pads the experts otherwise",
-    "USE_DENSE_MOE": "that kernel pads the experts otherwise",
-    "MOE_REQUANTIZE_WEIGHT_DTYPE": "the experts would be quantised as they are loaded",
-    "BF16_LINEAR_REQUANTIZE_PATTERNS": "weights would be quantised as they are loaded",
-    "PREFILL_SLICES": "prefill and decoding would be apart",
-    "DECODE_SLICES": "prefill and decoding would be apart",
+_VARIABLES: Mapping[str, tuple[Effect, str]] = {
+    "NEW_MODEL_DESIGN": (Effect.LAYOUT, "the new model design shards otherwise"),
+    "USE_BATCHED_RPA_KERNEL": (Effect.LAYOUT, "the batched attention kernel shapes the KV cache otherwise"),
+    "USE_BATCHED_RPA_SEQ_ON_LANE": (Effect.LAYOUT, "the batched attention kernel shapes the KV cache otherwise"),
+    "USE_2D_TP": (Effect.LAYOUT, "two-dimensional tensor parallelism shards otherwise"),
+    "USE_MOE_EP_KERNEL": (Effect.WEIGHTS, "that kernel pads the experts otherwise"),
+    "USE_UNFUSED_MEGABLOCKS": (Effect.WEIGHTS, "that kernel pads the experts otherwise"),
+    "USE_DENSE_MOE": (Effect.WEIGHTS, "that kernel pads the experts otherwise"),
+    "MOE_REQUANTIZE_WEIGHT_DTYPE": (Effect.WEIGHTS, "the experts would be quantised as they are loaded"),
+    "BF16_LINEAR_REQUANTIZE_PATTERNS": (Effect.WEIGHTS, "weights would be quantised as they are loaded"),
+    "PREFILL_SLICES": (Effect.LAYOUT, "prefill and decoding would be apart"),
+    "DECODE_SLICES": (Effect.LAYOUT, "prefill and decoding would be apart"),
 }
 _MOST_BUCKETS = 4_096
 _MOST_PROPOSED = 1_024
 _SIZED_ADDITIONS = {"mm-encoder-tp-mode", "compilation_sizes"}
+_QUANTIZING_ADDITION = "quantization"  # qwix: weights are quantised as they are loaded
 
 
-def because_of(settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel) -> str:
-    """The first reason found, or ""."""
-    for name, why in _FLAGS.items():
-        value = settings.get(name)
-        if value not in (None, False, _DEFAULTS.get(name)):
-            return f"{why} (`{name}`)"
-    for name, why in _VARIABLES.items():
+def unknown_effects(settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel) -> tuple[Unknown, ...]:
+    """Return every setting whose effect on memory the arithmetic does not know."""
+    return (
+        *_of_flags(settings),
+        *_of_variables(env),
+        *_of_speculation(settings),
+        *_of_additions(settings),
+        *_of_implementation(env, model),
+    )
+
+
+def _least_proposed(engine: Engine) -> int:
+    """Return the fewest tokens to propose: a draft model may say itself how many, where the profile does not."""
+    return 1 if engine.speculation is not None and engine.speculation.method == "ngram" else 0
+
+
+def _of_flags(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+    for name, (effect, why) in _FLAGS.items():
+        if settings.get(name) not in (None, False, _DEFAULTS.get(name)):
+            yield Unknown(name=name, effect=effect, why=f"{why} (`{name}`)")
+
+
+def _of_variables(env: Mapping[str, str]) -> Iterator[Unknown]:
+    for name, (effect, why) in _VARIABLES.items():
         if env.get(name, "").lower() not in _OFF:
-            return f"{why} ({name})"
-    return _of_speculation(settings) or _of_additions(settings) or _of_implementation(env, model)
+            yield Unknown(name=name, effect=effect, why=f"{why} ({name})")
 
 
 def out_of_range(engine: Engine) -> str:
@@ -73,28 +111,31 @@ def out_of_range(engine: Engine) -> str:
         return f"MIN_TOKEN_BUCKET {least} is no power of two"
     if engine.padding_gap and most // engine.padding_gap > _MOST_BUCKETS:
         return f"padding_gap {engine.padding_gap} makes more than {_MOST_BUCKETS:,} token buckets up to {most:,}"
-    if engine.speculation is not None and not 1 <= engine.speculation.tokens <= _MOST_PROPOSED:
+    if engine.speculation is not None and not _least_proposed(engine) <= engine.speculation.tokens <= _MOST_PROPOSED:
         return f"{engine.speculation.tokens} speculative tokens are not between 1 and {_MOST_PROPOSED}"
     return ""
 
 
-def _of_speculation(settings: Mapping[str, Any]) -> str:
+def _of_speculation(settings: Mapping[str, Any]) -> Iterator[Unknown]:
     config = settings.get("speculative-config") or {}
     method = config.get("method", "ngram") if isinstance(config, Mapping) else ""
-    return "" if method == "ngram" else f"speculation by {method!r} loads a draft model of a size that is not known"
+    if method != "ngram":
+        why = f"speculation by {method!r} loads a draft model of a size that is not known"
+        yield Unknown(name="speculative-config", effect=Effect.ADDS, why=why)
 
 
-def _of_additions(settings: Mapping[str, Any]) -> str:
-    names = sorted(set(settings.get("additional-config", {})) - _SIZED_ADDITIONS)
-    return f"what `additional_config: {{{names[0]}: …}}` does to memory is not known" if names else ""
+def _of_additions(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+    for name in sorted(set(settings.get("additional-config", {})) - _SIZED_ADDITIONS):
+        effect = Effect.WEIGHTS if name == _QUANTIZING_ADDITION else Effect.LAYOUT
+        why = f"what `additional_config: {{{name}: …}}` does to memory is not known"
+        yield Unknown(name="additional-config", effect=effect, why=why)
 
 
-def _of_implementation(env: Mapping[str, str], model: LanguageModel) -> str:
-    asked = env.get("MODEL_IMPL_TYPE", "auto").lower()
-    if asked not in ("auto", model.implementation.value):
-        return (
-            f"MODEL_IMPL_TYPE asks for {asked}, and the arithmetic knows {model.name} as {model.implementation.value}"
-        )
+def _of_implementation(env: Mapping[str, str], model: LanguageModel) -> Iterator[Unknown]:
+    chosen = env.get("MODEL_IMPL_TYPE", "auto").lower()
+    if chosen not in ("auto", model.implementation.value):
+        why = f"MODEL_IMPL_TYPE is {chosen}, and the arithmetic knows {model.name} as {model.implementation.value}"
+        yield Unknown(name="MODEL_IMPL_TYPE", effect=Effect.LAYOUT, why=why)
     if env.get("TPU_MULTIPROCESS_DP", "1").lower() in _OFF:
-        return "data parallelism within one process shards otherwise (TPU_MULTIPROCESS_DP)"
-    return ""
+        why = "data parallelism within one process shards otherwise (TPU_MULTIPROCESS_DP)"
+        yield Unknown(name="TPU_MULTIPROCESS_DP", effect=Effect.LAYOUT, why=why)

@@ -51,11 +51,13 @@ def _most_utilization(said: Said) -> float:
 def _raised(said: Said) -> str:
     """Return the advice to raise the utilization, with the least value that fits; "" where none does."""
     now, most = said.utilization, _most_utilization(said)
-    if said.budget is None or said.budget.fits:  # where it did not fit after all, no estimate names the value
+    if (
+        said.budget is None or said.budget.holds_a_request
+    ):  # where it did not fit after all, no estimate names the value
         return f"Raise serving.hbm_utilization (now {now:.2f}, {most:.2f} at most)" if now + 0.01 < most else ""
     for percent in range(floor(100 * now + 1), round(100 * most) + 1):
         other = advice.otherwise(said.budget, utilization=percent / 100)
-        if other is not None and other.fits:
+        if other is not None and other.holds_a_request:
             return f"Raise serving.hbm_utilization to {percent / 100:.2f} (now {now:.2f})"
     return ""
 
@@ -134,11 +136,10 @@ def _longest(budget: HbmBudget | None) -> int:
 
 def _larger_slice(said: Said, wanted: float | None = None) -> str:
     """The smallest slice that would do, where a profile lets us know; tensor parallelism shares the weights."""
-    budget = said.budget
-    found = None if budget is None else advice.smallest_slice(budget)
-    is_larger = found is not None and budget is not None and found.chips > budget.accelerator.chips
-    if is_larger and found is not None:
-        return f"Or take tpu.type {found.name}."
+    ways = () if said.budget is None else advice.remedies(said.budget)
+    kinds = [way.settings[advice.TYPE_KEY] for way in ways if advice.TYPE_KEY in way.settings]
+    if kinds:
+        return f"Or take tpu.type {kinds[0]}."
     chip = "a chip with more HBM" if wanted else "a slice with more chips (tensor_parallel_size shares the weights)"
     return f"Or take {chip}."
 

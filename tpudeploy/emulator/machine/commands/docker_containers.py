@@ -45,7 +45,7 @@ def _await_end(call: Call, container: Container) -> None:
 
 
 def remove(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words, switches="force=f volumes=v")
+    asked = read(words)
     force = "force" in asked.options
 
     def one(container: Container) -> None:
@@ -57,7 +57,11 @@ def remove(call: Call, words: tuple[str, ...]) -> Outcome:
 
 
 def stop(call: Call, words: tuple[str, ...]) -> Outcome:
-    return _each(call, read(words, values="time=t").targets, Container.stop)
+    return _each(call, read(words).targets, Container.stop)
+
+
+def kill(call: Call, words: tuple[str, ...]) -> Outcome:
+    return _each(call, read(words).targets, lambda container: container.stop(kill=True))
 
 
 def start(call: Call, words: tuple[str, ...]) -> Outcome:
@@ -70,11 +74,14 @@ def start(call: Call, words: tuple[str, ...]) -> Outcome:
     return _each(call, read(words).targets, one)
 
 
+def restart(call: Call, words: tuple[str, ...]) -> Outcome:
+    stopped = stop(call, words)
+    return start(call, words) if stopped.code == 0 else stopped
+
+
 def _each(
     call: Call, names: tuple[str, ...], deed: Callable[[Container], None], *, absent_is_fine: bool = False
 ) -> Outcome:
-    if not names:
-        raise run_options.UsageError("requires at least 1 argument.")
     output, errors, code = "", "", 0
     for name in names:
         try:
@@ -88,14 +95,12 @@ def _each(
 
 
 def logs(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words, switches="follow=f", values="tail=n")
+    asked = read(words, f="follow")
     container = call.node.daemon.find(asked.target)
     if "follow" in asked.options:
         _await_end(call, container)
     lines = container.log().splitlines(keepends=True)
-    tail = asked.value("tail") or "all"
-    if tail != "all" and not tail.isdecimal():
-        raise DaemonError(f"invalid value for `tail`: {tail}")
+    tail = asked.options.get("tail", "all")
     return Outcome(0, b"".join(lines if tail == "all" else lines[len(lines) - min(int(tail), len(lines)) :]))
 
 

@@ -1,0 +1,117 @@
+"""What cannot be sized is still checked, and what was not looked at is named; nothing fits that would not start."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from desk import Desk, Open
+
+LORA = ("--set", "serving.args.enable_lora=true")
+UNKNOWN = ("--set", "model.id=somebody/something")
+
+
+@pytest.fixture
+def at(desk: Open) -> Desk:
+    opened: Desk = desk()
+    opened.write()
+    return opened
+
+
+def validate(at: Desk, *settings: str) -> dict[str, Any]:
+    said = at.run("validate", "gemma.yaml", "-format", "json", *settings)
+    (profile,) = json.loads(said.out)["profiles"]
+    return {each["code"]: each for each in profile["diagnostics"]}
+
+
+def size(at: Desk, *settings: str) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(at.run("size", "gemma.yaml", "-json", *settings).out)
+    return tree
+
+
+def test_lora_leaves_every_figure_as_a_bound(at: Desk) -> None:
+    plain, bound = size(at), size(at, *LORA)
+    assert bound["fits"] is None
+    assert bound["at_least"]["weights_bytes_per_chip"] == plain["weights_bytes_per_chip"]
+    said = at.run("size", "gemma.yaml", *LORA)
+    assert "weights at least 8.97 GiB" in said.words
+    assert "requests at most" in said.words
+    assert "whether the weights and one request fit in HBM together with that" in said.words
+    assert " fits" not in said.out.splitlines()[0]
+    assert "at least 8.97 GiB of weights" in at.run("plan", "gemma.yaml", *LORA).words
+
+
+def test_lora_on_a_model_that_is_too_large_is_an_error(at: Desk) -> None:
+    settings = (*LORA, "--set", "model.id=google/gemma-4-31B-it")
+    assert validate(at, *settings)["TPU2101"]["severity"] == "error"
+    assert "at least 58.3 GiB" in validate(at, *settings)["TPU2101"]["message"]
+    assert size(at, *settings)["fits"] is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        (("serving.max_model_len=262144",), "TPU2104"),
+        (("serving.max_num_batched_tokens=128", "serving.max_num_seqs=256"), "TPU2110"),
+        (("serving.block_size=16",), "TPU2111"),
+        (("serving.padding_gap=512",), "TPU2112"),
+        (("serving.kv_cache_dtype=fp8",), "TPU2108"),
+        (("tpu.boot_disk_size=9GiB",), "TPU2117"),
+        (("model.id=google/gemma-3-1b-it", "tpu.type=v6e-8"), "TPU2106"),
+    ],
+)
+def test_checks_that_need_no_bytes_run_with_adapters_too(at: Desk, settings: tuple[str, ...], code: str) -> None:
+    assert code in validate(at, *LORA, *(word for setting in settings for word in ("--set", setting)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        (("serving.max_num_batched_tokens=128", "serving.max_num_seqs=256"), "TPU2110"),
+        (("serving.max_num_batched_tokens=4096", "serving.padding_gap=512"), "TPU2112"),
+        (("serving.max_num_batched_tokens=4096", "serving.block_size=16"), "TPU2111"),
+        (("tpu.boot_disk_size=20GiB",), "TPU2117"),
+        (("serving.volumes={}", "serving.env.HF_HOME=/dev/shm"), "TPU2116"),
+    ],
+)
+def test_checks_that_need_no_model_run_for_an_unknown_one(at: Desk, settings: tuple[str, ...], code: str) -> None:
+    assert code in validate(at, *UNKNOWN, *(word for setting in settings for word in ("--set", setting)))
+
+
+def test_validate_and_size_name_what_was_not_looked_at(at: Desk) -> None:
+    for command in ("validate", "size"):
+        said = at.run(command, "gemma.yaml", *UNKNOWN)
+        assert said.code == 0
+        for words in ("fit in HBM", "compiled programs have room", "boot disk holds the weights"):
+            assert f"whether {words}" in said.words or f"whether the {words}" in said.words or words in said.words
+        assert "TPU2120" in said.all
+        assert "model.config" in said.words
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("tpu.type=v5litepod-1", "serving.hbm_utilization=0.95", "serving.max_num_batched_tokens=4096"),
+        ("serving.max_model_len=262144",),
+        ("serving.max_num_batched_tokens=128", "serving.max_num_seqs=256"),
+        ("serving.args.disable_chunked_mm_input=true", "serving.max_num_batched_tokens=2048"),
+        ("tpu.boot_disk_size=9GiB",),
+    ],
+    ids=["programs", "model's length", "step", "video", "disk"],
+)
+def test_size_never_says_fits_of_a_boot_that_validate_says_will_die(at: Desk, settings: tuple[str, ...]) -> None:
+    words = [word for setting in settings for word in ("--set", setting)]
+    errors = {code for code, each in validate(at, *words).items() if each["severity"] == "error"}
+    assert errors
+    tree = size(at, *words)
+    assert tree["fits"] is False
+    assert set(tree["would_not_start"]) == errors
+    head = at.run("size", "gemma.yaml", *words).out.splitlines()[0]
+    assert f"would not start: {', '.join(tree['would_not_start'])}" in head
+
+
+def test_doctor_does_not_promise_a_disk_for_weights_of_an_unknown_size(at: Desk) -> None:
+    said = at.run("doctor", "gemma.yaml", *UNKNOWN)
+    assert "hold image, weights and caches" not in said.words
+    assert "hold the weights is not known" in said.words
