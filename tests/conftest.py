@@ -13,7 +13,7 @@ from github_api import GitHubApi, github_api
 from workflow import Both, Pipeline
 
 from tpudeploy.domain.patience import Patience
-from tpudeploy.emulator import VirtualClock, running
+from tpudeploy.emulator import Emulator, VirtualClock, running
 
 # What a pipeline that runs these tests says of itself: no story is to comment on the pull request that it tests.
 PIPELINES = (
@@ -46,12 +46,18 @@ def desk(
             timings = {**default.get("timings", {}), **scenario.get("timings", {})}
             played = {"nodes": "simulated", **default, **scenario, "timings": timings}
             emulator = stack.enter_context(running(clock=clock, scenario=played))
+            stack.callback(_nothing_was_unsupported, emulator)
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
             for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)
             return Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
 
         yield sit_down
+
+
+def _nothing_was_unsupported(emulator: Emulator) -> None:
+    """Fail a story in which a stand-in was asked what it cannot answer: what followed shows nothing of the real one."""
+    assert not emulator.unsupported
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ class World:
     metadata: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, tuple[int, str]] = field(default_factory=dict)
     machines: list[Machine] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
 
     def storage(self, method: str, target: str) -> Response:
         return text(f"{method} {target}: no such bucket", 404)
@@ -61,6 +62,7 @@ class World:
             clock=clock or self.clock,
             metadata=lambda: dict(self.metadata),
             storage=lambda method, target, _: self.storage(method, target),
+            note_unsupported=self.unsupported.append,
             secret=lambda resource: self.secrets.get(resource, (404, f"Secret [{resource}] not found.")),
         )
         made = Machine(facts, Behaviour(**behaviour))

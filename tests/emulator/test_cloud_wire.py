@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from http.client import HTTPConnection
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from emulator.cloud_world import ZONE, qr, refused, world
+from emulator.cloud_world import ZONE, World, qr, refused, world
 from google.api_core import exceptions
 from google.cloud import tpu_v2
 from googleapiclient.errors import HttpError
@@ -302,6 +303,46 @@ def test_what_is_not_emulated_says_so() -> None:
         w.alpha.projects().locations().generateServiceIdentity(parent=PARENT, body={}).execute()
 
 
+def test_a_method_of_a_neighbour_that_is_not_emulated_says_so_too() -> None:
+    with world() as w:
+        assert raw(w, "GET", "/v1/projects/p/secrets/hf-token")["status"] == "UNIMPLEMENTED"
+        assert w.emulator.unsupported == ("GET /v1/projects/p/secrets/hf-token",)
+        assert raw(w, "GET", "/v1/projects/p/nonsense/x")["status"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"/v2/{PARENT}/nodes?pagesize=3"),
+        ("POST", f"/v2alpha1/{PARENT}/queuedResources?queuedResourceID=a"),
+        ("GET", "/v1beta1/projects/p/services/tpu.googleapis.com/consumerQuotaMetrics?views=FULL"),
+    ],
+)
+def test_a_parameter_that_google_does_not_have_is_refused(method: str, path: str) -> None:
+    with world() as w:
+        error = raw(w, method, path)
+    name = path.partition("?")[2].partition("=")[0]
+    assert error["status"] == "INVALID_ARGUMENT"
+    assert f'Unknown name "{name}": Cannot bind query parameter' in error["message"]
+
+
+def test_a_field_that_google_does_not_have_is_refused_by_a_neighbour() -> None:
+    with world() as w:
+        error = raw(w, "POST", "/v2/entries:list", {"resourceNames": ["projects/p"], "filters": "x"})
+    assert 'Unknown name "filters"' in error["message"]
+
+
+def raw(w: World, method: str, path: str, body: Any = None) -> Any:
+    """Send a request as no client of Google's would, and return the error."""
+    host, _, port = w.emulator.host.partition(":")
+    connection = HTTPConnection(host, int(port), timeout=10)
+    connection.request(method, path, None if body is None else json.dumps(body))
+    answer = connection.getresponse()
+    error = json.loads(answer.read())["error"]
+    connection.close()
+    return error
+
+
 def test_the_emulator_says_what_it_is() -> None:
     with world() as w, urlopen(f"http://{w.emulator.host}/") as answer:
         assert answer.headers["Server"].strip() == "tpudeploy-emulator"
@@ -313,7 +354,7 @@ def test_what_is_no_json_or_no_path_is_refused() -> None:
         import httplib2
 
         client = httplib2.Http()
-        for path, body, http in ((f"/v2/{PARENT}/queuedResources", "{", 400), ("/v3/x", "{}", 404), ("/v2/x", "", 501)):
+        for path, body, http in ((f"/v2/{PARENT}/queuedResources", "{", 400), ("/v3/x", "{}", 404), ("/v2/x", "", 404)):
             response, content = client.request(f"http://{w.emulator.host}{path}", "POST", body=body)
             assert response.status == http
             assert json.loads(content)["error"]["code"] == http

@@ -50,6 +50,15 @@ def test_other_settings_compile_as_many_as_the_engines_source_says(
     assert sum(graph.group.startswith("worker0 backbone") for graph in listed) == backbones
 
 
+@pytest.mark.parametrize(("environment", "total"), [({}, 569), (GAP, 649)])
+def test_the_0_32_0_wheel_skips_pairs_with_more_requests_than_positions(environment: dict[str, str], total: int) -> None:
+    """As far as the source goes; see the mark in graphs.py."""
+    skipping = ("worker0 _process_and_extend_logits", "worker0 _extend_logits_simple")
+    listed = graphs("--max-num-batched-tokens", "4096", *NGRAM, **environment)
+    skipped = [g for g in listed if g.group in skipping and g.shapes["num_reqs"] > g.shapes["num_logits"]]
+    assert len(listed) - len(skipped) == total
+
+
 def test_a_model_of_text_alone_merges_nothing() -> None:
     groups = Counter(graph.group for graph in graphs(model="meta-llama/Llama-3.1-8B-Instruct"))
     assert "input_embeddings_merger" not in groups

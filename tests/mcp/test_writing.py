@@ -182,7 +182,7 @@ def test_a_server_that_ends_leaves_what_another_goes_on_with(desk: Open) -> None
 
 
 def test_what_fails_ends_as_the_command_line_does(desk: Open) -> None:
-    at = desk(nodes="real", boot={"crash": "RESOURCE_EXHAUSTED: out of memory"})
+    at = desk(nodes="real", boot={"crash": "program-allocation"})
     at.write()
     with connected(at) as agent:
         agent.told("apply", plan_id=planned(agent))
@@ -190,6 +190,7 @@ def test_what_fails_ends_as_the_command_line_does(desk: Open) -> None:
         (log,) = agent.told("logs", profile="gemma.yaml")["logs"]
     assert (ended["state"], ended["error"]["exit_code"]) == ("failed", 1)
     assert ended["result"]["outcomes"][0]["error"]["code"] == "TPU6000"
+    assert log["cause"]["signature"] == "no-room-for-program"
     assert log["cause"]["remedy"]
 
 

@@ -35,7 +35,7 @@ COMMANDS = (
 BOOTS = {
     "it serves": ({}, HUB, KEY, 0),
     "the secrets end in a newline": ({}, f"{HUB}\n", f"{KEY}\n", 0),
-    "the engine dies": ({"crash": "RESOURCE_EXHAUSTED: out of memory"}, HUB, KEY, 1),
+    "the engine dies": ({"crash": "program-allocation"}, HUB, KEY, 1),
     "a setup step fails": ({"setup_fails": True}, HUB, KEY, 1),
     "it never gets healthy": ({"hang": True}, HUB, KEY, 1),
     "nobody can reach it": ({"reachable": False}, HUB, KEY, 0),

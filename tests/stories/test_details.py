@@ -47,7 +47,7 @@ def test_what_is_not_deployed_has_no_details(desk: Open) -> None:
 
 
 def test_a_machine_that_does_not_serve_is_told_so(desk: Open) -> None:
-    at = desk(boot={"crash": "RESOURCE_EXHAUSTED: no memory"})
+    at = desk(boot={"crash": "program-allocation"})
     assert at.run("apply", "-auto-approve", at.write()).code == 1
     said = at.run("status", "-details", "gemma.yaml")
     assert said.code == 0, said.all

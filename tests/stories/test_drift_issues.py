@@ -163,12 +163,12 @@ def test_what_is_still_under_way_is_no_drift(pipeline: Both) -> None:
 
 def test_a_boot_that_failed_is_unhealthy_though_its_run_is_not_over(pipeline: Both) -> None:
     at, here = pipeline
-    at.emulator.script({"fault": "boot", "crash": "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm."})
+    at.emulator.script({"fault": "boot", "crash": "program-allocation"})
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 1
     assert at.run(*DRIFT, "-detailed-exitcode").code == 2
     (issue,) = here.api.issues
     assert issue["title"] == "tpudeploy: gemma does not serve"
-    assert "RESOURCE" in issue["body"]
+    assert "RESOURCE_EXHAUSTED: E0101: RuntimeProgramAllocationFailure" in issue["body"]
 
 
 def test_a_lost_reply_opens_no_second_issue(pipeline: Both) -> None:

@@ -32,6 +32,7 @@ def test_a_good_boot_is_told_by_its_phases(desk: Open) -> None:
 
 def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
     at = desk()
+    # Constructed: the words are those of vLLM's v1/core/kv_cache_utils.py; no whole log of such a death is at hand.
     (at.folder / "boot.log").write_text(
         "To serve at least one request with the model's max seq len (131072), (4.50 GiB KV cache is needed, which is "
         "larger than the available KV cache memory (3.20 GiB).\n",
@@ -46,6 +47,7 @@ def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
 
 def test_advice_on_utilization_agrees_with_size(desk: Open) -> None:
     at = desk()
+    # Constructed, as above.
     (at.folder / "boot.log").write_text("ValueError: No available memory for the cache blocks.\n", encoding="utf-8")
     profile = at.write()
     low = "serving.hbm_utilization=0.2"
@@ -85,10 +87,12 @@ def test_a_log_that_is_none_has_nothing_to_explain(desk: Open) -> None:
 
 
 def test_explain_takes_what_an_engine_said(desk: Open) -> None:
+    # Constructed: Python's words for EADDRINUSE, which a person pastes without the log around them.
     said = desk().run("explain", "OSError: [Errno 98] Address already in use")
     assert said.out.startswith("port-taken")
 
 
+# Constructed, as OUT_OF_MEMORY of test_boot.py.
 CRASH = (
     "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33.10G of 31.24G hbm. "
     "Exceeded hbm capacity by 1.86G."

@@ -12,11 +12,12 @@ from stories.hunts import APPLY, CENTRAL, TOKYO, WEST, A, B, gives_back, holds, 
 
 def test_a_boot_that_fails_is_told_once_what_else_was_asked_for_is_gone(desk: Open) -> None:
     slow = {"fault": "timings", "zone": B, "provisioning": 240}
-    at = desk(trouble=[slow, {"fault": "boot", "zone": A, "crash": "RESOURCE_EXHAUSTED"}])
+    at = desk(trouble=[slow, {"fault": "boot", "zone": A, "crash": "program-allocation"}])
     at.write(hunt(A, B))
     failed = at.run("apply", "-auto-approve", "gemma.yaml")
     assert failed.code == 1
-    assert "gemma[0] does not serve: RESOURCE_EXHAUSTED" in failed.err
+    assert "gemma[0] does not serve: " in failed.err
+    assert "RESOURCE_EXHAUSTED: E0101: RuntimeProgramAllocationFailure" in failed.err
     assert "another slice is kept" in failed.err
     assert list(at.slices.values()) == ["ACTIVE"]  # the one that failed: nobody would watch over another
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +39,59 @@ def parameters(version: str, collection: str, method: str) -> frozenset[str]:
     document = _document(version)
     said = document["resources"][collection]["methods"][method]
     return frozenset((*document["parameters"], *said.get("parameters", {})))
+
+
+def check_query(version: str, http: str, path: str, query: Iterable[str]) -> None:
+    """Raise Refusal, as Google does, for a query parameter that the method of this path does not have."""
+    known = _parameters(version, http, path)
+    for name in query:
+        if known is not None and _camel(name.removeprefix("$")) not in known:
+            raise wire.refuse(
+                3,
+                f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter. '
+                f"Field '{name}' could not be found in request message.",
+            )
+
+
+def request(version: str, http: str, path: str) -> str | None:
+    """Return the schema of a method's body, None where it has none or there is no such method."""
+    method = _find_method(version, http, path)
+    schema: str | None = None if method is None else method.get("request", {}).get("$ref")
+    return schema
+
+
+def has_method(version: str, http: str, path: str) -> bool:
+    """Return whether Google has a method at this path, without a leading slash, e.g. `v1/projects/p/secrets/s`."""
+    return _find_method(version, http, path) is not None
+
+
+def _parameters(version: str, http: str, path: str) -> frozenset[str] | None:
+    method = _find_method(version, http, path)
+    return None if method is None else frozenset((*_document(version)["parameters"], *method.get("parameters", {})))
+
+
+def _find_method(version: str, http: str, path: str) -> Mapping[str, Any] | None:
+    fits = (method for pattern, method in _methods(version) if method["httpMethod"] == http and pattern.fullmatch(path))
+    return next(fits, None)
+
+
+@cache
+def _methods(version: str) -> tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...]:
+    """Return every method of a document, each behind the pattern of its path."""
+    document = _document(version)
+
+    def below(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        yield from resource.get("methods", {}).values()
+        for inner in resource.get("resources", {}).values():
+            yield from below(inner)
+
+    return tuple((_pattern(f"{document['servicePath']}{each['flatPath']}"), each) for each in below(document))
+
+
+def _pattern(flat_path: str) -> re.Pattern[str]:
+    """Return the pattern of a path such as `v2/projects/{projectsId}/locations/{locationsId}/nodes/{nodesId}:stop`."""
+    fixed = (re.escape(part) for part in re.split(r"\{\w+\}", flat_path))
+    return re.compile("[^/]+?".join(fixed))
 
 
 def response(version: str, collection: str, method: str) -> str:

@@ -63,6 +63,12 @@ class Emulator:
     def requests(self) -> tuple[Request, ...]:
         return tuple(self._service.requests)
 
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """What a script or a client asked for that this emulator cannot answer as the real command or server would."""
+        with self._cloud.lock:
+            return tuple(self._cloud.unsupported)
+
     def live(self) -> Mapping[str, Mapping[str, str]]:
         """Every queued resource there is, husks too: zone to name to state."""
         with self._cloud.lock:

@@ -11,6 +11,7 @@ from typing import Any
 from tpudeploy.emulator.machine.docker import run_options
 from tpudeploy.emulator.machine.docker.serve import find_serve
 from tpudeploy.emulator.machine.facts import Behaviour
+from tpudeploy.emulator.machine.unsupported import Unsupported
 from tpudeploy.emulator.machine.vllm import arguments
 from tpudeploy.emulator.machine.vllm.engine import Engine, new_engine
 
@@ -38,7 +39,7 @@ def has_setup(script: str) -> bool:
 def _has_setup(written: str) -> bool:
     try:
         serve = find_serve(run_options.parse(shlex.split(written)[2:]).command)
-    except (ValueError, run_options.UsageError):
+    except (ValueError, run_options.UsageError, Unsupported):
         return False
     return serve is not None and serve.has_setup
 
@@ -70,5 +71,5 @@ def _engine(
             "paces": paces,
         }
         return new_engine(arguments.parse(serve.words), task)
-    except (ValueError, run_options.UsageError, arguments.UsageError):
+    except (ValueError, run_options.UsageError, arguments.UsageError, Unsupported):
         return None

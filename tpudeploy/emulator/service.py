@@ -109,10 +109,16 @@ class Service:
         other = services.find(method, unquote(path).lstrip("/"))
         if other is not None:
             return self._neighbour(*other, unquote(path), target, _parsed(body))
-        if version not in discovery.VERSIONS:
-            raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
-        parsed = _parsed(body)
-        return self._tpu(_route(method, rest), version, rest.partition(":")[0], query, parsed)
+        if version in discovery.VERSIONS:
+            return self._tpu(_route(method, rest), version, rest, query, _parsed(body))
+        if services.is_googles(method, unquote(path).lstrip("/")):
+            raise self._unsupported(f"{method} {path}")
+        raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
+
+    def _unsupported(self, what: str) -> wire.Refusal:
+        """Return the refusal of a method that Google has and the emulator does not."""
+        self._cloud.unsupported.append(what)
+        return wire.refuse(12, f"The emulator does not serve {what}.")
 
     def _storage(self, ask: storage.Asked) -> Reply:
         name = ask.name or ask.bucket
@@ -135,6 +141,8 @@ class Service:
 
     def _neighbour(self, of: services.Method, named: Mapping[str, str], path: str, target: str, body: Any) -> Reply:
         """A call of another service than Cloud TPU."""
+        if of.document is not None:
+            _check(of.document, of.http, path.lstrip("/"), urlsplit(target).query, body)
         many = parse_qs(urlsplit(target).query)
         call = Call(
             version="",
@@ -162,10 +170,14 @@ class Service:
         jitter = scenario.jitter_of(call.method, self._cloud.calls[call.method])
         return replace(reply, seconds=max(reply.seconds, jitter.vary(scenario.timings.neighbour)))
 
-    def _tpu(self, route: Route, version: str, name: str, query: Mapping[str, str], body: Any) -> Reply:
+    def _tpu(self, route: Route, version: str, rest: str, query: Mapping[str, str], body: Any) -> Reply:
+        name, path = rest.partition(":")[0], f"{version}/{rest}"
         known = ROUTES.get(route) or TROUBLED.get(route)
+        if known is None and discovery.has_method(version, route[0], path):
+            raise self._unsupported(f"{route[0]} /{path}")
         if known is None:
-            raise wire.refuse(12, f"The emulator does not serve {route[0]} {name}:{route[3]}".rstrip(":"))
+            raise wire.refuse(5, f"The requested URL /{path} was not found on this server.")
+        discovery.check_query(version, route[0], path, query)
         words = name.split("/")
         zone = words[3] if len(words) > 3 else "-"  # noqa: PLR2004  projects/P/locations/Z
         call = Call(version=version, method=known[0], name=name, project=words[1], zone=zone, query=query, body=body)
@@ -218,6 +230,14 @@ def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str,
     if "failed-reply" in troubles and reply.http < _ERRORS:
         return _error(texts.status("unavailable", {}))
     return reply
+
+
+def _check(document: str, http: str, path: str, query: str, body: Any) -> None:
+    """Raise Refusal for a parameter or a field that Google's description of a neighbour does not have."""
+    discovery.check_query(document, http, path, parse_qs(query))
+    schema = discovery.request(document, http, path)
+    if schema is not None:
+        discovery.accept(body or {}, schema, document, at="request")
 
 
 def _named(body: Mapping[str, Any]) -> str:

@@ -14,6 +14,8 @@ def answer(node: Node, request: Request) -> Response:
     if request.headers.get("authorization") != f"Bearer {node.token}":
         return as_json({"error": {"code": 401, "message": _NO_TOKEN}}, 401)
     if request.path.startswith("/upload/") or request.query.get("alt") == "media":
-        node.pause(node.behaviour.bucket)
+        node.pause(min(node.behaviour.bucket, request.patience))
+        if node.behaviour.bucket > request.patience:
+            raise TimeoutError
     target = quote(request.path, safe="/%") + (f"?{urlencode(request.query)}" if request.query else "")
     return node.facts.storage(request.method, target, request.body)

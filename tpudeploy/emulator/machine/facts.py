@@ -11,11 +11,16 @@ from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.web import Response
 
 
+def _nobody_listens(_message: str) -> None:
+    """Where no cloud stands behind the machine."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text).
 
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
+    `note_unsupported` is given what the script asked of a stand-in that this cannot do.
     """
 
     project: str
@@ -30,6 +35,7 @@ class Facts:
     secret: Callable[[str], tuple[int, str]]
     storage: Callable[[str, str, bytes], Response]
     jitter: Jitter = field(default_factory=Jitter)
+    note_unsupported: Callable[[str], None] = field(default=_nobody_listens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

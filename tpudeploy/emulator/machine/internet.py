@@ -13,6 +13,9 @@ from tpudeploy.emulator.machine.web import Request, Response
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "0.0.0.0"))  # noqa: S104 - names that a script may ask for
 
 
+LONGEST = 300.0  # real seconds that a server may take to answer
+
+
 class UnknownHost(Exception):
     """No such name in this world."""
 
@@ -26,22 +29,22 @@ HOSTS: Mapping[tuple[str, str], Callable[[Node, Request], Response]] = {
 }
 
 
-def exchange(node: Node, url: SplitResult, request: Request, *, seconds: float) -> Response:
+def exchange(node: Node, url: SplitResult, request: Request) -> Response:
     """Raise UnknownHost, ConnectionError or TimeoutError."""
     scheme, host = url.scheme, url.hostname or ""
     if (scheme, host) in HOSTS:
         return HOSTS[scheme, host](node, request)
     if host in {*LOOPBACK, node.addresses.address, node.instance}:
-        return _own(node, url.port or 80, request, seconds)
+        return _own(node, url.port or 80, request)
     raise UnknownHost(host)
 
 
-def _own(node: Node, port: int, request: Request, seconds: float) -> Response:
+def _own(node: Node, port: int, request: Request) -> Response:
     place = node.daemon.listening(port)
     if place is None:
         raise ConnectionRefusedError(port)
     target = request.path + (f"?{urlencode(request.query)}" if request.query else "")
-    wire = http.client.HTTPConnection(*place, timeout=seconds)
+    wire = http.client.HTTPConnection(*place, timeout=min(request.patience, LONGEST))
     try:
         wire.request(request.method, target, request.body or None, dict(request.headers))
         answer = wire.getresponse()

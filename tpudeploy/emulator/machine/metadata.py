@@ -11,12 +11,14 @@ import zlib
 from collections.abc import Callable, Mapping
 
 from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.unsupported import Unsupported
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
 
 PREFIX = "/computeMetadata/v1/"
 ATTRIBUTES = "instance/attributes"
 GUEST = "instance/guest-attributes/"
 MAX_GUEST_VALUE_BYTES = 262_144
+PARAMETERS = frozenset(("last_etag", "recursive", "timeout_sec", "wait_for_change"))
 FLAVOR = {"Metadata-Flavor": "Google"}
 
 
@@ -58,8 +60,11 @@ def answer(node: Node, request: Request) -> Response:
         return _guest(node, path.removeprefix(GUEST), request)
     if request.method not in {"GET", "HEAD"}:
         return text("Method not allowed.\n", 405)
+    unknown = request.query.keys() - PARAMETERS
+    if unknown:
+        raise Unsupported(f"the parameter `{min(unknown)}` of the metadata server")
     if request.query.get("wait_for_change") == "true":
-        _await_change(node, path, request.query)
+        _await_change(node, path, request)
     return _tagged(_read(node, path, request.query))
 
 
@@ -79,15 +84,17 @@ def _tagged(response: Response) -> Response:
     return Response(status=response.status, body=response.body, headers={**response.headers, **FLAVOR, "ETag": etag})
 
 
-def _await_change(node: Node, path: str, query: Mapping[str, str]) -> None:
+def _await_change(node: Node, path: str, request: Request) -> None:
     def etag() -> str:
-        return _tagged(_read(node, path, query)).headers["ETag"]
+        return _tagged(_read(node, path, request.query)).headers["ETag"]
 
-    known = query.get("last_etag") or etag()
-    wait = float(query.get("timeout_sec", math.inf))
-    node.sleepers.wait(wait, woken=lambda: not node.has_metadata_server or etag() != known)
+    known = request.query.get("last_etag") or etag()
+    wait = float(request.query.get("timeout_sec", math.inf))
+    node.sleepers.wait(min(wait, request.patience), woken=lambda: not node.has_metadata_server or etag() != known)
     if not node.has_metadata_server:
         raise ConnectionResetError("the metadata server went away")
+    if request.patience < wait and etag() == known:
+        raise TimeoutError
 
 
 def _guest(node: Node, name: str, request: Request) -> Response:
@@ -104,6 +111,8 @@ def _guest(node: Node, name: str, request: Request) -> Response:
         case "DELETE":
             node.guest_attributes.remove(name)
             return text("")
-        case _:
+        case "GET" | "HEAD":
             value = node.guest_attributes.read().get(name)
+        case _:
+            return text("Method not allowed.\n", 405)
     return text("Not Found\n", 404) if value is None else text(value)

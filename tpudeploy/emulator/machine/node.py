@@ -50,6 +50,12 @@ class Node:
         after, seconds = self.behaviour.metadata_away
         return not after <= self.facts.clock.now() - self.booted_at < after + seconds
 
+    def note_unsupported(self, message: str) -> None:
+        """Show it on the console, whatever the script does with the errors of its commands, and to the emulator."""
+        with self.root.console.open("a", encoding="utf-8") as console:
+            console.write(f"{message}\n")
+        self.facts.note_unsupported(message)
+
     @property
     def door(self) -> tuple[int, str]:
         """Where shims and containers call."""

@@ -24,7 +24,7 @@ NO_TOKEN = "Request had invalid authentication credentials. Expected OAuth 2 acc
 
 def answer(node: Node, request: Request) -> Response:
     found = ACCESS.fullmatch(request.path)
-    if not found:
+    if not found or request.method != "GET":
         return error(404, "Method not found.")
     if request.headers.get("authorization") != f"Bearer {node.token}":
         return error(401, NO_TOKEN)

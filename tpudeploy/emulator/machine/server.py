@@ -19,6 +19,7 @@ from tpudeploy.emulator.machine.commands import COMMANDS, Call, Outcome
 from tpudeploy.emulator.machine.node import Node
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK, Caller
 from tpudeploy.emulator.machine.units import UNIT
+from tpudeploy.emulator.machine.unsupported import EXIT_CODE, Unsupported
 from tpudeploy.emulator.machine.web import Request, Response, as_json, text
 
 _Wire: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketserver types it
@@ -73,7 +74,12 @@ class NodeServer:
 
     def answer(self, request: Request) -> Response:
         if request.path.startswith(metadata.PREFIX):
-            return metadata.answer(self._node, request)
+            try:
+                return metadata.answer(self._node, request)
+            except Unsupported as cause:
+                message = cause.message("metadata server")
+                self._node.note_unsupported(message)
+                return text(f"{message}\n", 501)
         if request.path in self._private and request.headers.get("x-emulator-key") == self._node.key:
             return self._private[request.path](request)
         return text("This is the metadata server of an emulated TPU VM (tpudeploy).\n", 404)
@@ -99,7 +105,12 @@ class NodeServer:
 
 def _run(node: Node, asked: shims.Asked, is_gone: Callable[[], bool]) -> Outcome:
     with node.sleepers.called_by(Caller(asked.environment.get(UNIT, SCRIPT), is_gone)):
-        return COMMANDS[asked.name](Call(node=node, asked=asked))
+        try:
+            return COMMANDS[asked.name](Call(node=node, asked=asked))
+        except Unsupported as cause:
+            message = cause.message(asked.name)
+            node.note_unsupported(message)
+            return Outcome(EXIT_CODE, b"", f"{message}\n".encode())
 
 
 class _Http(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for our name

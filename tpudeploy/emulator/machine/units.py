@@ -36,12 +36,16 @@ class UnitExists(Exception):
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """`restart` is a row of RESTARTS, `pause` the seconds before it; `code` is None while it lives."""
+    """`restart` is a row of RESTARTS, `pause` the seconds before it; `code` is None while it lives.
+
+    `environment` is what its command has beside the node's own.
+    """
 
     name: str
     command: tuple[str, ...]
     restart: str
     pause: float
+    environment: Mapping[str, str] = field(default_factory=dict)
     code: int | None = None
     is_stopped: bool = False
     starts: int = 0
@@ -155,7 +159,7 @@ class Units:
             unit.process = session.start(
                 [sys.executable, "-I", "-S", str(warden), "-unit", str(self._exit_file(unit)), *unit.command],
                 output=console,
-                environment=self._root.environment() | {UNIT: unit.name},
+                environment={**self._root.environment(), **unit.environment, UNIT: unit.name},
                 folder=self._root.path,
             )
 

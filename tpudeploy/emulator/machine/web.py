@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,7 +12,10 @@ from tpudeploy.emulator.machine.sleepers import never
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Header names are in lower case. `is_gone`: whether the client has hung up meanwhile."""
+    """Header names are in lower case. `is_gone`: whether the client has hung up meanwhile.
+
+    `patience` is for how many seconds of the node's clock the client waits.
+    """
 
     method: str
     path: str
@@ -19,6 +23,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     is_gone: Callable[[], bool] = never
+    patience: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tpudeploy.emulator import discovery
 from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.services import (
@@ -37,11 +38,31 @@ class Method:
     path: str
     deed: Deed
 
+    @property
+    def document(self) -> str | None:
+        """The name of its discovery document, None for a service that is not Google's."""
+        if self.service in NOT_GOOGLES:
+            return None
+        versions = (name for name in DOCUMENTS if name.startswith(f"{self.service}."))
+        return next(name for name in versions if f"{name.partition('.')[2]}/" in self.path)
+
     def match(self, http: str, path: str) -> Mapping[str, str] | None:
         found = re.fullmatch(self.path, path) if http == self.http else None
         return None if found is None else {k: v for k, v in found.groupdict().items() if v is not None}
 
 
+NOT_GOOGLES = ("registry", "hub")
+# Google's own descriptions of these services; compute's last, for it is by far the largest.
+DOCUMENTS = (
+    "serviceusage.v1beta1",
+    "serviceusage.v1",
+    "cloudbilling.v1",
+    "cloudresourcemanager.v3",
+    "iam.v1",
+    "secretmanager.v1",
+    "logging.v2",
+    "compute.v1",
+)
 _P = r"projects/(?P<project>[^/]+?)"
 _C = rf"compute/v1/{_P}"
 METHODS: tuple[Method, ...] = (
@@ -130,3 +151,8 @@ def find(http: str, path: str) -> tuple[Method, Mapping[str, str]] | None:
         if named is not None:
             return method, named
     return None
+
+
+def is_googles(http: str, path: str) -> bool:
+    """Return whether one of these services of Google's has a method at this path, served here or not."""
+    return any(discovery.has_method(document, http, path) for document in DOCUMENTS)

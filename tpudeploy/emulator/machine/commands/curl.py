@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from tpudeploy.emulator.machine import internet
 from tpudeploy.emulator.machine.commands.call import Call, Outcome
 from tpudeploy.emulator.machine.commands.curl_options import CurlError, Options
+from tpudeploy.emulator.machine.unsupported import Unsupported
 from tpudeploy.emulator.machine.web import Request, Response
 
 TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 FIRST_ERROR = 400
-DEFAULT_SECONDS = 300.0
 
 
 def curl(call: Call) -> Outcome:
@@ -20,7 +21,7 @@ def curl(call: Call) -> Outcome:
     try:
         options.take(list(call.asked.words))
         if len(options.urls) != 1:
-            raise CurlError(2, "the emulator's curl takes one URL")  # noqa: TRY301 - one door for every refusal
+            raise Unsupported("another number of URLs than one")
         return _with_retries(call, options)
     except CurlError as error:
         return _refused(error, options)
@@ -61,9 +62,10 @@ def _fetch(call: Call, options: Options) -> Response:
         query=dict(parse_qsl(query, keep_blank_values=True)),
         headers=_headers(options),
         body=b"" if as_query else data,
+        patience=options.seconds("max-time", math.inf),
     )
     try:
-        return internet.exchange(call.node, url, request, seconds=options.seconds("max-time", DEFAULT_SECONDS))
+        return internet.exchange(call.node, url, request)
     except internet.UnknownHost as error:
         raise CurlError(6, f"Could not resolve host: {error}") from error
     except ConnectionRefusedError as error:
@@ -122,6 +124,8 @@ def _written(options: Options, status: int) -> bytes:
     template = options.values.get("write-out", "")
     for name in ("http_code", "response_code"):
         template = template.replace(f"%{{{name}}}", f"{status:03d}")
+    if "%" in template:
+        raise Unsupported(f"`{options.values['write-out']}` of --write-out")
     return template.replace("\\n", "\n").replace("\\t", "\t").encode()
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from tpudeploy.emulator.machine.unsupported import Unsupported
+
 SHORT = {
     "4": "ipv4",
     "6": "ipv6",
     "A": "user-agent",
     "d": "data",
-    "D": "dump-header",
     "f": "fail",
     "G": "get",
     "H": "header",
@@ -28,18 +29,17 @@ SHORT = {
     "s": "silent",
     "T": "upload-file",
     "S": "show-error",
-    "v": "verbose",
     "w": "write-out",
     "X": "request",
 }
 _SWITCHES = """
-compressed disable fail fail-with-body get head http1.1 include insecure ipv4 ipv6 location no-buffer no-
-progress-meter retry-all-errors retry-connrefused show-error silent verbose
+compressed disable fail fail-with-body get head http1.1 include insecure ipv4 ipv6 location no-buffer
+no-progress-meter retry-all-errors retry-connrefused show-error silent
 """
 SWITCHES = frozenset(_SWITCHES.split())
 _VALUES = """
-config connect-timeout data data-ascii data-binary data-raw data-urlencode dump-header header json max-time
-noproxy output request retry retry-delay retry-max-time speed-limit speed-time upload-file url user-agent write-out
+config connect-timeout data data-ascii data-binary data-raw data-urlencode header json max-time
+noproxy output request retry retry-delay speed-limit speed-time upload-file url user-agent write-out
 """
 VALUES = frozenset(_VALUES.split())
 
@@ -96,7 +96,7 @@ class Options:
 
     def _switch(self, name: str, word: str) -> None:
         if name not in SWITCHES:
-            raise CurlError(2, f"option {word}: is unknown")
+            raise Unsupported(f"`{word}`")
         self.switches.add(name)
 
     def _set(self, name: str, value: str) -> None:

@@ -45,7 +45,7 @@ def _await_end(call: Call, container: Container) -> None:
 
 
 def remove(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words)
+    asked = read(words, switches="force=f volumes=v")
     force = "force" in asked.options
 
     def one(container: Container) -> None:
@@ -57,11 +57,7 @@ def remove(call: Call, words: tuple[str, ...]) -> Outcome:
 
 
 def stop(call: Call, words: tuple[str, ...]) -> Outcome:
-    return _each(call, read(words).targets, Container.stop)
-
-
-def kill(call: Call, words: tuple[str, ...]) -> Outcome:
-    return _each(call, read(words).targets, lambda container: container.stop(kill=True))
+    return _each(call, read(words, values="time=t").targets, Container.stop)
 
 
 def start(call: Call, words: tuple[str, ...]) -> Outcome:
@@ -74,14 +70,11 @@ def start(call: Call, words: tuple[str, ...]) -> Outcome:
     return _each(call, read(words).targets, one)
 
 
-def restart(call: Call, words: tuple[str, ...]) -> Outcome:
-    stopped = stop(call, words)
-    return start(call, words) if stopped.code == 0 else stopped
-
-
 def _each(
     call: Call, names: tuple[str, ...], deed: Callable[[Container], None], *, absent_is_fine: bool = False
 ) -> Outcome:
+    if not names:
+        raise run_options.UsageError("requires at least 1 argument.")
     output, errors, code = "", "", 0
     for name in names:
         try:
@@ -95,12 +88,14 @@ def _each(
 
 
 def logs(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words, f="follow")
+    asked = read(words, switches="follow=f", values="tail=n")
     container = call.node.daemon.find(asked.target)
     if "follow" in asked.options:
         _await_end(call, container)
     lines = container.log().splitlines(keepends=True)
-    tail = asked.options.get("tail", "all")
+    tail = asked.value("tail") or "all"
+    if tail != "all" and not tail.isdecimal():
+        raise DaemonError(f"invalid value for `tail`: {tail}")
     return Outcome(0, b"".join(lines if tail == "all" else lines[len(lines) - min(int(tail), len(lines)) :]))
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from tpudeploy.emulator.machine.commands.call import Call, Outcome, done
 from tpudeploy.emulator.machine.commands.docker_words import read
@@ -18,30 +17,23 @@ DEFAULT_ROW = "{{.ID}}   {{.Image}}   {{.Command}}   {{.CreatedAt}}   {{.Status}
 
 
 def ps(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words)
+    asked = read(words, switches="all=a quiet=q", values="filter=f format")
     shown = [
         container
         for container in call.node.daemon.containers()
-        if (container.is_running or "all" in asked.options) and _passes(container, _filters(words))
+        if (container.is_running or "all" in asked.options) and _passes(container, asked.options.get("filter", ()))
     ]
     if "quiet" in asked.options:
         return done("".join(f"{container.id[:12]}\n" for container in shown))
-    template = asked.options.get("format", DEFAULT_ROW)
+    template = asked.value("format") or DEFAULT_ROW
     heading = "" if "format" in asked.options else "CONTAINER ID   IMAGE   COMMAND   CREATED   STATUS   PORTS   NAMES\n"
     return done(heading + "".join(f"{inspection.fill(template, inspection.row(c))}\n" for c in shown))
 
 
-def _filters(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
-        flag, equals, value = word.partition("=")
-        if flag in {"--filter", "-f"}:
-            kind, _, wanted = (value if equals else following).partition("=")
-            yield kind, wanted
-
-
-def _passes(container: Container, filters: Iterator[tuple[str, str]]) -> bool:
+def _passes(container: Container, filters: Sequence[str]) -> bool:
     facts = inspection.row(container)
-    for kind, wanted in filters:
+    for written in filters:
+        kind, _, wanted = written.partition("=")
         match kind:
             case "name":
                 passes = re.search(wanted, container.name) is not None
@@ -59,13 +51,14 @@ def _passes(container: Container, filters: Iterator[tuple[str, str]]) -> bool:
 
 
 def inspect(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words, f="format")
+    asked = read(words, values="format=f")
     known = {name for c in call.node.daemon.containers() for name in (c.name, c.id, c.id[:12])}
     absent = [name for name in asked.targets if name not in known]
     if absent:
         nothing = b"\n" if "format" in asked.options else b"[]\n"
         return Outcome(1, nothing, "".join(f"Error: No such object: {name}\n" for name in absent).encode())
     trees = [inspection.inspect(call.node.daemon.find(name)) for name in asked.targets]
-    if "format" in asked.options:
-        return done("".join(f"{inspection.fill(asked.options['format'], tree)}\n" for tree in trees))
+    template = asked.value("format")
+    if template is not None:
+        return done("".join(f"{inspection.fill(template, tree)}\n" for tree in trees))
     return done(json.dumps(trees, indent=4) + "\n")

@@ -1,17 +1,21 @@
-"""The machine's own commands: time on the node's clock, packages, and what has no effect in an emulated machine."""
+"""The machine's own commands: time on the node's clock, its name, its packages."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
 from tpudeploy.emulator.machine.commands.call import Call, Outcome, done, failed
+from tpudeploy.emulator.machine.unsupported import Unsupported
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DOCKER_PACKAGES = frozenset(("docker.io", "docker-ce", "moby-engine"))
 
 
 def sleep(call: Call) -> Outcome:
+    if not call.asked.words:
+        return failed(1, "sleep: missing operand\n")
     try:
         seconds = sum(_seconds(word) for word in call.asked.words)
     except ValueError:
@@ -29,34 +33,51 @@ def _seconds(word: str) -> float:
 
 def date(call: Call) -> Outcome:
     """In UTC, as TPU VMs are set."""
-    now = time.gmtime(call.node.facts.clock.now())
     formats = [word.removeprefix("+") for word in call.asked.words if word.startswith("+")]
-    unknown = [
-        word
-        for word in call.asked.words
-        if not word.startswith("+") and word not in {"-u", "--utc", "-Is", "-Iseconds"}
-    ]
+    flags = [word for word in call.asked.words if not word.startswith("+")]
+    unknown = [word for word in flags if word not in {"-u", "--utc", "-Is", "-Iseconds"}]
     if unknown:
-        return failed(1, f"date: the emulator does not know '{unknown[0]}'\n")
-    iso = any(word.startswith("-I") for word in call.asked.words)
+        raise Unsupported(f"`{unknown[0]}`")
+    if len(formats) > 1:
+        return failed(1, f"date: extra operand '+{formats[1]}'\n")
+    moment = call.node.facts.clock.now()
+    iso = any(word.startswith("-I") for word in flags)
     wanted = formats[0] if formats else "%Y-%m-%dT%H:%M:%S+00:00" if iso else "%a %b %e %H:%M:%S UTC %Y"
-    whole = wanted.replace("%s", str(int(call.node.facts.clock.now()))).replace("%N", "000000000")
-    return done(time.strftime(whole, now) + "\n")
+    whole = wanted.replace("%s", str(int(moment))).replace("%N", "000000000")
+    return done(time.strftime(whole, time.gmtime(moment)) + "\n")
 
 
 def hostname(call: Call) -> Outcome:
+    if call.asked.words:
+        raise Unsupported(f"`{call.asked.words[0]}`")
     return done(f"{call.node.instance}\n")
 
 
 def apt_get(call: Call) -> Outcome:
-    """Installs docker and nothing else."""
-    words = [word for word in call.asked.words if not word.startswith("-")]
-    packages = words[words.index("install") + 1 :] if "install" in words else []
-    if DOCKER_PACKAGES & set(packages):
-        call.node.has_docker = True
-        call.node.root.add_shims(["docker"], *call.node.door)
-    return done(f"emulated: {' '.join(call.asked.words)}\n")
+    """Refresh the lists of packages, and install docker: no other package is there."""
+    verb, packages = _apt_words(call.asked.words)
+    if verb == "update":
+        return done("Reading package lists...\n")
+    if verb != "install" or not packages:
+        raise Unsupported(f"`{verb}`")
+    missing = [name for name in packages if name not in DOCKER_PACKAGES]
+    if missing:
+        return failed(100, "".join(f"E: Unable to locate package {name}\n" for name in missing))
+    call.node.has_docker = True
+    call.node.root.add_shims(["docker"], *call.node.door)
+    return done("".join(f"Setting up {name} ...\n" for name in packages))
 
 
-def nothing(_call: Call) -> Outcome:
-    return done("")
+def _apt_words(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the verb and its packages. `-o` takes a setting: of apt's locks, which nobody else holds here."""
+    plain: list[str] = []
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
+        if word == "-o" and remaining and remaining[0].startswith("DPkg::Lock::"):
+            remaining.pop(0)
+        elif not word.startswith("-"):
+            plain.append(word)
+        elif word not in {"-y", "--yes", "-q", "-qq", "--no-install-recommends"}:
+            raise Unsupported(f"`{word}`")
+    return (plain[0] if plain else "", plain[1:])

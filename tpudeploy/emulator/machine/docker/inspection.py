@@ -8,13 +8,11 @@ import time
 from typing import Any
 
 from tpudeploy.emulator.machine.docker.container import Container
+from tpudeploy.emulator.machine.unsupported import Unsupported
 
 FIELD = re.compile(r"\{\{\s*(json\s+)?((?:\.\w*)+)\s*\}\}")
 MISSING = "<no value>"
-
-
-class TemplateError(Exception):
-    """The template asks for more than the emulator knows."""
+MAPS = ("Labels",)  # elsewhere docker's client refuses a field that there is not
 
 
 def stamp(moment: float) -> str:
@@ -76,15 +74,20 @@ def row(container: Container) -> dict[str, Any]:
 
 
 def fill(template: str, tree: dict[str, Any]) -> str:
-    def value(found: re.Match[str]) -> str:
-        reached: Any = tree
-        for part in filter(None, found[2].split(".")):
-            reached = reached.get(part, MISSING) if isinstance(reached, dict) else MISSING
-        return json.dumps(reached) if found[1] else _as_go_prints(reached)
+    """Raise Unsupported for a template with more than fields, or with a field that the stand-in does not have."""
 
-    filled = FIELD.sub(value, template)
+    def value(match: re.Match[str]) -> str:
+        path = [part for part in match[2].split(".") if part]
+        reached: Any = tree
+        for part in path:
+            if not isinstance(reached, dict) or (part not in reached and path[-2:-1] not in ([name] for name in MAPS)):
+                raise Unsupported(f"the field `{match[2]}`")
+            reached = reached.get(part, MISSING)
+        return json.dumps(reached) if match[1] else _as_go_prints(reached)
+
     if "{{" in FIELD.sub("", template):
-        raise TemplateError(f"template parsing error: the emulator knows fields alone: {template}")
+        raise Unsupported(f"the template `{template}`")
+    filled = FIELD.sub(value, template)
     return filled.replace("\\t", "\t").replace("\\n", "\n")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tpudeploy.emulator.machine.unsupported import Unsupported
+
 SHORT = {
     "d": "detach",
     "e": "env",
@@ -27,6 +29,11 @@ ulimit user volume workdir
 """
 SWITCHES = frozenset(_SWITCHES.split())
 VALUES = frozenset(_VALUES.split())
+# What a container here does as it is told, and what makes no difference to a stand-in. The rest docker knows, and a
+# stand-in that ignored it would not do what the real one does.
+_HONOURED = "detach env label name net network privileged rm volume"
+_INDIFFERENT = "cap-add device hostname init ipc log-opt quiet security-opt shm-size stop-timeout ulimit"
+SUPPORTED = frozenset(f"{_HONOURED} {_INDIFFERENT}".split())
 
 
 class UsageError(Exception):
@@ -51,6 +58,7 @@ class RunOptions:
 
 
 def parse(words: Sequence[str]) -> RunOptions:
+    """Raise UsageError in docker's words, and Unsupported for an option that only the real docker heeds."""
     flags: dict[str, list[str]] = {}
     left = list(words)
     while left and left[0].startswith("-"):
@@ -58,6 +66,8 @@ def parse(words: Sequence[str]) -> RunOptions:
         if word == "--":
             break
         for flag, value in _flags(word, left):
+            if flag not in SUPPORTED:
+                raise Unsupported(f"`--{flag}`")
             flags.setdefault(flag, []).append(value)
     if not left:
         raise UsageError("\"docker run\" requires at least 1 argument.\nSee 'docker run --help'.")

@@ -1,0 +1,12 @@
+"""What a stand-in cannot answer as the real command or server would: it says so instead of answering something else."""
+
+from __future__ import annotations
+
+EXIT_CODE = 95  # Linux's EOPNOTSUPP: no command that a node stands in for ends with it
+
+
+class Unsupported(Exception):
+    """The text names the words at issue and no others: a command line may hold a token."""
+
+    def message(self, command: str) -> str:
+        return f"{command}: the emulator's stand-in does not support {self}"
