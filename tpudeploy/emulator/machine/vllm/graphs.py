@@ -5,10 +5,10 @@ them by formulas: where the two disagree, one of them is wrong. Without speculat
 cold boot of google/gemma-4-E2B-it on a v6e-1, with every group's seconds; with n-gram speculation it follows the source
 (tpu_inference/runner/compilation_manager.py), and each graph is taken to last as long as a selection.
 
-UNVERIFIED: how many graphs n-gram speculation takes. None of the boot logs at hand speculates (all of them compile 199).
+UNVERIFIED: how many graphs n-gram speculation takes. No boot log at hand speculates (those that compile list 199).
 A count over the source gave 599 for 4,096 tokens and 256 requests with three proposals, and 679 with a padding gap of
 512: that is every pair of sizes, as here. The 0.32.0 wheel skips the pairs with more requests than positions in two
-groups, `_process_and_extend_logits` and `_extend_logits_simple` (lines 1206 and 1272): 15 pairs each, hence 569 and 649.
+groups, `_process_and_extend_logits` and `_extend_logits_simple` (lines 1206 and 1272): 15 pairs each, so 569 and 649.
 Only a log tells which an image does, so a difference is a figure of the attestation and never an alarm.
 """
 
