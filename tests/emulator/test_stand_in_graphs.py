@@ -51,8 +51,8 @@ def test_other_settings_compile_as_many_as_the_engines_source_says(
 
 
 @pytest.mark.parametrize(("environment", "total"), [({}, 569), (GAP, 649)])
-def test_the_0_32_0_wheel_skips_pairs_with_more_requests_than_positions(environment: dict[str, str], total: int) -> None:
-    """As far as the source goes; see the mark in graphs.py."""
+def test_the_wheel_skips_pairs_with_more_requests_than_positions(environment: dict[str, str], total: int) -> None:
+    """Of 0.32.0, as far as its source goes; see the mark in graphs.py."""
     skipping = ("worker0 _process_and_extend_logits", "worker0 _extend_logits_simple")
     listed = graphs("--max-num-batched-tokens", "4096", *NGRAM, **environment)
     skipped = [g for g in listed if g.group in skipping and g.shapes["num_reqs"] > g.shapes["num_logits"]]
