@@ -15,6 +15,7 @@ from tpudeploy.config.profile import Profile
 from tpudeploy.core.bench import foreign
 from tpudeploy.core.bench import subject as of
 from tpudeploy.core.bench.foreign.reading import Result
+from tpudeploy.core.bench.prompts import SIZES
 from tpudeploy.core.bench.subject import Target
 from tpudeploy.core.bootlog import effective
 from tpudeploy.core.serving import served_model
@@ -56,7 +57,8 @@ class Benching:
         engine, _ = _engine(url, key, served_model(deployment))
         subject = of.of_deployment(deployment, attempt, url, {**effective(self._log(deployment.name)), **engine})
         line = of.roofline(subject, deployment)
-        return Target(subject=subject, budget=deployment.budget, roofline=line, api_key=key)
+        is_emulated = VllmClient(url, api_key=key).is_stand_in()
+        return Target(subject=subject, budget=deployment.budget, roofline=line, api_key=key, is_emulated=is_emulated)
 
     def address(
         self,
@@ -75,7 +77,13 @@ class Benching:
         engine, root = _engine(url, api_key, model)
         named = model or engine["served_model"].partition("\n")[0]
         subject = of.of_address(url, named, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
-        return Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key)
+        is_emulated = VllmClient(url, api_key=api_key).is_stand_in()
+        return Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key, is_emulated=is_emulated)
+
+    def check_client(self, target: Target, driver: Driver, *, tokenizer: str = "") -> None:
+        """Raise `errors.UsageError` where the load client is not installed, or cannot measure this target."""
+        named = tokenizer or target.subject.model_id
+        _driver(driver, target.subject.url, named, target.api_key).check()
 
     def check(self, profile: Profile, driver: Driver, *, tokenizer: str = "") -> None:
         """Raise `errors.UsageError` where the load client is not installed, or cannot measure this endpoint."""
@@ -110,6 +118,8 @@ class Benching:
         client = VllmClient(target.subject.url, api_key=target.api_key)
         named = tokenizer or target.subject.model_id
         self._driver = _driver(driver, target.subject.url, named, target.api_key)
+        # Other clients make their prompts of words, by the model's tokenizer.
+        vocabulary = vllm_facts.vocabulary(client, run.subject.model, SIZES) if driver is Driver.TPUDEPLOY else None
         return bench(
             run,
             Bench(
@@ -122,6 +132,7 @@ class Benching:
                 bounds=bounds,
                 budget=target.budget,
                 roofline=target.roofline,
+                vocabulary=vocabulary,
             ),
         )
 
@@ -166,6 +177,10 @@ class Benching:
         if self._driver is not None:
             self._driver.stop()
 
+    def _is_emulated(self, target: Target) -> bool:
+        """Either is enough: a cloud that is emulated, or a server that says it is a stand-in."""
+        return self._workspace.is_emulated or target.is_emulated
+
     def _log(self, name: str) -> str:
         """Of the boot; "" where it cannot be read: the endpoint speaks for itself."""
         try:
@@ -177,7 +192,7 @@ class Benching:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.clock.now()
-        subject = replace(target.subject, is_emulated=self._workspace.is_emulated)
+        subject = replace(target.subject, is_emulated=self._is_emulated(target))
         return Run(
             id=ids.new(now),
             began_at=now,
@@ -192,7 +207,7 @@ class Benching:
         run = self._workspace.runs.find(id)
         if run.driver is not driver:
             raise UsageError(f"Run {run.id} was driven by {run.driver}.", hint=f"Go on with --driver {run.driver}.")
-        now = replace(target.subject, is_emulated=self._workspace.is_emulated)
+        now = replace(target.subject, is_emulated=self._is_emulated(target))
         others = of.differences(run.subject, now)
         if others:
             told = "; ".join(

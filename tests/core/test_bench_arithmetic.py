@@ -11,7 +11,7 @@ from tpudeploy.catalog import families
 from tpudeploy.core.bench.feasible import feasible
 from tpudeploy.core.bench.grid import grid, numbers
 from tpudeploy.core.bench.measure import figures, of_client
-from tpudeploy.core.bench.prompts import prompts
+from tpudeploy.core.bench.prompts import ids_within, prompts
 from tpudeploy.core.bench.roofline import Roofline
 from tpudeploy.core.sizing.serve import Service
 from tpudeploy.domain.benchmark import Figures, Slo
@@ -128,6 +128,30 @@ def test_prompts_have_their_length_and_none_is_another_ones_beginning(context: i
     assert len({tuple(each[:16]) for each in tokens}) == len(tokens)
     assert len(set(map(len, texts))) == 1
     assert prompts(context, seed=8).own(1) != made.own(1) or context < 8
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "first", "last"),
+    [
+        (None, 10_000, 29_999),
+        (262_144, 10_000, 29_999),
+        (30_000, 10_000, 29_999),
+        (29_999, 10_000, 29_998),
+        (12_000, 1_000, 9_999),
+        (384, 100, 383),
+        (120, 10, 99),
+        (10, 0, 9),
+    ],
+)
+def test_prompts_have_the_ids_of_one_length_that_a_vocabulary_has_most_of(
+    vocabulary: int | None, first: int, last: int
+) -> None:
+    ids = ids_within(vocabulary)
+    assert (ids.first, ids.last) == (first, last)
+    made = prompts(300, seed=7, vocabulary=vocabulary)
+    tokens = json.loads(f"[{made.own(1)}{made.rest}]")
+    assert all(first <= token <= last for token in tokens)
+    assert len({len(f"{made.own(number)}{made.rest}") for number in range(50)}) == 1
 
 
 def test_numbers_double_within_a_span_and_come_in_order_once() -> None:

@@ -209,6 +209,35 @@ def test_a_server_that_fails_gives_its_words_no_figures_and_exit_code_1(bench: B
     assert cell["figures"]["ttft_seconds"] is None
 
 
+def test_a_failed_cell_shows_the_servers_words_as_soon_as_it_ends(bench: Bench) -> None:
+    model = http('{"data": [{"id": "m"}]}')
+    broken = http('{"error": {"message": "out of memory", "code": 500}}', status="500 Internal Server Error")
+    with answering({"/v1/models": model, "/v1/completions": broken}) as url:
+        said = bench("--url", url, "--concurrency", "2", "--context", "16", "--output", "1")
+    (row,) = (line for line in said.err.splitlines() if " 1/1 " in line)
+    assert row.endswith("failed: not one of 6 requests was answered after the warm-up: HTTP 500: out of memory")
+
+
+@pytest.mark.parametrize("vocabulary", [32_000, 1_000, 384, 64])
+def test_prompts_stay_inside_the_vocabulary_of_a_model_that_nobody_knows(bench: Bench, vocabulary: int) -> None:
+    """As vLLM refuses an id that its model does not have, and a model may be smaller than any released one."""
+
+    def completed(request: bytes) -> bytes:
+        body = json.loads(request.partition(b"\r\n\r\n")[2])
+        largest = max(body["prompt"])
+        if largest >= vocabulary:
+            refusal = {"error": {"message": f"Token id {largest} is out of vocabulary", "code": 400}}
+            return http(json.dumps(refusal), status="400 Bad Request")
+        usage = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 1}
+        piece = json.dumps({"choices": [{"text": "x"}], "usage": usage})
+        return http(f"data: {piece}\n\ndata: [DONE]\n\n")
+
+    with answering({"/v1/models": http('{"data": [{"id": "tiny"}]}'), "/v1/completions": completed}) as url:
+        cell = only(measured(bench, "--url", url, "--concurrency", "1", "--context", "16", "--output", "1"))
+    assert cell["errors"] == {}
+    assert cell["figures"]["prompt_tokens_mean"] == 16
+
+
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
@@ -297,6 +326,7 @@ def test_without_the_extra_it_says_what_to_install(bench: Bench, url: str, monke
     assert said.code == 1
     assert "The load client needs uvloop, which is not installed." in said.err
     assert "Run: pip install 'tpudeploy[bench]'" in said.err
+    assert "streams" not in said.err, "nothing is begun, not even the head of a table"
 
 
 def test_a_run_that_somebody_changed_is_refused(bench: Bench, url: str, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tpudeploy.domain.frozen import frozen
 
 _MOST_BYTES = 4 << 20
+_STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is uvicorn
 
 
 class NoAnswer(Exception):
@@ -100,9 +101,26 @@ class VllmClient:
         with _expected():
             return str(self._json("GET", "/version")["version"])
 
+    def is_stand_in(self) -> bool:
+        """Return whether the emulator's stand-in answers there: no model runs. False where nothing answers."""
+        connection = self._connection()
+        try:
+            name = self._send(connection, "GET", "/version", None).getheader("Server", "")
+            return name.startswith(_STAND_IN)
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
     def metrics(self) -> str:
         """/metrics, in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""
         return self._text("GET", "/metrics").decode("utf-8", "replace")
+
+    def takes_tokens(self, model: str, tokens: Sequence[int]) -> None:
+        """Ask for one token after a prompt of token ids. Raise `NoAnswer`, or `BadAnswer` with why it is refused."""
+        body = {"model": model, "prompt": list(tokens), "max_tokens": 1}
+        with _expected():
+            self._json("POST", "/v1/completions", body)
 
     def complete(
         self,
@@ -177,17 +195,17 @@ class VllmClient:
         finally:
             connection.close()
 
-    def _json(self, method: str, path: str) -> dict[str, Any]:
+    def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         try:
-            tree: dict[str, Any] = json.loads(self._text(method, path))
+            tree: dict[str, Any] = json.loads(self._text(method, path, body))
         except ValueError as cause:
             raise BadAnswer(HTTPStatus.OK, "not JSON") from cause
         return tree
 
-    def _text(self, method: str, path: str) -> bytes:
+    def _text(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
         connection = self._connection()
         try:
-            response = self._send(connection, method, path, None)
+            response = self._send(connection, method, path, body)
             if response.status != HTTPStatus.OK:
                 raise _bad(response)
             return response.read(_MOST_BYTES)

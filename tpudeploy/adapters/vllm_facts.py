@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TypeVar
 
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
@@ -64,6 +65,26 @@ def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     if len(ranks) > 1:  # one may hold several ranks, where they are not processes of their own
         told["data_parallel_size"] = str(len(ranks))
     return told
+
+
+def vocabulary(client: VllmClient, model: str, sizes: Iterable[int]) -> int | None:
+    """Return the first of `sizes`, largest first, whose last token id the engine takes; None where it refuses none.
+
+    No path of vLLM's API says how many tokens a model has, but a prompt with an id beyond them is refused at once
+    (HTTP 400, `Token id 29999 is out of vocabulary`). The name of the model is no proof: it may stand for another one.
+    """
+    is_smaller = False
+    for size in sizes:
+        try:
+            client.takes_tokens(model, [size - 1])
+        except BadAnswer as answer:
+            if answer.status == HTTPStatus.BAD_REQUEST and "vocabulary" in answer.message:
+                is_smaller = True
+                continue
+        except NoAnswer:
+            pass  # A refusal comes at once. A slow answer is none, and a cell shows whatever else is wrong.
+        return size if is_smaller else None
+    return None
 
 
 def running(client: VllmClient) -> int | None:

@@ -106,7 +106,8 @@ def operating(run: Run, found: Mapping[tuple[int, int], Iterable[OperatingPoint]
         {"context_tokens": context, "output_tokens": output, "points": [tree(each) for each in points]}
         for (context, output), points in found.items()
     ]
-    return {"format": "tpudeploy.operating/1", "run": run.id, "loads": loads}
+    emulated = run.subject.is_emulated
+    return {"format": "tpudeploy.operating/1", "run": run.id, "emulated": emulated, "loads": loads}
 
 
 def recommendation(found: Recommendation, profile: str | None) -> Document:

@@ -26,6 +26,7 @@ class CellStatus(StrEnum):
     CACHE_SUSPECT = "cache_suspect"  # prompts came from the prefix cache
     ROOFLINE_SUSPECT = "roofline_suspect"  # faster than the chips can be, or nearly
     CLIENT_BOUND = "client_bound"  # the client was late itself, or kept too few streams going
+    FEW_STREAMS = "few_streams"  # fewer streams ran than were asked for, and nothing tells whose doing that was
     OVERSUBSCRIBED = "oversubscribed"  # more streams than the KV cache or `max_num_seqs` lets run at once
     OK = "ok"
 
@@ -94,7 +95,9 @@ class Figures:
 class Evidence:
     """What speaks for or against the figures; None where nobody can tell.
 
-    `streams_mean` is how many requests were under way at once in the window. `cached_share` is of the prompt tokens
+    `streams_mean` is how many requests were under way at once in the window, as the client counted them.
+    `streams_by_latency` is the same by Little's law, where the client did not count: rate times latency over a whole
+    run, so that its beginning and its end lower it. `cached_share` is of the prompt tokens
     that the engine looked up in its prefix cache. `peak_share` is the arithmetic that these tokens need at least, of
     what the chips can do; `bandwidth_share` the same of reading the weights for each piece of a stream.
     """
@@ -102,6 +105,7 @@ class Evidence:
     client_lag_p99_seconds: float | None = None
     client_cpu_share: float | None = None
     streams_mean: float | None = None
+    streams_by_latency: float | None = None
     cached_share: float | None = None
     peak_share: float | None = None
     bandwidth_share: float | None = None

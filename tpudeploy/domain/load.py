@@ -20,7 +20,8 @@ class Offer:
 
     Each stream's first request is its warm-up. Measured is from the moment when the last of them has ended, until
     `requests` more were answered and `least_seconds` have passed, or at the latest `window_seconds`. `seed` makes the
-    prompts: another seed, another prefix for every request. After `most_seconds`, warm-up and all, the cell is cut
+    prompts: another seed, another prefix for every request. `vocabulary` is how many tokens the model has at least,
+    None where it takes all that are usually sent. After `most_seconds`, warm-up and all, the cell is cut
     off; None: it never is.
     """
 
@@ -31,6 +32,7 @@ class Offer:
     window_seconds: float
     least_seconds: float = 0.0
     most_seconds: float | None = None
+    vocabulary: int | None = None
 
 
 @frozen

@@ -46,7 +46,7 @@ class Choice:
     """What would serve it. `settings` are the keys of a profile, by dotted path.
 
     `run` and `cell` are the measurement that it rests on: "" and None where it rests on the size model, which knows
-    memory and nothing of speed. `why` says what was weighed.
+    memory and nothing of speed. `why` says what was weighed. `is_emulated`: the run was measured on the emulator.
     """
 
     settings: Mapping[str, Json]
@@ -55,6 +55,7 @@ class Choice:
     why: str
     run: str = ""
     cell: Cell | None = None
+    is_emulated: bool = False
 
     @property
     def is_measured(self) -> bool:

@@ -26,7 +26,7 @@ _HOUR = 3600.0
 
 @frozen
 class Bench:
-    """What a sweep is run with. `lookups` are the engine's own counts.
+    """What a sweep is run with. `lookups` are the engine's own counts, `vocabulary` is as in `Offer`.
 
     `begins` hears of each cell before it is asked for, `tell` once it has ended.
     """
@@ -40,6 +40,7 @@ class Bench:
     bounds: Bounds = Bounds()
     budget: HbmBudget | Unsized | None = None
     roofline: Roofline | None = None
+    vocabulary: int | None = None
 
 
 def bench(run: Run, by: Bench) -> Run:
@@ -108,7 +109,7 @@ def _cell(run: Run, point: Point, by: Bench, most_seconds: float | None) -> Cell
     if verdict is not None and verdict.service is Service.QUEUES and not run.sweep.asks_oversubscribed:
         return Cell(point=point, status=CellStatus.OVERSUBSCRIBED, reasons=(verdict.why,), at_once=at_once)
     began, before = by.clock.now(), by.lookups()
-    measured = by.driver.measure(_offer(run, point, began, most_seconds), run.sweep.slo)
+    measured = by.driver.measure(_offer(run, point, by, began, most_seconds), run.sweep.slo)
     if measured.is_cut or measured.figures is None:
         return None
     cached = _cached(before, by.lookups())
@@ -127,7 +128,7 @@ def _cell(run: Run, point: Point, by: Bench, most_seconds: float | None) -> Cell
     )
 
 
-def _offer(run: Run, point: Point, began: float, most_seconds: float | None) -> Offer:
+def _offer(run: Run, point: Point, by: Bench, began: float, most_seconds: float | None) -> Offer:
     # A cell that is run again must not find in the cache what it sent the first time.
     text = f"{run.sweep.seed or f'{run.id} {began}'} {point}"
     return Offer(
@@ -138,6 +139,7 @@ def _offer(run: Run, point: Point, began: float, most_seconds: float | None) -> 
         window_seconds=run.sweep.window_seconds,
         least_seconds=min(_STEADY, run.sweep.window_seconds),
         most_seconds=most_seconds,
+        vocabulary=by.vocabulary,
     )
 
 

@@ -19,6 +19,7 @@ MARKS: Mapping[CellStatus, str] = {
     CellStatus.CACHE_SUSPECT: "P",
     CellStatus.ROOFLINE_SUSPECT: "R",
     CellStatus.CLIENT_BOUND: "C",
+    CellStatus.FEW_STREAMS: "S",
     CellStatus.OVERSUBSCRIBED: "Q",
     CellStatus.OK: "",
 }
@@ -29,12 +30,15 @@ LEGEND: Mapping[CellStatus, str] = {
     CellStatus.CACHE_SUSPECT: "prompts came from the prefix cache",
     CellStatus.ROOFLINE_SUSPECT: "faster than the chips can be",
     CellStatus.CLIENT_BOUND: "the client was the limit",
+    CellStatus.FEW_STREAMS: "fewer streams ran than were asked for",
     CellStatus.OVERSUBSCRIBED: "requests queued: more than run at once",
 }
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
+EMULATOR = "emulator"  # beside the id of a run that was measured there, wherever its figures stand
 EMULATED = "On the emulator: no model ran, and no figure here says anything of a TPU."
 _NOTHING = "."
+_MOST_WORDS = 160  # characters of a server's error beside its cell; the run has all of it
 _MARGIN = 10  # columns: how many streams, before the figures
 _ENDS: Mapping[Ended, str] = {
     Ended.NOT_YET: "Under way, or killed",
@@ -43,6 +47,11 @@ _ENDS: Mapping[Ended, str] = {
     Ended.COST: "Ended by --max-cost",
     Ended.INTERRUPTED: "Interrupted",
 }
+
+
+def marked_id(run: Run) -> str:
+    """Return the id of a run, with the mark of the emulator where it was measured there."""
+    return f"{run.id} ({EMULATOR})" if run.subject.is_emulated else run.id
 
 
 def head(paint: Paint) -> str:
@@ -65,11 +74,19 @@ def row(run: Run, cell: Cell, paint: Paint) -> str:
         )
     rate, p50, p99, gap, tokens = numbers
     count = f"{len(run.cells)}/{len(run.sweep.points)}"
-    why = f": {cell.reasons[0]}" if cell.reasons else ""
+    why = "".join(f": {text}" for text in (*cell.reasons[:1], _commonest_error(cell)) if text)
     return (
         f"{count:>7}  {point.concurrency:>7,}  {point.context_tokens:>7,}  {point.output_tokens:>6,}  {rate:>8}"
         f"  {p50:>8}  {p99:>6}  {gap:>8}  {tokens:>9}  {_coloured(cell.status, paint)}{words.plain(why)}"
     )
+
+
+def _commonest_error(cell: Cell) -> str:
+    """Return what the server said most often while it failed, on one line; "" where the cell did not fail."""
+    if cell.status is not CellStatus.FAILED or not cell.errors:
+        return ""
+    text = " ".join(max(cell.errors, key=lambda each: cell.errors[each]).split())
+    return text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1]}…"
 
 
 def under_way(run: Run, point: Point) -> str:
@@ -104,6 +121,7 @@ def _entry(run: Run) -> tuple[str, ...]:
     believed = sum(cell.status in _BELIEVED and cell.figures is not None for cell in run.cells)
     cost = "" if run.usd is None else f"${run.usd:.2f}"
     ended = "" if run.ended is Ended.COMPLETE else _ENDS[run.ended].lower()
+    ended = ", ".join(filter(None, (EMULATOR if of.is_emulated else "", ended)))
     if run.turn is not None:
         ended = ", ".join(filter(None, (f"{run.turn.side} of {run.turn.experiment}", ended)))
     who = words.plain(of.deployment or of.model)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tpudeploy.domain.benchmark import Cell, CellStatus, Run
 from tpudeploy.domain.comparison import Comparison, Measure, Row
 from tpudeploy.views import words
-from tpudeploy.views.bench import LEGEND, MARKS, number, seconds
+from tpudeploy.views.bench import LEGEND, MARKS, marked_id, number, seconds
 from tpudeploy.views.paint import Paint
 
 _UNITS = {
@@ -38,7 +38,7 @@ def _table(of: Comparison, measure: Measure, paint: Paint) -> Iterator[str]:
     if not of.rows:
         return
     lines = [_texts(of, row, measure) for row in of.rows]
-    heads = [run.id for run in of.runs]
+    heads = list(map(marked_id, of.runs))
     widths = [max(len(head), *(len(line[n]) for line in lines)) for n, head in enumerate(heads)]
     is_one_shape = len({(row.point.context_tokens, row.point.output_tokens) for row in of.rows}) == 1
     yield paint.bold(_UNITS[measure])
@@ -78,9 +78,9 @@ def _shown(value: float | None, measure: Measure) -> str:
 
 
 def _bests(of: Comparison, paint: Paint) -> Iterator[str]:
-    width = max(len(run.id) for run in of.runs)
+    width = max(len(marked_id(run)) for run in of.runs)
     for run, cell in zip(of.runs, of.bests, strict=True):
-        yield f"{run.id.ljust(width)}  {_best(run, cell)}{paint.dim(_where(run))}"
+        yield f"{marked_id(run).ljust(width)}  {_best(run, cell)}{paint.dim(_where(run))}"
 
 
 def _best(run: Run, cell: Cell | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.recommendation import Choice, OperatingPoint, Recommendation, Workload
 from tpudeploy.views import words
-from tpudeploy.views.bench import number, seconds
+from tpudeploy.views.bench import EMULATED, EMULATOR, marked_id, number, seconds
 from tpudeploy.views.paint import Paint
 
 _MOST_OTHERS = 5
@@ -17,7 +17,9 @@ def operating(run: Run, found: Mapping[tuple[int, int], Sequence[OperatingPoint]
     """A block a load."""
     if not found:
         return f"No cell of run {run.id} can be believed, so it has no operating point."
-    head = paint.bold(f"Operating points of run {run.id}")
+    head = paint.bold(f"Operating points of run {marked_id(run)}")
+    if run.subject.is_emulated:
+        head += f"\n{paint.yellow(EMULATED)}"
     blocks = ["\n".join(_load(context, output, points, paint)) for (context, output), points in found.items()]
     return "\n\n".join([head, *blocks])
 
@@ -53,6 +55,8 @@ def _told(of: Recommendation, paint: Paint) -> Iterator[str]:
         yield "  nothing will do."
     elif not of.choices[0].is_measured:
         yield paint.yellow("From the size model, which knows memory, not speed: measure it with `tpudeploy bench`.")
+    elif any(choice.is_emulated for choice in of.choices):
+        yield paint.yellow(EMULATED)
     for line in of.refused[:_MOST_OTHERS]:
         yield paint.dim(f"  not {words.plain(line)}")
     if len(of.refused) > _MOST_OTHERS:
@@ -74,5 +78,5 @@ def _choice(of: Choice) -> str:
     how = at.get("provisioning")
     models = ", ".join(map(str, how)) if isinstance(how, list) else ""
     price = "at an unknown price" if of.usd_per_month is None else f"about ${of.usd_per_month:,.0f} a month"
-    rests = f"run {of.run}" if of.is_measured else "not measured"
+    rests = f"run {of.run}{f', {EMULATOR}' if of.is_emulated else ''}" if of.is_measured else "not measured"
     return ", ".join(filter(None, (of.accelerator_type, split, models, price))) + f"  ({rests})"

@@ -35,7 +35,7 @@ class Requests:
     """The requests of a cell as bytes: all but the few tokens that make one its own is written once."""
 
     def __init__(self, place: Place, offer: Offer) -> None:
-        self._prompts = prompts(offer.point.context_tokens, offer.seed)
+        self._prompts = prompts(offer.point.context_tokens, offer.seed, offer.vocabulary)
         self._number = 0
         settings = {
             "max_tokens": offer.point.output_tokens,

@@ -53,8 +53,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     profiles = context.load(context.written_out(given.profiles), given)
-    wanted = given.ttft if given.run is None else _measured(given, context, profiles)
-    text, remarks = made(given.format, profiles, ttft_seconds=wanted)
+    wanted, source = (given.ttft, "") if given.run is None else _measured(given, context, profiles)
+    text, remarks = made(given.format, profiles, ttft_seconds=wanted, ttft_source=source)
     if given.out is not None:
         _write(context.folder / given.out, text)
         context.terminal.talk(f"Wrote {given.out}.")
@@ -67,14 +67,20 @@ def run(given: argparse.Namespace, context: Context) -> int:
     return exits.SUCCESS
 
 
-def made(form: str, profiles: Iterable[Profile], *, ttft_seconds: float | None) -> tuple[str, list[str]]:
-    """The file of that form, and what is to be said beside it. Raise `errors.UsageError`."""
+def made(
+    form: str, profiles: Iterable[Profile], *, ttft_seconds: float | None, ttft_source: str = ""
+) -> tuple[str, list[str]]:
+    """Return the file of that form, and what is to be said beside it. Raise `errors.UsageError`.
+
+    `ttft_source` is what must be known of the limit for first tokens wherever it stands, "" for nothing.
+    """
     from tpudeploy.core.alerts.watched import watched
     from tpudeploy.loading import sized
 
-    all_of = [watched(sized(profile), ttft_seconds=ttft_seconds) for profile in profiles]
+    all_of = [watched(sized(profile), ttft_seconds=ttft_seconds, ttft_source=ttft_source) for profile in profiles]
     _once(all_of)
-    return _text(form, all_of), _remarks(form, all_of)
+    said = [f"Warning: {ttft_source}"] if ttft_source else []
+    return _text(form, all_of), [*said, *_remarks(form, all_of)]
 
 
 def _text(form: str, all_of: Sequence[Watched]) -> str:
@@ -89,8 +95,11 @@ def _text(form: str, all_of: Sequence[Watched]) -> str:
     return view.documents(_FORMATS[form].format(names=names), FORMATS[form](all_of))
 
 
-def _measured(given: argparse.Namespace, context: Context, profiles: Sequence[Profile]) -> float:
-    """Seconds. Raise `errors.UsageError` for a run that does not tell, or is of something else."""
+def _measured(given: argparse.Namespace, context: Context, profiles: Sequence[Profile]) -> tuple[float, str]:
+    """Return seconds, and what must be known of them wherever they stand.
+
+    Raise `errors.UsageError` for a run that has no such figure, or that measured something else.
+    """
     from tpudeploy.core.alerts.goal import ROOM, goal
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.loading import sized
@@ -110,7 +119,7 @@ def _measured(given: argparse.Namespace, context: Context, profiles: Sequence[Pr
         f"First tokens: {found.seconds:g} s, from {ROOM:g} times the {found.measured:.3g} s of run {run.id} at "
         f"{found.cell.point.concurrency} streams of {found.cell.point.context_tokens:,} tokens."
     )
-    return found.seconds
+    return found.seconds, found.source
 
 
 def _once(all_of: Sequence[Watched]) -> None:

@@ -104,7 +104,9 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
     workspace = context.workspace([] if profile is None else [profile])
     benching = Benching(workspace)
     target, sweep = _target(given, context, benching, profile), _sweep(given)
+    driver, tokenizer = Driver(given.driver or Driver.TPUDEPLOY), given.tokenizer or ""
     bounds, rows = _bounds(given, target), sweeping.Rows(context.terminal)
+    benching.check_client(target, driver, tokenizer=tokenizer)
     rows.begin()
     with ending_well(benching.stop, rows.talk):
         done = benching.run(
@@ -112,8 +114,8 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
             sweep,
             resume=given.resume,
             bounds=bounds,
-            driver=Driver(given.driver or Driver.TPUDEPLOY),
-            tokenizer=given.tokenizer or "",
+            driver=driver,
+            tokenizer=tokenizer,
             on_point=rows.under_way,
             on_cell=rows.done,
         )

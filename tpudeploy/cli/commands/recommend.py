@@ -1,6 +1,7 @@
-"""What would serve a workload, and the profile for it; or where to run what was measured (--run).
+"""Recommend a slice for a workload, and print the profile for it; or the operating points of a run (--run).
 
-Measured runs decide (`tpudeploy bench`); where none serves the workload, the size model does, and it is said.
+Measured runs decide (`tpudeploy bench`). If none of them serves the workload, the size model decides, and the output
+says so.
 """
 
 from __future__ import annotations
@@ -19,14 +20,21 @@ _NEEDED = ("users", "context", "output")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", nargs="?", help="the profile whose model is to be served")
+    parser.add_argument("profile", metavar="PROFILE", nargs="?", help="The profile of the model to serve.")
     options.overlays(parser)
-    options.option(parser, "users", "requests at once", metavar="N", type=options.count)
-    options.option(parser, "context", "tokens of a prompt", metavar="N", type=options.count)
-    options.option(parser, "output", "tokens of an answer", metavar="N", type=options.count)
-    options.option(parser, "ttft", "95 of 100 requests begin within, e.g. 2s", metavar="TIME", type=options.seconds)
-    options.option(parser, "budget", "USD a month, at list prices", metavar="USD", type=float)
-    options.option(parser, "run", "the operating points of this run", metavar="ID")
+    options.option(parser, "users", "Concurrent requests.", metavar="N", type=options.count)
+    options.option(parser, "context", "Tokens in a prompt.", metavar="N", type=options.count)
+    options.option(parser, "output", "Tokens in an answer.", metavar="N", type=options.count)
+    options.option(
+        parser,
+        "ttft",
+        "The first token of 95 % of requests must arrive within TIME, e.g. 2s.",
+        metavar="TIME",
+        type=options.seconds,
+    )
+    options.option(parser, "budget", "The most to spend in USD/month, at list prices.", metavar="USD", type=float)
+    options.flag(parser, "emulated", "Accept runs measured on the emulator as evidence.")
+    options.option(parser, "run", "Show the operating points of this run instead.", metavar="ID")
     options.backend(parser)
 
 
@@ -71,7 +79,8 @@ def _workload(given: argparse.Namespace, context: Context) -> int:
         usd_per_month=given.budget,
     )
     deployment, terminal = sized(profile), context.terminal
-    found = recommend(deployment, asked, context.workspace([given.profile]).runs.all())
+    runs = context.workspace([given.profile]).runs.all()
+    found = recommend(deployment, asked, runs, takes_emulated=given.emulated)
     best = found.choices[0] if found.choices else None
     text = None if best is None else laid_over(given, context, best)
     if given.json:
@@ -92,4 +101,9 @@ def laid_over(given: argparse.Namespace, context: Context, of: Choice) -> str:
 
     sets = [*given.sets, *(f"{path}={json.dumps(value)}" for path, value in of.settings.items())]
     changed = context.read(given.profile, argparse.Namespace(overlays=given.overlays, sets=sets))
-    return profile(changed.spec.name, sized(changed))
+    text = profile(changed.spec.name, sized(changed))
+    return (
+        f"# From run {of.run}, measured on the emulator: no figure of it says anything of a TPU.\n{text}"
+        if (of.is_emulated)
+        else text
+    )

@@ -38,6 +38,7 @@ def recommend(
     output: Annotated[Count, Field(description="tokens of an answer")],
     ttft_seconds: Annotated[float | None, Field(gt=0, description="95 of 100 requests begin within")] = None,
     usd_per_month: Annotated[float | None, Field(gt=0, description="at list prices")] = None,
+    emulated: Annotated[bool, Field(description="accept runs measured on the emulator, where no model runs")] = False,
 ) -> documents.Document:
     """What would serve a workload, and the profile for it. Measured runs decide; where there are none, it is said."""
     from tpudeploy.core.bench.recommend import recommend as recommended
@@ -52,7 +53,7 @@ def recommend(
         usd_per_month=usd_per_month,
     )
     with session(ctx).project.opened(profile) as at:
-        found = recommended(sized(at.profile), asked, at.workspace.runs.all())
+        found = recommended(sized(at.profile), asked, at.workspace.runs.all(), takes_emulated=emulated)
         given = Namespace(profile=profile, **vars(AS_WRITTEN))
         text = laid_over(given, at.context, found.choices[0]) if found.choices else None
     return documents.recommendation(found, text)

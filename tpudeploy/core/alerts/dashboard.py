@@ -82,6 +82,7 @@ def _variable(name: str, label: str, query: str, current: Json) -> Json:
 def _placed(all_of: Sequence[Watched]) -> Iterator[Json]:
     """Rows from top to bottom, the panels of each side by side."""
     top, number = 0, 0
+    sources = tuple(dict.fromkeys(of.ttft_source for of in all_of if of.ttft_source))
     for row in ROWS:
         number += 1
         yield _headline(row.title, number, top)
@@ -89,7 +90,7 @@ def _placed(all_of: Sequence[Watched]) -> Iterator[Json]:
         for at, panel in enumerate(row.panels):
             number += 1
             place = {"h": row.height, "w": width, "x": at * width, "y": top + 1}
-            yield {"id": number, "gridPos": place, **_panel(panel, _limit(panel, all_of))}
+            yield {"id": number, "gridPos": place, **_panel(panel, _limit(panel, all_of), sources)}
         top += 1 + row.height
 
 
@@ -106,14 +107,14 @@ def _limit(panel: Panel, all_of: Sequence[Watched]) -> float | None:
     return said.pop() if len(said) == 1 else None
 
 
-def _panel(panel: Panel, limit: float | None) -> Json:
+def _panel(panel: Panel, limit: float | None, sources: Sequence[str]) -> Json:
     steps: list[Json] = [{"color": "green", "value": None}]
     if limit is not None:
         steps.append({"color": "orange", "value": limit})
     return {
         "type": str(panel.kind),
         "title": panel.title,
-        "description": panel.about,
+        "description": " ".join((panel.about, *(sources if panel.limit is Limit.TTFT and limit is not None else ()))),
         "datasource": _SOURCE,
         "targets": [_target(panel.kind, at, *line) for at, line in enumerate(panel.lines.items())],
         "fieldConfig": {

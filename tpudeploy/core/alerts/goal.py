@@ -14,11 +14,15 @@ ROOM = 1.5
 
 @frozen
 class Goal:
-    """`seconds` is what an alert waits for, `measured` what 95 of 100 first tokens took in `cell`."""
+    """`seconds` is what an alert waits for, `measured` what 95 of 100 first tokens took in `cell`.
+
+    `source` is what must be known of it wherever the limit stands: "", or that the emulator measured it.
+    """
 
     seconds: float
     measured: float
     cell: Cell
+    source: str = ""
 
 
 def goal(run: Run) -> Goal | None:
@@ -32,7 +36,9 @@ def goal(run: Run) -> Goal | None:
         return None
     measured, cell = max(told, key=lambda each: each[0])
     wanted = ROOM * measured
-    return Goal(seconds=next((e for e in TTFT_EDGES if e >= wanted), wanted), measured=measured, cell=cell)
+    limit = next((e for e in TTFT_EDGES if e >= wanted), wanted)
+    source = f"{limit:g} s is from run {run.id}, measured on the emulator: it says nothing of a TPU."
+    return Goal(seconds=limit, measured=measured, cell=cell, source=source if run.subject.is_emulated else "")
 
 
 def _first(of: Cell) -> float | None:

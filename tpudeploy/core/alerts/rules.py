@@ -123,7 +123,7 @@ def _ttft(of: Watched) -> Iterator[Alert]:
         severity=Severity.WARNING,
         summary=f"One in twenty waits longer than {of.ttft_seconds:g} s for {of.name}'s first token",
         description="The 95th percentile is about {{ $value | humanizeDuration }}, as the buckets of the server's own "
-        "histogram tell it, for five minutes.",
+        f"histogram tell it, for five minutes.{f' {of.ttft_source}' if of.ttft_source else ''}",
     )
 
 

@@ -26,6 +26,7 @@ class Watched:
     """`job` is the label that its scrape carries, `model` the one that its engine writes.
 
     `max_num_seqs` None: nobody knows. `ttft_seconds` None: nobody said how soon a first token is wanted.
+    `ttft_source` is a sentence about where it comes from that whoever reads the rule must know, "" for none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Watched:
     max_num_seqs: int | None
     ttft_seconds: float | None
     tells_metrics: bool
+    ttft_source: str = ""
 
     @property
     def engine(self) -> str:
@@ -48,7 +50,7 @@ class Watched:
         return f"{{job={quoted(self.job)}}}"
 
 
-def watched(deployment: Deployment, *, ttft_seconds: float | None) -> Watched:
+def watched(deployment: Deployment, *, ttft_seconds: float | None, ttft_source: str = "") -> Watched:
     """A deployment is one job of Prometheus, its replicas are the instances."""
     return Watched(
         name=deployment.name,
@@ -58,6 +60,7 @@ def watched(deployment: Deployment, *, ttft_seconds: float | None) -> Watched:
         replicas=deployment.replicas,
         max_num_seqs=_max_num_seqs(deployment),
         ttft_seconds=ttft_seconds,
+        ttft_source=ttft_source,
         tells_metrics="--disable-log-stats" not in deployment.container.serve,
     )
 

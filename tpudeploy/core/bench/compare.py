@@ -96,6 +96,9 @@ def _notes(runs: Sequence[Run], shapes: Sequence[set[tuple[int, int]]]) -> Itera
         several = {getattr(run.subject, name) for run in runs}
         if len(several) > 1 and all(several):
             yield f"Not the same {what}."
+    emulated = [run.id for run in runs if run.subject.is_emulated]
+    if emulated:
+        yield f"{', '.join(emulated)}: measured on the emulator, where no model runs; the figures say nothing of a TPU."
     sources: dict[str, list[str]] = {}
     for run in runs:
         sources.setdefault(run.source, []).append(run.id)

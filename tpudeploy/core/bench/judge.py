@@ -42,6 +42,11 @@ def _doubts(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) 
     if seen.streams_mean is not None and seen.streams_mean < _STREAMS * point.concurrency:
         held = f"{seen.streams_mean:.1f} of {point.concurrency}"
         yield CellStatus.CLIENT_BOUND, f"{held} streams were under way on average"
+    computed = seen.streams_by_latency
+    if seen.streams_mean is None and computed is not None and computed < _STREAMS * point.concurrency:
+        # Not the client's doing for certain: a run of few requests reads low by its beginning and its end alone.
+        few = f"{computed:.1f} of {point.concurrency} streams were under way on average, by rate and latency"
+        yield CellStatus.FEW_STREAMS, f"{few}: the run was short, or its client was the limit"
     if verdict is not None and verdict.service is Service.QUEUES:
         yield CellStatus.OVERSUBSCRIBED, verdict.why
 

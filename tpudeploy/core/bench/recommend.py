@@ -18,16 +18,23 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
 
 _LENGTH_STEP = 1_024
+_EMULATED = "it was measured on the emulator, where no model runs (--emulated accepts it)"
 
 
-def recommend(of: Deployment, workload: Workload, runs: Iterable[Run]) -> Recommendation:
+def recommend(
+    of: Deployment, workload: Workload, runs: Iterable[Run], *, takes_emulated: bool = False
+) -> Recommendation:
     """For the model of `of`, whose settings are kept where nothing speaks against them.
 
+    Runs on the emulator are no evidence, for no model ran there, unless `takes_emulated`.
     Published tables are no runs: prose decides nothing. Where a run serves the workload, the size model is not asked.
     """
     mine = [run for run in runs if run.subject.model_id == of.model_id and run.subject.chips]
     measured, refused = [], []
     for run in mine:
+        if run.subject.is_emulated and not takes_emulated:
+            refused.append(f"run {run.id} on {run.subject.accelerator_type}: {_EMULATED}")
+            continue
         found = _measured(run, workload)
         if isinstance(found, str):
             refused.append(f"run {run.id} on {run.subject.accelerator_type}: {found}")
@@ -67,6 +74,7 @@ def _measured(run: Run, workload: Workload) -> Choice | str:
         why=why if first is None else f"{why}: the first token within {first:.3g} s",
         run=run.id,
         cell=cell,
+        is_emulated=run.subject.is_emulated,
     )
 
 

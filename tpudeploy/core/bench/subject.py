@@ -24,12 +24,16 @@ from tpudeploy.domain.state import Attempt, State
 
 @frozen
 class Target:
-    """What can be measured: the subject, and what is known of it that tells possible figures from impossible ones."""
+    """What can be measured: the subject, and what is known of it that tells possible figures from impossible ones.
+
+    `is_emulated` as in `Subject`, by the server's own word: an address does not show whose it is.
+    """
 
     subject: Subject
     budget: HbmBudget | Unsized | None = None
     roofline: Roofline | None = None
     api_key: str | None = field(default=None, repr=False)
+    is_emulated: bool = False
 
 
 # What a person may have changed of the price, or a restarted engine of its cache, makes no other subject.

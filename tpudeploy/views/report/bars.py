@@ -8,7 +8,7 @@ from tpudeploy.domain.comparison import Comparison, Measure
 from tpudeploy.domain.details import Details
 from tpudeploy.domain.timeline import Timeline
 from tpudeploy.views import words
-from tpudeploy.views.bench import MARKS, number
+from tpudeploy.views.bench import MARKS, marked_id, number
 from tpudeploy.views.report.html import note, tag, text
 
 _GIB = 1024**3
@@ -17,7 +17,7 @@ _GIB = 1024**3
 def bests(of: Comparison) -> str:
     """The most requests a second of each run, and what more chips bring."""
     rows = [
-        (run.id, Measure.REQUESTS.of(cell, run.subject) or 0.0, MARKS[cell.status])
+        (marked_id(run), Measure.REQUESTS.of(cell, run.subject) or 0.0, MARKS[cell.status])
         for run, cell in zip(of.runs, of.bests, strict=True)
         if cell is not None
     ]

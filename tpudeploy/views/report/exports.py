@@ -8,25 +8,29 @@ import json
 from collections.abc import Iterator
 
 from tpudeploy.domain.benchmark import Cell, Run, Spread
+from tpudeploy.views.bench import marked_id
 
 HEAD = (
     "streams", "context", "output", "status", "requests/s", "goodput/s", "input tok/s", "output tok/s",
-    "TTFT p50 s", "TTFT p95 s", "TTFT p99 s", "ITL p50 s", "TPOT p50 s", "E2E p50 s", "requests", "failed",
+    "TTFT p50 s", "TTFT p95 s", "TTFT p99 s", "ITL p50 s", "TPOT p50 s", "E2E p50 s", "requests", "failed", "emulated",
 )  # fmt: skip
 _CURVE = {"x": "requests/s", "y": "TTFT p50 s"}
 
 
 def rows(run: Run) -> Iterator[tuple[str, ...]]:
-    """A row a cell, in the order of the sweep; "" for what nobody tells."""
+    """Yield a row for each cell, in the order of the sweep; "" for an unknown figure.
+
+    The last column says whether the emulator measured it, so that a row that is copied elsewhere still does.
+    """
     for cell in sorted(run.cells, key=lambda c: (c.point.output_tokens, c.point.context_tokens, c.point.concurrency)):
-        yield tuple(_row(cell))
+        yield (*_row(cell), "yes" if run.subject.is_emulated else "no")
 
 
 def _row(cell: Cell) -> Iterator[str]:
     point, of = cell.point, cell.figures
     yield from (str(point.concurrency), str(point.context_tokens), str(point.output_tokens), str(cell.status))
     if of is None:
-        yield from [""] * (len(HEAD) - 4)
+        yield from [""] * (len(HEAD) - 5)
         return
     rates = (
         of.requests_per_second,
@@ -53,7 +57,7 @@ def to_vega_lite(run: Run) -> str:
     encoding = {axis: {"field": field, "type": "quantitative"} for axis, field in _CURVE.items()}
     chart = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": f"Run {run.id}",
+        "title": f"Run {marked_id(run)}",
         "data": {"values": values},
         "mark": {"type": "line", "point": True},
         "encoding": {

@@ -11,7 +11,7 @@ from tpudeploy.domain.details import Details
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import OperatingPoint
 from tpudeploy.domain.timeline import Timeline
-from tpudeploy.views.bench import number, seconds
+from tpudeploy.views.bench import EMULATED, marked_id, number, seconds
 from tpudeploy.views.report import bars
 from tpudeploy.views.report.curve import curve
 from tpudeploy.views.report.exports import HEAD, rows
@@ -48,7 +48,7 @@ def page(of: Report) -> str:
         section("Every cell", table(HEAD, [tuple(map(text, row)) for row in rows(run)])),
     ]
     title = run.subject.deployment or run.subject.model_id or run.subject.model
-    return document(f"{title}: run {run.id}", *parts)
+    return document(f"{title}: run {marked_id(run)}", *parts)
 
 
 def _head(of: Report) -> str:
@@ -58,7 +58,8 @@ def _head(of: Report) -> str:
     engine = f"vLLM {subject.engine['version']}" if subject.engine.get("version") else ""
     told = ", ".join(filter(None, (subject.model_id or subject.model, *where, engine)))
     kept = f"Run {run.id}, {len(run.cells)} of {len(run.sweep.points)} cells, by {run.driver}, {of.digest}"
-    source = [note(run.source)] if run.source else []
+    source = [note(EMULATED)] if subject.is_emulated else []
+    source += [note(run.source)] if run.source else []
     return tag("h1", text(subject.deployment or subject.model)) + note(told) + note(kept) + "".join(source)
 
 

@@ -46,4 +46,4 @@ def _cell(row: Mapping[str, str], line: int) -> Result:
         prompt_tokens_mean=context,
         e2e_seconds=spread({"mean": latency}, count=None, scale=1.0),
     )
-    return Result(point=point, figures=figures, evidence=Evidence(streams_mean=rate * latency))  # Little's law
+    return Result(point=point, figures=figures, evidence=Evidence(streams_by_latency=rate * latency))

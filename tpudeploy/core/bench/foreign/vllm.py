@@ -46,7 +46,9 @@ def read(tree: Mapping[str, Any]) -> Sequence[Result]:
         output_tokens=round(made / completed) if completed else 0,
     )
     model = str(tree.get("model_id") or "")
-    return (Result(point=point, figures=figures, evidence=Evidence(streams_mean=held), model=model, seconds=seconds),)
+    return (
+        Result(point=point, figures=figures, evidence=Evidence(streams_by_latency=held), model=model, seconds=seconds),
+    )
 
 
 def _spread(tree: Mapping[str, Any], what: str, count: int | None) -> Spread | None:

@@ -1,0 +1,119 @@
+"""What the emulator's figures say of themselves: a mark wherever they go, and no evidence unless somebody asks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from answering import answering, http
+from desk import Said, command
+from test_recommend import _cell
+
+PROFILE = Path(__file__).parents[2] / "profiles" / "gemma4-e2b-v6e1.yaml"
+
+
+class Desk:
+    """A folder with a profile, in a shell where the cloud is the emulator."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
+        (folder / "e2b.yaml").write_text(PROFILE.read_text())
+        self.folder = folder
+        self.run = partial(command, folder, capture)
+
+    def measured(self) -> str:
+        """The id of a run that every rule believes, but that it was measured on the emulator."""
+        (self.folder / "cell.json").write_text(json.dumps(_cell(64, 20.0, 400.0)), encoding="utf-8")
+        said = self.run("bench", "import", "cell.json", "--type", "v6e-4", "--usd-per-hour", "5.00", "--json")
+        assert said.code == 0, said.all
+        tree: Any = json.loads(said.out)
+        assert tree["subject"]["is_emulated"] is True
+        return str(tree["id"])
+
+
+@pytest.fixture
+def at(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setenv("TPU_EMULATOR_HOST", "127.0.0.1:9")
+    return Desk(tmp_path, capfd)
+
+
+def test_an_address_that_is_a_stand_in_is_marked_though_nothing_but_the_server_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TPU_EMULATOR_HOST", raising=False)
+    model = http('{"data": [{"id": "m"}]}')
+    usage = json.dumps({"choices": [{"text": "x"}], "usage": {"prompt_tokens": 8, "completion_tokens": 1}})
+    completion = http(f"data: {usage}\n\ndata: [DONE]\n\n")
+    version = http('{"version": "0.32.0"}')
+    stand_in = version.replace(b"Content-Length", b"Server: tpudeploy-emulator\r\nContent-Length")
+    words = ("--concurrency", "1", "--context", "8", "--output", "1", "--window", "50ms", "--json")
+    for reply, is_emulated in ((stand_in, True), (version, False)):
+        with answering({"/v1/models": model, "/v1/completions": completion, "/version": reply}) as url:
+            said = command(tmp_path, capfd, "bench", "--url", url, *words)
+        assert json.loads(said.out)["subject"]["is_emulated"] is is_emulated
+
+
+def test_lists_and_comparisons_mark_the_run(at: Desk) -> None:
+    one, other = at.measured(), at.measured()
+    assert at.run("bench", "list").out.count("emulator") == 2
+    said = at.run("compare", one, other)
+    assert said.code == 0, said.all
+    assert f"{one} (emulator)" in said.out
+    assert f"{one}, {other}: measured on the emulator, where no model runs" in said.out
+    tree = json.loads(at.run("compare", one, other, "--json").out)
+    assert [run["subject"]["is_emulated"] for run in tree["runs"]] == [True, True]
+
+
+def test_a_report_marks_its_page_its_csv_and_its_chart(at: Desk) -> None:
+    own = at.measured()
+    assert at.run("bench", "report", own, "-o", "report.html").code == 0
+    assert "On the emulator: no model ran" in (at.folder / "report.html").read_text()
+    (row,) = csv.DictReader(io.StringIO((at.folder / "report.csv").read_text()))
+    assert row["emulated"] == "yes"
+    chart = json.loads((at.folder / "report.vl.json").read_text())
+    assert chart["title"] == f"Run {own} (emulator)"
+    assert [value["emulated"] for value in chart["data"]["values"]] == ["yes"]
+
+
+def asked(at: Desk, *more: str) -> Said:
+    return at.run("recommend", "e2b.yaml", "--users", "64", "--context", "4096", "--output", "256", *more)
+
+
+def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: Desk) -> None:
+    own = at.measured()
+    said = asked(at)
+    assert said.code == 0, said.all
+    assert f"not run {own} on v6e-4: it was measured on the emulator, where no model runs" in said.err
+    assert "knows memory, not speed" in said.err
+    taken = asked(at, "--emulated")
+    assert f"(run {own}, emulator)" in taken.err
+    assert "On the emulator: no model ran" in taken.err
+    assert taken.out.startswith(f"# From run {own}, measured on the emulator")
+    assert yaml.safe_load(taken.out)["tpu"]["type"] == "v6e-4"
+    choice = json.loads(asked(at, "--emulated", "--json").out)["choices"][0]
+    assert (choice["run"], choice["is_emulated"]) == (own, True)
+
+
+def test_operating_points_of_an_emulated_run_say_so(at: Desk) -> None:
+    own = at.measured()
+    said = at.run("recommend", "--run", own)
+    assert f"Operating points of run {own} (emulator)" in said.out
+    assert "On the emulator: no model ran" in said.out
+    assert json.loads(at.run("recommend", "--run", own, "--json").out)["emulated"] is True
+
+
+@pytest.mark.parametrize("form", ["rules", "prometheusrule", "gmp", "dashboard"])
+def test_a_limit_from_an_emulated_run_says_so_in_every_form(at: Desk, form: str) -> None:
+    own = at.measured()
+    said = at.run("alerts", "e2b.yaml", "--run", own, "--format", form)
+    assert said.code == 0, said.all
+    mark = f"s is from run {own}, measured on the emulator: it says nothing of a TPU."
+    assert mark in " ".join(said.out.split())
+    assert "Warning: 2.5 s is from run" in said.err
+    tree = json.loads(at.run("alerts", "e2b.yaml", "--run", own, "--format", form, "--json").out)
+    assert any(mark in remark for remark in tree["remarks"])
