@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,7 @@ def answering(replies: Mapping[str, bytes | Callable[[bytes], bytes]]) -> Iterat
             except OSError:
                 return
             with connection:
-                asked = connection.recv(65536)
+                asked = _whole_request(connection)
                 path = asked.split(b" ")[1].decode() if b" " in asked else ""
                 reply = replies.get(path.partition("?")[0], b"")
                 connection.sendall(reply if isinstance(reply, bytes) else reply(asked))
@@ -33,6 +34,18 @@ def answering(replies: Mapping[str, bytes | Callable[[bytes], bytes]]) -> Iterat
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join()
+
+
+def _whole_request(connection: socket.socket) -> bytes:
+    """Return a request with its body, which clients send apart from its head."""
+    asked = connection.recv(65536)
+    length = re.search(rb"content-length: (\d+)", asked, re.IGNORECASE)
+    while length and len(asked.partition(b"\r\n\r\n")[2]) < int(length[1]):
+        more = connection.recv(65536)
+        if not more:
+            break
+        asked += more
+    return asked
 
 
 def http(body: str, *, status: str = "200 OK") -> bytes:

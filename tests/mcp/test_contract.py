@@ -12,7 +12,7 @@ from goldens import assert_golden
 from tpudeploy.cli.mcp.tools import READING, WRITING
 
 TAKEN = """
-profiles profile colleague name code form type sweep prompt max_tokens run_id run_ids users ttft_seconds usd_per_month
+profiles profile emulated colleague name code form type sweep prompt max_tokens run_id run_ids users ttft_seconds usd_per_month
 destroy refresh_only target replace plan_id wait timeout_seconds operation_id after wait_seconds
 concurrency context output window_seconds duration_seconds flag repeats ab_id
 """

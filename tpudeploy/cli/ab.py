@@ -29,11 +29,16 @@ _OF_THE_AB = (*_OF_THE_BEGINNING, "duration", "max_cost", "auto_approve", "resum
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    options.option(parser, "ab", "with a profile: two values of one flag, deployed in turns", metavar="PATH=A,B")
+    options.option(
+        parser,
+        "ab",
+        "With a profile: deploy these two values of one flag in turns, and compare them.",
+        metavar="PATH=A,B",
+    )
     options.option(
         parser,
         "repeats",
-        f"with --ab: measure B so often, and A once more (default {_REPEATS})",
+        f"With --ab: measure B this many times, and A once more (default {_REPEATS}).",
         metavar="N",
         type=options.count,
     )
@@ -41,21 +46,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser,
         "duration",
-        "begin nothing more after so long, restarts included, e.g. 2h",
+        "Start no further repeat after TIME, restarts included, e.g. 2h.",
         metavar="TIME",
         type=options.seconds,
     )
-    sweeping.max_cost(parser, "begin nothing more when the slice has cost so much meanwhile")
+    sweeping.max_cost(parser, "Start no further repeat once the slice has cost this much.")
     sweeping.client(parser)
     options.option(
         parser,
         "accuracy",
-        "ask both arms questions too: JSONL, `arithmetic` or `lm_eval:TASK` (of a risky flag: arithmetic)",
+        "Also compare answers: a JSONL file, `arithmetic` or `lm_eval:TASK` (default for a risky flag: arithmetic).",
         metavar="QUESTIONS",
     )
-    options.option(parser, "questions", "so many of them (default: all)", type=options.count, metavar="N")
-    options.flag(parser, "no-accuracy", "ask no questions, however risky the flag")
-    options.option(parser, "resume", "go on with an A/B: only the repeats that are left", metavar="ID")
+    options.option(
+        parser, "questions", "Ask only the first N questions (default: all).", type=options.count, metavar="N"
+    )
+    options.flag(parser, "no-accuracy", "Ask no questions, even if the flag can change answers.")
+    options.option(parser, "resume", "Continue an A/B: measure only the remaining repeats.", metavar="ID")
     options.flag(parser, "auto-approve", "Skip the approval prompt.")
     options.overlays(parser)
     options.lock_timeout(parser)
@@ -154,8 +161,8 @@ def _asked(given: argparse.Namespace, context: Context, experimenting: Experimen
         return made, arms
     for option in _written(given, _OF_THE_BEGINNING):
         raise UsageError(
-            f"An A/B that goes on is what it began as; {option} would make it another.",
-            hint="Leave it out, or leave out --resume and begin anew.",
+            f"{option} cannot be changed when resuming.",
+            hint=f"Omit {option}, or start a new A/B without --resume.",
         )
     begun = _begun(given, experimenting, given.resume)
     return begun, loaded(context, given.runs[0], given, Written(path=begun.path, values=(begun.a.value, begun.b.value)))

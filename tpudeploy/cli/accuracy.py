@@ -27,28 +27,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser,
         "accuracy",
-        "ask questions with known answers instead: a JSONL file, `arithmetic`, or `lm_eval:TASK`",
+        "Ask questions with known answers instead: a JSONL file, `arithmetic`, or `lm_eval:TASK`.",
         metavar="QUESTIONS",
     )
     options.option(
         parser,
         "against",
-        "with them, exit 13 where quality fell from this server, or from these kept answers",
+        "Compare with this server or these saved answers; exit with 13 if quality fell.",
         metavar="URL | ANSWERS",
     )
     options.option(
-        parser, "questions", "so many of them, the first ones (default: all)", type=options.count, metavar="N"
+        parser, "questions", "Ask only the first N questions (default: all).", type=options.count, metavar="N"
     )
     options.option(
         parser,
         "concurrency",
-        "so many at once (default: as ANSWERS were asked, or max_num_seqs)",
+        "Ask N questions at the same time (default: as for ANSWERS, or max_num_seqs).",
         type=options.count,
         metavar="N",
     )
-    options.option(
-        parser, "max-tokens", "at most so many tokens an answer (default 512)", type=options.count, metavar="N"
-    )
+    options.option(parser, "max-tokens", "The most tokens in an answer (default 512).", type=options.count, metavar="N")
 
 
 def check(given: argparse.Namespace) -> None:

@@ -54,9 +54,9 @@ def is_written(name: str, value: bool | list[str]) -> bool:
 
 def everywhere(parser: argparse.ArgumentParser) -> None:
     """What every command takes."""
-    option(parser, "chdir", "work in this folder", metavar="DIR", type=Path, default=Path())
-    flag(parser, "no-color", "plain text (NO_COLOR does the same)")
-    flag(parser, "json", "print JSON on stdout, one document, and text for people on stderr")
+    option(parser, "chdir", "Run as if started in DIR.", metavar="DIR", type=Path, default=Path())
+    flag(parser, "no-color", "Print without colors (as with NO_COLOR).")
+    flag(parser, "json", "Print one JSON document on stdout, and messages on stderr.")
 
 
 def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:

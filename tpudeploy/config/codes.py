@@ -92,7 +92,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "tpudeploy validate prod.yaml",
     ),
     NOT_FOUND: Explanation(
-        "No such profile",
+        "Profile not found",
         "The file that was named on the command line does not exist.",
         "tpudeploy init --from gemma4-e2b-v6e1",
     ),
@@ -103,7 +103,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "File too large", "A source is read up to 1 MiB. A profile is a page of text.", "tpudeploy validate prod.yaml"
     ),
     NOT_TEXT: Explanation(
-        "Not UTF-8", "A profile is UTF-8 text, with or without a byte-order mark.", "iconv -f latin1 -t utf-8 prod.yaml"
+        "File that is not UTF-8 text",
+        "A profile is UTF-8 text, with or without a byte-order mark.",
+        "iconv -f latin1 -t utf-8 prod.yaml",
     ),
     CONTROL_CHARACTER: Explanation(
         "Control character",
@@ -124,7 +126,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     TAB: Explanation(
         "Tab indentation", "YAML is indented with spaces; a tab means nothing there.", "serving:\n  port: 8000"
     ),
-    TOO_DEEP: Explanation("Nested too deep", "No value of the format needs more than a few levels.", "model:\n  id: X"),
+    TOO_DEEP: Explanation(
+        "Values nested too deep", "No value of the format needs more than a few levels.", "model:\n  id: X"
+    ),
     TOO_MANY_VALUES: Explanation(
         "Too many values",
         "The number of values is bounded, aliases counted as often as they are used: a few lines of nested aliases "
@@ -137,7 +141,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "serving: {port: 8000}",
     ),
     KEY_NOT_TEXT: Explanation(
-        "Key is not text", "A key is a word, not empty, a list or a mapping.", "serving: {port: 8000}"
+        "Key that is not text", "A key is a word, not empty, a list or a mapping.", "serving: {port: 8000}"
     ),
     TAG: Explanation(
         "YAML tag", "Tags (`!!float`, `!python/...`) are not part of the format.", 'model: {revision: "2.0"}'
@@ -146,33 +150,35 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "Merge key", "`<<` is not part of YAML 1.2. Layers are written as files.", "extends: base.yaml"
     ),
     NOT_FINITE: Explanation(
-        "Not a finite number",
+        "Number that is not finite",
         "NaN, infinities and numbers beyond a double have no meaning here.",
         "serving: {hbm_utilization: 0.9}",
     ),
     CREDENTIAL: Explanation(
-        "Looks like a credential",
+        "Text that looks like a credential",
         "No secret's value may stand in a profile, not even in a comment: profiles are committed, shown in plans and "
         "sent to Google as metadata. Keep it in Secret Manager; the VM reads it at boot with its own identity.",
         "secrets: {HF_TOKEN: hf-token}",
     ),
     EXTENDS_UNREADABLE: Explanation(
-        "`extends` names a file that cannot be read",
+        "Unreadable file in `extends`",
         "The path is relative to the file it stands in.",
         "extends: base.yaml",
     ),
-    EXTENDS_CYCLE: Explanation("`extends` in a circle", "A profile cannot build on itself.", "extends: base.yaml"),
+    EXTENDS_CYCLE: Explanation("Circular `extends`", "A profile cannot build on itself.", "extends: base.yaml"),
     EXTENDS_TOO_DEEP: Explanation(
-        "`extends` too deep",
+        "`extends` nested too deep",
         "At most 5 levels, and 50 files in all, so that a person can still follow.",
         "extends: base.yaml",
     ),
-    EXTENDS_FORM: Explanation("`extends` is no path", "A path, or a list of paths.", "extends: [base.yaml, prod.yaml]"),
+    EXTENDS_FORM: Explanation(
+        "`extends` that is not a path", "A path, or a list of paths.", "extends: [base.yaml, prod.yaml]"
+    ),
     SET_FORM: Explanation(
         "Malformed --set", "A dotted path, an equals sign, a YAML value.", "--set serving.max_model_len=8192"
     ),
     OUTSIDE_PROJECT: Explanation(
-        "A file outside the project",
+        "File outside the project",
         "An untrusted profile opens files of its own project only: .yaml, .yml and .json files at or below the "
         "project's folder, links followed to their end, none of them hidden. `ci` and `mcp` trust no profile: keep a "
         "copy of the file inside the project. For other commands, profiles are untrusted with -untrusted or with "
@@ -193,14 +199,14 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "Interpolation in a key", "Values may hold ${env:NAME}, keys may not.", "name: demo-${env:USER}"
     ),
     VARIABLE_NOT_ALLOWED: Explanation(
-        "An environment variable that is not allowed",
+        "Environment variable that is not allowed",
         "An untrusted profile (in `ci`, in `mcp`, or with -untrusted) reads only the environment variables that the "
         "operator allows by name, with -allow-env or TPUDEPLOY_ALLOW_ENV (one name a line). The value of an allowed "
         "variable is part of the profile from then on: plans, comments and scripts show it.",
         "tpudeploy ci plan prod.yaml -allow-env REGION",
     ),
     SECRET_VARIABLE: Explanation(
-        "An environment variable that looks like a secret",
+        "Environment variable that looks like a secret",
         "What a profile reads from the environment is written into its startup script, its state and its plan. A "
         "variable whose name says TOKEN, SECRET, PASSWORD or KEY is therefore not read. Keep the value in Secret "
         "Manager; if it is no secret, allow the variable by its name.",
@@ -216,12 +222,14 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         'model: {revision: "1.10"}',
     ),
     NOT_A_CHOICE: Explanation(
-        "Not one of the choices", "The key knows a few values only.", "serving: {kv_cache_dtype: fp8}"
+        "Value that is not one of the choices", "The key knows a few values only.", "serving: {kv_cache_dtype: fp8}"
     ),
     OUT_OF_RANGE: Explanation(
-        "Out of range", "The number is too small or too large.", "serving: {hbm_utilization: 0.9}"
+        "Number out of range", "The number is too small or too large.", "serving: {hbm_utilization: 0.9}"
     ),
-    WRONG_FORM: Explanation("Wrong form", "The text is not of the form that the key needs.", "health: {timeout: 45m}"),
+    WRONG_FORM: Explanation(
+        "Invalid format of a value", "The text is not of the form that the key needs.", "health: {timeout: 45m}"
+    ),
     NOT_SUPPORTED: Explanation(
         "Not supported yet",
         "The key belongs to the format, but this version does not act on it; ignoring it would be worse.",
@@ -235,7 +243,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "tpu: {type: v6e-4}\nserving: {tensor_parallel_size: 4}",
     ),
     RUNTIME_MISMATCH: Explanation(
-        "Runtime of another generation",
+        "Runtime for another TPU generation",
         "Each TPU generation has its own VM image.",
         "tpu: {runtime_version: v2-alpha-tpuv6e}",
     ),
@@ -250,58 +258,60 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "serving: {args: {seed: 1}}",
     ),
     FLAG_VALUE: Explanation(
-        "A value that the flag cannot express",
+        "Invalid value of a flag",
         "How a value is written comes from the flag: alone, as one word, as several, as JSON.",
         "serving: {args: {enable_prefix_caching: true}}",
     ),
     FLAG_HAS_KEY: Explanation(
-        "The flag has a key", "What the format has a key for is written there.", "serving: {max_model_len: 8192}"
+        "Flag that has its own key", "What the format has a key for is written there.", "serving: {max_model_len: 8192}"
     ),
     FLAG_TWICE: Explanation(
-        "The same flag twice",
+        "Duplicate flag",
         "By an alias, or by `_` and `-`: which value was meant cannot be known.",
         "serving: {args: {seed: 1}}",
     ),
     VARIABLE_TWICE: Explanation(
-        "The same variable twice",
+        "Duplicate environment variable",
         "A variable comes from one place: a key, `env`, or `secrets`.",
         "serving: {padding_gap: 512}",
     ),
     VARIABLE_NAME: Explanation(
-        "Not a variable's name",
+        "Invalid name of an environment variable",
         "Letters, digits and underscores, not beginning with a digit.",
         "serving: {env: {HF_HOME: /cache}}",
     ),
     SECRET_IN_ENV: Explanation(
-        "A secret among plain values",
+        "Secret in a plain value",
         "Variables that hold credentials belong under `secrets`: what stands in `env` is written into the startup "
         "script, the state and the plan, and `docker inspect` shows it. A name with TOKEN, SECRET, PASSWORD or KEY in "
         "it is taken for a secret's, unless `serving.plain_env` names it.",
         "secrets: {HF_TOKEN: hf-token}",
     ),
     SECRET_REFERENCE: Explanation(
-        "Not a secret's name",
+        "Invalid name of a secret",
         "A Secret Manager id, or projects/P/secrets/S/versions/V.",
         "secrets: {HF_TOKEN: projects/my-project/secrets/hf-token/versions/latest}",
     ),
     FLAG_NOT_SERVED: Explanation(
-        "A flag that the endpoint cannot be served with",
+        "Flag that makes the endpoint unreachable",
         "An apply ends when a completion came back over HTTP from the port on the machine's address, and clients are "
         "given that endpoint. TLS, another address, a socket file, a path prefix or gRPC would keep both out.",
         "serving: {port: 8443}",
     ),
     FLAGS_TOGETHER: Explanation(
-        "Flags that do not go together",
+        "Incompatible flags",
         "vLLM refuses the combination when it starts, after the slice was granted and the image pulled.",
         "serving: {args: {enable_auto_tool_choice: true, tool_call_parser: gemma4}}",
     ),
     FLEX_WITHOUT_END: Explanation(
-        "flex-start without an end",
+        "flex-start without a run duration",
         "Google grants flex-start for a time that is asked for.",
         "placement: {provisioning: [flex-start], max_run_duration: 12h}",
     ),
     RUN_TOO_LONG: Explanation(
-        "Longer than 7 days", "A slice with an end runs at most 7 days.", "placement: {max_run_duration: 7d}"
+        "Run duration longer than 7 days",
+        "A slice with an end runs at most 7 days.",
+        "placement: {max_run_duration: 7d}",
     ),
     RESERVED_ALONE: Explanation(
         "`reserved` without a reservation",
@@ -309,46 +319,48 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         _RESERVED,
     ),
     RESERVATION_UNUSED: Explanation(
-        "A reservation that nothing uses",
+        "Unused reservation",
         "A reservation is only taken from by `reserved`, in its own zone.",
         _RESERVED,
     ),
     REPEATED: Explanation(
-        "The same choice twice", "In an order of preference, each stands once.", "placement: {provisioning: [spot]}"
+        "Duplicate choice", "In an order of preference, each stands once.", "placement: {provisioning: [spot]}"
     ),
     ZONE_UNKNOWN: Explanation(
-        "A zone that the catalogue does not know",
+        "Zone missing from the catalog",
         "A warning: the catalogue lists where a type has been seen, and zones change.",
         "placement: {zones: [us-east5-b]}",
     ),
     LABEL: Explanation(
-        "Not a label",
+        "Invalid label",
         "Lower case, digits, `_` and `-`, at most 63; keys begin with a letter.",
         "placement: {labels: {team: search}}",
     ),
     VOLUME: Explanation(
-        "Not a volume",
+        "Invalid volume",
         "Absolute host path: absolute container path, each container path once.",
         "serving: {volumes: {/data: /data}}",
     ),
     UNKNOWN_PATH: Explanation(
-        "No such path", "`ignore_changes` lists paths of the format.", "lifecycle: {ignore_changes: [serving.image]}"
+        "Unknown path in `ignore_changes`",
+        "`ignore_changes` lists paths of the format.",
+        "lifecycle: {ignore_changes: [serving.image]}",
     ),
     VARIABLE_MISSPELT: Explanation(
-        "A misspelt variable of the engine",
+        "Misspelled environment variable of the engine",
         "The name differs by a letter or two from one that vLLM or tpu_inference reads. The engine would start, and "
         "the variable would have no effect.",
         "serving: {env: {SKIP_JAX_PRECOMPILE: '1'}}",
     ),
     OTHER_ENGINE_VERSION: Explanation(
-        "An image of another vLLM version",
+        "Image of another vLLM version",
         "A warning: the tables of flags and values, and the arithmetic of memory, are those of the version that "
         "`tpudeploy version` names. For an image of another one, what they would refuse is a warning, and sizes are "
         "estimates.",
         "serving: {image: vllm/vllm-tpu:v0.32.0}",
     ),
     NOT_A_TPU_IMAGE: Explanation(
-        "An image for other hardware",
+        "Image for other hardware",
         "vLLM is published in one image for each kind of hardware; only that for TPU has tpu_inference and libtpu.",
         "serving: {image: vllm/vllm-tpu:v0.32.0}",
     ),

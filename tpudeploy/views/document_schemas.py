@@ -220,6 +220,7 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "operating": _kind(
         "operating",
         {
+            "emulated": TRUTH,
             "run": TEXT,
             "loads": [{"context_tokens": WHOLE, "output_tokens": WHOLE, "points": tuple[OperatingPoint, ...]}],
         },

@@ -1,4 +1,4 @@
-"""Prometheus rules for what a profile serves, in several forms; how to collect its metrics; a Grafana dashboard."""
+"""Write Prometheus rules for a deployment in several formats, a collector configuration, or a Grafana dashboard."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser,
         "format",
-        f"{', '.join(_FORMATS)} (default: rules)",
+        f"The format: {', '.join(_FORMATS)} (default: rules).",
         choices=tuple(_FORMATS),
         default="rules",
         metavar="FORMAT",
@@ -42,13 +42,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser,
         "ttft",
-        "alert where one first token in twenty takes longer, e.g. 2.5",
+        "Alert if the first token of more than 1 in 20 requests takes longer, e.g. 2.5.",
         type=_seconds,
         metavar="SECONDS",
     )
-    options.option(parser, "run", "the same, by what this run of `bench` measured at its balanced point", metavar="ID")
+    options.option(
+        parser, "run", "Take that limit from what this run of `bench` measured at its balanced point.", metavar="ID"
+    )
     options.backend(parser)
-    options.option(parser, "out", "write it there instead of printing it", metavar="FILE", type=Path)
+    options.option(parser, "out", "Write to FILE instead of stdout.", metavar="FILE", type=Path)
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

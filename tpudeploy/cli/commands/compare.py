@@ -1,8 +1,8 @@
-"""Runs beside each other, and beside published figures: throughput, latency, tokens per dollar, what more chips bring.
+"""Compare benchmark runs with each other and with published figures, or run an A/B of one flag.
 
-A run is named by its id or the beginning of it (`tpudeploy bench list`), a published table by its name (`--published`).
-With a profile and --ab PATH=A,B two values of one flag are deployed in turns on the slice that serves, measured, and
-held against each other with confidence intervals; the id of such an A/B shows it again.
+Name a run by its id or the beginning of it (`tpudeploy bench list`), a published table by its name (`--published`).
+With a profile and --ab PATH=A,B, the two values of one flag are deployed in turns on the slice that serves, measured,
+and compared with confidence intervals. The id of an A/B shows its result again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "runs",
         metavar="RUN | PROFILE | A/B",
         nargs="*",
-        help="the id of a run, or the name of a published table; or a profile, with --ab; or the id of an A/B",
+        help="The ids of runs or names of published tables to compare; or a profile with --ab; or the id of an A/B.",
     )
     options.option(
         parser,
         "by",
-        f"what to compare, and what an A/B is decided by: {', '.join(_MEASURES)}",
+        f"The measure to compare, and to decide an A/B by: {', '.join(_MEASURES)}.",
         choices=_MEASURES,
         default=ab.BY,
     )
-    parser.add_argument("--published", action="store_true", help="list the published tables")
+    parser.add_argument("--published", action="store_true", help="List the published tables.")
     ab.arguments(parser)
     options.backend(parser)
 
@@ -59,7 +59,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
         return exits.SUCCESS
     if len(given.runs) < _FEWEST:
         raise UsageError(
-            "`compare` holds runs against each other: name two or more.",
+            "`compare` needs two or more runs.",
             hint="`tpudeploy bench list` shows yours, `tpudeploy compare --published` those of others.",
         )
     workspace = context.workspace()

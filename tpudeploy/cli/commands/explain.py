@@ -1,4 +1,4 @@
-"""What an error code or a refusal means, and what to do about it. Without one: all there are."""
+"""Explain an error code or a refusal, and what to do about it. Without an argument, list all codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpudeploy.domain.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    told = "e.g. TPU1201, a refusal such as `stockout`, or an error text of Google's, in quotes"
+    told = "A code such as TPU1201, a refusal such as `stockout`, or an error text of Google Cloud in quotes."
     parser.add_argument("code", metavar="CODE", nargs="?", help=told)
 
 

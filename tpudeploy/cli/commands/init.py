@@ -17,9 +17,15 @@ _FIRST = "gemma4-e2b-v6e1"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
-        parser, "from", f"a shipped profile (default {_FIRST}; `list` names them all)", dest="source", default=_FIRST
+        parser,
+        "from",
+        f"The shipped profile to copy (default: {_FIRST}); `list` lists all of them.",
+        dest="source",
+        default=_FIRST,
     )
-    parser.add_argument("path", metavar="FILE", nargs="?", help="where to write it (default: NAME.yaml here)")
+    parser.add_argument(
+        "path", metavar="FILE", nargs="?", help="The file to write (default: NAME.yaml in this folder)."
+    )
 
 
 def run(given: argparse.Namespace, context: Context) -> int:

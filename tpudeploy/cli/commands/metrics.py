@@ -1,4 +1,4 @@
-"""What running servers say of themselves at this moment, each figure with what it means and what to do."""
+"""Show the current metrics of running servers: each figure, what it means, and what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpudeploy.domain.metrics import Metrics
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    told = "a profile, or the name of a deployment: then its published endpoint; without, all that are published here"
+    told = "A profile (all its servers), or the name of a deployment (its endpoint); default: all published endpoints."
     parser.add_argument("of", metavar="PROFILE | NAME", nargs="?", help=told)
     options.overlays(parser)
     options.backend(parser)

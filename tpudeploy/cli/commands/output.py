@@ -16,9 +16,9 @@ Outputs = Mapping[str, object]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    about = "a profile, or the name of a deployment (default: every deployment that has an endpoint)"
+    about = "A profile, or the name of a deployment (default: all deployments that have an endpoint)."
     parser.add_argument("deployment", metavar="PROFILE | NAME", nargs="?", help=about)
-    parser.add_argument("key", metavar="KEY", nargs="?", help="one output alone: endpoint, generation or since")
+    parser.add_argument("key", metavar="KEY", nargs="?", help="Print only this output: endpoint, generation or since.")
     options.overlays(parser)
     options.backend(parser)
 

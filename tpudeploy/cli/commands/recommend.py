@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser,
         "ttft",
-        "The first token of 95 % of requests must arrive within TIME, e.g. 2s.",
+        "The first token of 95 of 100 requests must arrive within TIME, e.g. 2s.",
         metavar="TIME",
         type=options.seconds,
     )

@@ -1,4 +1,4 @@
-"""Print the JSON Schema of profiles, for editors; or of a document that --json prints, for programs."""
+"""Print the JSON Schema of profiles, for editors, or of a document that --json prints, for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from tpudeploy.views.schemas import SCHEMAS
 
     names = (_PROFILE, *SCHEMAS)
-    about = f"a name in the `format` of a document (default: {_PROFILE}): {', '.join(names)}"
+    about = f"The name in the `format` of a document (default: {_PROFILE}): {', '.join(names)}."
     parser.add_argument("what", metavar="WHAT", nargs="?", choices=names, default=_PROFILE, help=about)
 
 

@@ -1,4 +1,4 @@
-"""Show a saved plan; without one, what the states here remember. Asks no cloud and changes nothing."""
+"""Show a saved plan, or the contents of the states. Reads local files and the state backend only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpudeploy.views.remembered import document, remembered
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="PLANFILE", nargs="?", help="a saved plan")
+    parser.add_argument("file", metavar="PLANFILE", nargs="?", help="A saved plan (default: show the states).")
     options.backend(parser)
 
 

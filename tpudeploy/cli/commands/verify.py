@@ -1,6 +1,6 @@
-"""What the profile declares against what the engine does; exit code 13 where a declared setting is not in effect.
+"""Compare what the profile declares with what its servers do; exit with 13 if a declared setting is not in effect.
 
-With --accuracy, how many questions it has right instead; 13 where that fell.
+With --accuracy, ask questions with known answers instead; exit with 13 if quality fell.
 """
 
 from __future__ import annotations
