@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,21 @@ PIPELINES = (
     *("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_API_URL", "GITHUB_REF", "TPUDEPLOY_APPROVAL_KEY"),
     *("GITLAB_CI", "CI_PROJECT_PATH", "CI_COMMIT_SHA", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_IID"),
 )
+
+
+DESK = pytest.StashKey[Desk]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to a failed story what its cloud was asked and what its machines logged, before both are gone."""
+    report = yield
+    at = item.stash.get(DESK, None)
+    if report.failed and at is not None:
+        report.sections.extend(at.journal())
+    return report
 
 
 @pytest.fixture
@@ -50,7 +65,9 @@ def desk(
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)
             for variable in ("STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT", "TPUDEPLOY_BACKEND", *PIPELINES):
                 monkeypatch.delenv(variable, raising=False)
-            return Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
+            at = Desk(folder=tmp_path, clock=clock, emulator=emulator, capture=capfd, patience=patience or Patience())
+            request.node.stash[DESK] = at
+            return at
 
         yield sit_down
 

@@ -19,6 +19,7 @@ from tpudeploy.ports import Workers
 
 # How slow the cloud of a story is, and by what share each of its durations varies, unless the story says otherwise.
 UNKIND: Mapping[str, Any] = {"jitter": 0.1, "timings": asdict(CLOUD)}
+_LINES_OF_JOURNAL = 200
 PROFILE = """\
 version: 1
 name: gemma
@@ -161,6 +162,14 @@ class Desk:
         path = "/queuedResources"
         creates = [r for r in self.emulator.requests if r.method == "POST" and r.resource.endswith(path)]
         return [r.path.split("/locations/")[1].split("/")[0] for r in creates]
+
+    def journal(self) -> Iterator[tuple[str, str]]:
+        """Yield what explains a failed story, each with its title: the requests, and the log of each machine."""
+        requests = [f"{request.method} {request.path} {request.verdict}" for request in self.emulator.requests]
+        yield "last requests to the emulator", "\n".join(requests[-_LINES_OF_JOURNAL:])
+        for node in self.emulator._cloud.nodes.values():
+            for host in node.hosts:
+                yield f"end of the log of {node.name}", "\n".join(host.log().splitlines()[-_LINES_OF_JOURNAL:])
 
 
 Open = Callable[..., Desk]
