@@ -42,7 +42,7 @@ class TpuCloud(Protocol):
         """
         ...
 
-    def marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
+    def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
         """Everything in the project that carries our mark, whether or not any state remembers it.
 
         `zones`, and all that the catalogue knows, are looked through one by one where not all can be listed at once.
@@ -50,10 +50,10 @@ class TpuCloud(Protocol):
         """
         ...
 
-    def named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
+    def list_named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
         """The queued resources of this name, whoever made them; in `zone`, or wherever they may be.
 
-        What carries no mark has `UNMARKED`. Zones are looked through as `marked` does.
+        A resource without a mark has `UNMARKED`. Zones are searched as in `list_marked`.
         """
         ...
 

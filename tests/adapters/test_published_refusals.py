@@ -6,7 +6,7 @@ import pytest
 
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.refusals import VERDICTS
-from tpudeploy.adapters.google.verdicts import verdict
+from tpudeploy.adapters.google.verdicts import classify
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Remedy, Scope
 
@@ -163,7 +163,7 @@ PUBLISHED: tuple[tuple[str, Code, str, Remedy, Scope], ...] = (
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: f"{row[2]}-{row[0][:24]}")
 def test_a_published_text_is_its_class_whatever_its_error_id(row: tuple[str, Code, str, Remedy, Scope]) -> None:
     text, code, kind, remedy, scope = row
-    refusal = verdict(text, code)
+    refusal = classify(text, code)
     assert (refusal.kind, refusal.remedy, refusal.scope) == (kind, remedy, scope)
     assert refusal.is_known
     assert "EID" not in refusal.message
@@ -179,6 +179,6 @@ def test_every_class_that_has_been_seen_was_seen_in_some_text() -> None:
 
 def test_a_full_reservation_is_no_stockout_for_those_who_asked_for_one() -> None:
     for model in Provisioning:
-        refusal = verdict(FULL, Code.RESOURCE_EXHAUSTED, model)
+        refusal = classify(FULL, Code.RESOURCE_EXHAUSTED, model)
         expected = ("reservation-full", DROP) if model is Provisioning.RESERVED else ("stockout-reserved", NEXT)
         assert (refusal.kind, refusal.remedy) == expected

@@ -14,7 +14,7 @@ import pytest
 import requests
 from google.api_core import exceptions as api
 
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translated
+from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_errors
 from tpudeploy.domain import errors
 
 OURS = (errors.CloudError, Absent, Exists, Precondition)
@@ -62,14 +62,14 @@ EVERY = tuple(dict.fromkeys((*TRANSPORT, *DISCOVERY, *TYPED, *AUTH)))
 
 @pytest.mark.parametrize("cls", EVERY, ids=_name)
 def test_no_class_of_googles_reaches_the_engine(cls: type[BaseException]) -> None:
-    with pytest.raises(OURS) as caught, translated("look at it"):
+    with pytest.raises(OURS) as caught, translate_errors("look at it"):
         raise _made(cls)
     assert caught.value.__cause__ is not None
 
 
 @pytest.mark.parametrize("cls", TRANSPORT, ids=_name)
 def test_a_connection_that_breaks_is_a_fault_the_effect_is_unknown(cls: type[BaseException]) -> None:
-    with pytest.raises(errors.Fault), translated("look at it"):
+    with pytest.raises(errors.Fault), translate_errors("look at it"):
         raise _made(cls)
 
 
@@ -91,7 +91,7 @@ def test_a_connection_that_breaks_is_a_fault_the_effect_is_unknown(cls: type[Bas
     ],
 )
 def test_the_typed_clients_errors_mean_what_they_say(cls: type[api.GoogleAPIError], ours: type[Exception]) -> None:
-    with pytest.raises(ours), translated("look at it"):
+    with pytest.raises(ours), translate_errors("look at it"):
         raise _made(cls)
 
 
@@ -117,7 +117,7 @@ def test_both_clients_errors_are_told_by_the_bodys_own_status_and_text(
 ) -> None:
     body = json.dumps({"error": {"code": http, "status": status, "message": "words of the service"}}).encode()
     for raised in (_http(http, body), _typed(http, body)):
-        with pytest.raises(ours, match="words of the service"), translated("look at it"):
+        with pytest.raises(ours, match="words of the service"), translate_errors("look at it"):
             raise raised
 
 
@@ -126,20 +126,20 @@ def test_both_clients_errors_are_told_by_the_bodys_own_status_and_text(
 def test_a_body_that_is_not_googles_is_told_by_its_http_status(
     content: bytes, http: int, ours: type[Exception]
 ) -> None:
-    with pytest.raises(ours), translated("look at it"):
+    with pytest.raises(ours), translate_errors("look at it"):
         raise _http(http, content)
 
 
 def test_a_rate_limit_says_how_long_to_wait() -> None:
     text = "Quota exceeded: Maximum number of CreateNode requests per minute"
     body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": text}}
-    with pytest.raises(errors.Fault) as caught, translated("ask"):
+    with pytest.raises(errors.Fault) as caught, translate_errors("ask"):
         raise _http(429, json.dumps(body).encode())
     assert caught.value.retry_after == 60
 
 
 def test_missing_credentials_come_with_the_way_to_log_in() -> None:
-    with pytest.raises(errors.Denied) as caught, translated("find Google credentials"):
+    with pytest.raises(errors.Denied) as caught, translate_errors("find Google credentials"):
         raise google.auth.exceptions.DefaultCredentialsError("none found")  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
     assert "gcloud auth application-default login" in caught.value.hint
 

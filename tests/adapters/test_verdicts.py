@@ -9,7 +9,7 @@ import pytest
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
 from tpudeploy.adapters.google.refusals.row import Verdict
-from tpudeploy.adapters.google.verdicts import hint_for, verdict
+from tpudeploy.adapters.google.verdicts import classify, hint_for
 from tpudeploy.domain.slices import Remedy, Scope
 from tpudeploy.emulator import texts
 
@@ -76,7 +76,7 @@ TELLING |= {Code.RESOURCE_EXHAUSTED, Code.UNAUTHENTICATED}
 @pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)
 def test_every_example_falls_to_its_own_row(row: Verdict) -> None:
     for text in row.examples:
-        refusal = verdict(text, Code.UNKNOWN, row.only)
+        refusal = classify(text, Code.UNKNOWN, row.only)
         assert (refusal.kind, refusal.remedy, refusal.holds_seconds) == (row.kind, row.remedy, row.holds)
         assert refusal.scope is row.scope or row.scope is None
 
@@ -95,7 +95,7 @@ def test_every_row_says_where_it_surfaces_and_what_a_person_can_do(row: Verdict)
 @pytest.mark.parametrize("cause", KINDS)
 def test_what_the_emulator_says_in_googles_words_is_understood(cause: str) -> None:
     said = texts.status(cause, FACTS)
-    assert verdict(said.message, said.code).kind == KINDS[cause]
+    assert classify(said.message, said.code).kind == KINDS[cause]
 
 
 def test_every_text_of_the_emulator_is_understood_or_known_never_to_arrive() -> None:
@@ -112,7 +112,7 @@ def test_each_kind_has_one_row_and_each_code_says_one_thing() -> None:
 
 def test_the_random_error_id_is_no_part_of_the_message() -> None:
     assert (
-        verdict("Insufficient capacity [EID: 0xdeadbeef]", Code.RESOURCE_EXHAUSTED).message == "Insufficient capacity"
+        classify("Insufficient capacity [EID: 0xdeadbeef]", Code.RESOURCE_EXHAUSTED).message == "Insufficient capacity"
     )
 
 
@@ -140,7 +140,7 @@ def test_a_quota_speaks_of_its_pool_in_the_place_that_its_text_names(
     text: str, kind: str, scope: Scope, limit: int | None
 ) -> None:
     both = "region us-central1,zone us-central1-a"
-    refusal = verdict(text.format(both=both), Code.RESOURCE_EXHAUSTED)
+    refusal = classify(text.format(both=both), Code.RESOURCE_EXHAUSTED)
     assert (refusal.kind, refusal.scope, refusal.limit) == (kind, scope, limit)
 
 
@@ -157,14 +157,14 @@ def test_a_quota_speaks_of_its_pool_in_the_place_that_its_text_names(
     ],
 )
 def test_a_text_that_nobody_has_seen_is_told_by_its_code_and_kept_verbatim(code: Code, remedy: Remedy) -> None:
-    refusal = verdict("words nobody has seen", code)
+    refusal = classify("words nobody has seen", code)
     assert refusal.remedy is remedy
     assert refusal.message == "words nobody has seen"
 
 
 @pytest.mark.parametrize("code", Code)
 def test_what_neither_text_nor_code_explains_is_unknown_and_held_for_half_a_minute(code: Code) -> None:
-    refusal = verdict("words nobody has seen", code)
+    refusal = classify("words nobody has seen", code)
     assert refusal.is_known is (code in TELLING)
     if not refusal.is_known:
         assert (refusal.kind, refusal.remedy, refusal.scope) == ("unknown", Remedy.NEXT_ZONE, Scope.PAIR)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from desk import PROFILE, Desk, Open
 
-from tpudeploy.adapters.google.codes import PASSING, Code
+from tpudeploy.adapters.google.codes import TRANSIENT, Code
 from tpudeploy.adapters.google.refusals import UNKNOWN, VERDICTS
 from tpudeploy.adapters.google.refusals.row import Layer, Verdict
 from tpudeploy.domain.slices import Remedy, Scope
@@ -91,7 +91,7 @@ def test_every_row_is_played_by_the_emulator_or_by_its_words() -> None:
 def test_one_bad_zone_is_left_or_looked_at_again_or_stops_the_run_as_its_row_says(
     desk: Open, row: Verdict, trouble: Mapping[str, Any], layer: Layer
 ) -> None:
-    passes = row.remedy is Remedy.LOOK_AGAIN or (layer is Layer.REPLY and row.code in PASSING)
+    passes = row.remedy is Remedy.LOOK_AGAIN or (layer is Layer.REPLY and row.code in TRANSIENT)
     times = {"times": 1} if passes else {}
     at = desk(trouble=[{**trouble, **times, "zone": A, "method": CREATE, "layer": layer.value}])
     applied = at.run("apply", "-auto-approve", at.write())

@@ -96,11 +96,11 @@ def of_text(text: str) -> tuple[str, str]:
     died = next((row for row in SIGNATURES if row.found(text)), None)
     if died is not None:
         return died.name, _boot(died, text)
-    from tpudeploy.adapters.google.verdicts import row_of, verdict
+    from tpudeploy.adapters.google.verdicts import classify, matching_row
 
     code = _named_code(text)
-    row = row_of(text, code)
-    return row.kind, page(row, text, verdict(text, code).scope)
+    row = matching_row(text, code)
+    return row.kind, page(row, text, classify(text, code).scope)
 
 
 def _boot(row: Signature, text: str | None = None) -> str:
@@ -117,14 +117,14 @@ def _boot(row: Signature, text: str | None = None) -> str:
 
 def _named_code(text: str) -> int:
     """The code that a pasted error carries beside its words: `RESOURCE_EXHAUSTED`, `"code": 8`, `HttpError 429`."""
-    from tpudeploy.adapters.google.codes import OF_STATUS, Code
+    from tpudeploy.adapters.google.codes import CODE_BY_STATUS, Code
 
     named = next((code for code in Code if re.search(rf"\b{code.name}\b", text)), None)
     if named is not None:
         return named
     number = re.search(r"(?:code|error|status)\W{0,3}(\d{1,3})\b", text, re.IGNORECASE)
     found = int(number[1]) if number is not None else Code.UNKNOWN
-    return OF_STATUS.get(found, found)
+    return CODE_BY_STATUS.get(found, found)
 
 
 def _of_class(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verdict]]) -> str:

@@ -60,7 +60,7 @@ def collect(world: World, of: Garbage) -> Report:
 
 
 def _listing(world: World, project: str, zones: list[Zone]) -> Listing:
-    look = partial(world.cloud.marked, project, zones)
+    look = partial(world.cloud.list_marked, project, zones)
     return looking_again(world, project, look, budget=world.patience.faults_at_plan)
 
 

@@ -57,7 +57,7 @@ def find(world: World, wanted: Wanted, project: str, zones: Iterable[Zone]) -> F
 
     Raise `errors.StateError` where there is none, or are several; `errors.Fault` and `errors.Denied`.
     """
-    look = partial(world.cloud.named, project, wanted.name, tuple(zones), zone=wanted.zone)
+    look = partial(world.cloud.list_named, project, wanted.name, tuple(zones), zone=wanted.zone)
     listing = looking_again(world, project, look, budget=world.patience.faults_at_plan)
     where = wanted.zone or "any zone"
     if not listing.found:

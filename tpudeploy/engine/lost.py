@@ -74,7 +74,7 @@ def _unnamed(world: World, found: Mapping[str, tuple[Found, ...]]) -> dict[str, 
 
 def _listing(world: World, project: str, deployments: Iterable[Deployment]) -> Listing:
     zones = dict.fromkeys(c.zone for d in deployments for c in d.candidates)
-    look = partial(world.cloud.marked, project, tuple(zones), machines=False)
+    look = partial(world.cloud.list_marked, project, tuple(zones), machines=False)
     return looking_again(world, project, look, budget=world.patience.faults_at_plan)
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from bench.hunting.setting import ANSWER, LATE, SUSPENDING, Refusals
 from bench.hunting.worlds import Place, Window
 
-from tpudeploy.adapters.google.verdicts import verdict
+from tpudeploy.adapters.google.verdicts import classify
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Refusal
@@ -60,7 +60,7 @@ def said(cause: str, zone: Zone, model: Provisioning) -> Refusal:
         "limit": "some",
     }
     status = texts.status(cause, facts)
-    return verdict(status.message, status.code)
+    return classify(status.message, status.code)
 
 
 def _waiting(place: Place, model: Provisioning, refusals: Refusals, at: float, lapses: float) -> Iterator[Turn]:

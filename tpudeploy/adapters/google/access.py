@@ -1,4 +1,4 @@
-"""Who may do what in a project: APIs, permissions, the machine's service account, secrets and their readers."""
+"""Access in a project: enabled APIs, permissions, the machine's service account, secrets and their readers."""
 
 from __future__ import annotations
 
@@ -7,86 +7,96 @@ from functools import partial
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.safe_read import SafeReader, results, safe_read
 from tpudeploy.adapters.google.secrets import version_name
-from tpudeploy.adapters.google.told import Asking, results, told
 from tpudeploy.catalog.access import ACT_AS, APIS, PERMISSIONS, READ_SECRET, SECRET_READERS
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.surroundings import Access, Account, Secret
 
-_SEES_POLICIES = "roles/iam.securityReviewer"
-_SEES_SECRETS = "roles/secretmanager.viewer"
-_SEES_ACCOUNTS = "roles/iam.serviceAccountViewer"
-_SEES_APIS = "roles/serviceusage.serviceUsageViewer"
+_VIEWER_OF_POLICIES = "roles/iam.securityReviewer"
+_VIEWER_OF_SECRETS = "roles/secretmanager.viewer"
+_VIEWER_OF_ACCOUNTS = "roles/iam.serviceAccountViewer"
+_VIEWER_OF_APIS = "roles/serviceusage.serviceUsageViewer"
 
 
-def read(connection: Connection, of: Deployment, ask: Asking) -> Access:
-    """Everything here, at once; never raises."""
-    project = of.project or ""
-    identity = ask.told("use the credentials", connection.identity)
-    on = ask.told("see which APIs are on", partial(apis, connection, project, APIS), role=_SEES_APIS)
-    held = ask.told("see what you may do", partial(permissions, connection, project, tuple(PERMISSIONS)))
-    runs_as = ask.found(
-        "look up its service account", partial(account, connection, project, of.service_account), role=_SEES_ACCOUNTS
+def read(connection: Connection, deployment: Deployment, reader: SafeReader) -> Access:
+    """Return all access facts of the deployment's project, read in parallel. Never raises."""
+    project = deployment.project or ""
+    identity = reader.read("use the credentials", connection.identity)
+    enabled_apis = reader.read("see which APIs are on", partial(apis, connection, project, APIS), role=_VIEWER_OF_APIS)
+    granted = reader.read("see what you may do", partial(permissions, connection, project, tuple(PERMISSIONS)))
+    runs_as = reader.read_optional(
+        "look up its service account",
+        partial(account, connection, project, deployment.service_account),
+        role=_VIEWER_OF_ACCOUNTS,
     )
     secrets = {
-        s.variable: ask.found(f"look up {s.secret}", partial(secret, connection, project, s.secret), role=_SEES_SECRETS)
-        for s in of.container.secrets
+        s.variable: reader.read_optional(
+            f"look up {s.secret}", partial(secret, connection, project, s.secret), role=_VIEWER_OF_SECRETS
+        )
+        for s in deployment.container.secrets
     }
     return Access(
         identity=identity.result(),
-        apis=on.result(),
-        permissions=held.result(),
+        apis=enabled_apis.result(),
+        permissions=granted.result(),
         account=runs_as.result(),
         secrets=results(secrets),
     )
 
 
 def apis(connection: Connection, project: str, names: Sequence[str]) -> Mapping[str, bool]:
-    """Whether each is enabled. Raises Google's errors, as all here that do not say otherwise."""
+    """Return for each API whether it is enabled.
+
+    Raises Google's errors, as does every function of this module that does not say otherwise.
+    """
     calls = connection.collection("serviceusage", "v1", "services")
-    asked = [f"projects/{project}/services/{name}" for name in names]
-    answer = calls.batchGet(parent=f"projects/{project}", names=asked).execute(num_retries=0)
-    # In the order of the names; the answer's own names hold the project's number.
+    full_names = [f"projects/{project}/services/{name}" for name in names]
+    answer = calls.batchGet(parent=f"projects/{project}", names=full_names).execute(num_retries=0)
+    # The names in the answer hold the project's number, so each is matched by its last part.
     states = {str(s["name"]).rpartition("/")[2]: s.get("state") == "ENABLED" for s in answer.get("services", ())}
     return {name: states.get(name, False) for name in names}
 
 
 def permissions(connection: Connection, project: str, names: Sequence[str]) -> frozenset[str]:
-    """Which of these we have in the project."""
+    """Return those of the named permissions that the caller has in the project."""
     calls = connection.collection("cloudresourcemanager", "v3", "projects")
-    return _held(calls.testIamPermissions(resource=f"projects/{project}", body={"permissions": list(names)}))
+    return _granted(calls, f"projects/{project}", names)
 
 
 def account(connection: Connection, project: str, email: str | None) -> Account:
-    """The account, or the project's compute account where none is named. A 404: it does not exist."""
+    """Return the named service account, or the project's default compute account. A 404 means that it is absent."""
     calls = connection.collection("iam", "v1", "projects", "serviceAccounts")
-    known = email if email is not None else f"{_number(connection, project)}-compute@developer.gserviceaccount.com"
-    name = f"projects/{project if email is None else '-'}/serviceAccounts/{known}"
-    found = calls.get(name=name).execute(num_retries=0)
-    may = told(
+    address = email if email is not None else f"{_number(connection, project)}-compute@developer.gserviceaccount.com"
+    name = f"projects/{project if email is None else '-'}/serviceAccounts/{address}"
+    response = calls.get(name=name).execute(num_retries=0)
+    may = safe_read(
         "see whether you may let a machine be it",
-        lambda: ACT_AS in _held(calls.testIamPermissions(resource=name, body={"permissions": [ACT_AS]})),
+        lambda: ACT_AS in _granted(calls, name, [ACT_AS]),
     )
-    return Account(email=str(found.get("email", known)), is_disabled=bool(found.get("disabled")), may_act=may)
+    return Account(email=str(response.get("email", address)), is_disabled=bool(response.get("disabled")), may_act=may)
 
 
-def secret(connection: Connection, project: str, named: str) -> Secret:
-    """What is known of a secret beside its value. A 404: the version that is meant does not exist."""
+def secret(connection: Connection, project: str, reference: str) -> Secret:
+    """Return the state and the readers of a secret, not its value. A 404 means that the version does not exist."""
     calls = connection.collection("secretmanager", "v1", "projects", "secrets")
     versions = connection.collection("secretmanager", "v1", "projects", "secrets", "versions")
-    version = version_name(project, named)
+    version = version_name(project, reference)
     name, _, _ = version.partition("/versions/")
     answer = versions.get(name=version).execute(num_retries=0)
-    ours = told(
+    is_readable = safe_read(
         "see whether you may read it",
-        lambda: READ_SECRET in _held(calls.testIamPermissions(resource=name, body={"permissions": [READ_SECRET]})),
+        lambda: READ_SECRET in _granted(calls, name, [READ_SECRET]),
     )
-    readers = told("read its policy", lambda: _readers(connection, name), role=_SEES_POLICIES)
-    return Secret(state=str(answer.get("state", "")), is_ours_to_read=ours, readers=readers)
+    readers = safe_read("read its policy", lambda: _readers(connection, name), role=_VIEWER_OF_POLICIES)
+    return Secret(state=str(answer.get("state", "")), is_ours_to_read=is_readable, readers=readers)
 
 
 def _readers(connection: Connection, secret: str) -> frozenset[str]:
-    """Of the secret's policy and its project's. A folder's or an organisation's may add to them."""
+    """Return the members that may read the secret by its own policy or its project's.
+
+    A policy of a folder or an organisation can add to them; those are not read.
+    """
     calls = connection.collection("secretmanager", "v1", "projects", "secrets")
     projects = connection.collection("cloudresourcemanager", "v3", "projects")
     own = calls.getIamPolicy(resource=secret).execute(num_retries=0)
@@ -101,7 +111,9 @@ def _members(policy: Mapping[str, Any]) -> Iterator[str]:
             yield from map(str, binding.get("members", ()))
 
 
-def _held(request: Any) -> frozenset[str]:
+def _granted(calls: Any, resource: str, names: Sequence[str]) -> frozenset[str]:
+    """Return those of the named permissions that the caller has on a resource of the collection `calls`."""
+    request = calls.testIamPermissions(resource=resource, body={"permissions": list(names)})
     return frozenset(request.execute(num_retries=0).get("permissions", ()))
 
 

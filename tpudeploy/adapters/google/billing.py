@@ -1,4 +1,4 @@
-"""List prices, from the billing catalogue: page after page of what Google sells, of which a few lines are ours."""
+"""List prices from Google's billing catalogue. Of its many pages, only a few SKUs are TPU prices."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.told import pages
+from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import Rate
 
 _COMPUTE_ENGINE = "services/6F81-5844-456A"
-_PAGE = 5000  # the most that the document allows
+_PAGE = 5000  # the maximum that the API's document allows
 _HOUR = "h"
 
 
 def rates(connection: Connection) -> tuple[Rate, ...]:
-    """USD per chip-hour of every generation whose articles the catalogue names. That a unit is a chip is inferred
-    from the prices (a v6e-1's are those of one chip, linear in chips); what is not sold by the hour is left out.
+    """Return the prices in USD per chip-hour of every generation whose SKUs the catalogue names.
+
+    That one unit is one chip is inferred from the prices: those of a v6e-1 are those of one chip, and prices are
+    linear in chips. SKUs that are not sold by the hour are left out.
     """
     calls = connection.collection("cloudbilling", "v1", "services", "skus")
     request = calls.list(parent=_COMPUTE_ENGINE, currencyCode="USD", pageSize=_PAGE)
@@ -26,16 +28,19 @@ def rates(connection: Connection) -> tuple[Rate, ...]:
 
 
 def _rates(sku: Mapping[str, Any]) -> Iterator[Rate]:
-    named = next(_known(str(sku.get("description", "")), sku.get("category", {}).get("usageType")), None)
-    usd = _usd(sku) if named is not None else None
-    if named is None or usd is None:
+    usage = sku.get("category", {}).get("usageType")
+    match = next(_matching_generations(str(sku.get("description", "")), usage), None)
+    if match is None:
         return
-    generation, model = named
+    generation, model = match
+    usd = _usd(sku)
+    if usd is None:
+        return
     for region in sku.get("serviceRegions", ()):
         yield Rate(generation=generation, region=str(region), provisioning=model, usd=usd)
 
 
-def _known(description: str, usage: object) -> Iterator[tuple[str, Provisioning]]:
+def _matching_generations(description: str, usage: object) -> Iterator[tuple[str, Provisioning]]:
     for generation in GENERATIONS:
         for model, sku in generation.skus.items():
             if description.startswith(sku.begins) and usage == sku.usage:
@@ -43,9 +48,9 @@ def _known(description: str, usage: object) -> Iterator[tuple[str, Provisioning]
 
 
 def _usd(sku: Mapping[str, Any]) -> float | None:
-    """The price beyond whatever is free; None where none is given, or not by the hour."""
-    told = sku.get("pricingInfo") or [{}]
-    expression = told[-1].get("pricingExpression", {})
+    """Return the price above any free tier, or None if the SKU has none or is not sold by the hour."""
+    pricing = sku.get("pricingInfo") or [{}]
+    expression = pricing[-1].get("pricingExpression", {})
     tiers = expression.get("tieredRates", ())
     if not tiers or expression.get("usageUnit") != _HOUR:
         return None

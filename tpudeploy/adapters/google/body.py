@@ -1,7 +1,7 @@
-"""A request for a slice as Cloud TPU v2alpha1 wants it, and read back: the JSON that `render request` shows.
+"""The JSON body of a request for a slice, as Cloud TPU v2alpha1 wants it and returns it. `render request` shows it.
 
-v2alpha1 because only its REST form has `provisioningModel`, `runDuration` and the boot disk's size. No Google library
-here.
+The version is v2alpha1 because only its REST form has `provisioningModel`, `runDuration` and the boot disk's size.
+This module imports no Google library.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MODELS = {
 
 
 def queued_resource(request: SliceRequest) -> dict[str, Any]:
-    """The body of queuedResources.create. Durations are text with an `s`, 64-bit numbers are text."""
+    """Return the body of queuedResources.create. Durations are text with an `s`; 64-bit numbers are text."""
     body: dict[str, Any] = {
         "tpu": {"nodeSpec": [{"parent": parent(request), "nodeId": request.name, "node": _node(request)}]},
         "queueingPolicy": {"validUntilDuration": f"{request.valid_until_seconds:.0f}s"},
@@ -35,7 +35,10 @@ def queued_resource(request: SliceRequest) -> dict[str, Any]:
 
 
 def read_back(resource: Mapping[str, Any]) -> Asked:
-    """What a listed queued resource was asked to be. Google leaves out what is false, empty or unknown to it."""
+    """Return the request that made a listed queued resource.
+
+    Google leaves out fields that are false, empty or unknown to it.
+    """
     spec: Mapping[str, Any] = next(iter(resource.get("tpu", {}).get("nodeSpec", ())), {})
     node = spec.get("node", {})
     network = node.get("networkConfig")
@@ -60,7 +63,10 @@ def read_back(resource: Mapping[str, Any]) -> Asked:
 
 
 def _machines(resource: Mapping[str, Any]) -> Iterator[str]:
-    """Of each spec: one by its name, or several, numbered after a prefix (`MultiNodeParams` of v2alpha1's document)."""
+    """Yield the node ids of each spec: one id, or several that are a prefix and a number.
+
+    Source: `MultiNodeParams` in the document of v2alpha1.
+    """
     for spec in resource.get("tpu", {}).get("nodeSpec", ()):
         if "multiNodeParams" in spec:
             many = spec["multiNodeParams"]
@@ -84,20 +90,23 @@ def parent(request: SliceRequest) -> str:
 
 
 def moment(text: str | None) -> float | None:
-    """One of Google's times in seconds since the epoch."""
+    """Return one of Google's timestamps in seconds since the epoch."""
     return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def _tier(request: SliceRequest) -> dict[str, Any]:
-    """On-demand sets neither tier. `spot: {}` beside SPOT is refused by v2alpha1 in practice."""
+    """Return the fields that select the provisioning model. On-demand sets none of them.
+
+    In practice, v2alpha1 refuses `spot: {}` beside `provisioningModel: SPOT`.
+    """
     match request.provisioning:
         case Provisioning.FLEX_START:
             return {"provisioningModel": "FLEX_START"}
         case Provisioning.SPOT:
             return {"provisioningModel": "SPOT"}
         case Provisioning.RESERVED:
-            named = {"reservationName": request.reservation} if request.reservation else {}
-            return {"guaranteed": {"reserved": True}, **named}
+            reservation = {"reservationName": request.reservation} if request.reservation else {}
+            return {"guaranteed": {"reserved": True}, **reservation}
         case Provisioning.ON_DEMAND:
             return {}
 

@@ -1,4 +1,4 @@
-"""What a machine's startup script printed, from Cloud Logging."""
+"""The output of a machine's startup script, read from Cloud Logging."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.told import pages
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, looking
+from tpudeploy.adapters.google.safe_read import pages
+from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_read_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.slices import SliceRef
 
-_PAGE = 1_000  # the most that Logging gives in one
-# As messages of a startup script are named by Google's guest agent on Compute Engine; a prefix that is another, or
-# none, is left as it is (UNVERIFIED on TPU VMs).
+_PAGE = 1_000  # the maximum that Logging returns in one page
+# The fields in which Google's guest agent on Compute Engine puts the text of a startup script's message. Any prefix
+# of the text is kept as it is (UNVERIFIED on TPU VMs).
 _FIELDS = ("textPayload", "message", "MESSAGE")
 
 
@@ -31,24 +31,26 @@ class CloudLogging:
             "orderBy": "timestamp asc",
             "pageSize": _PAGE,
         }
-        found: list[str] = []
+        texts: list[str] = []
         try:
-            with looking(f"read the log of {ref.name}"):
+            with translate_read_errors(f"read the log of {ref.name}"):
                 for page in pages(calls, calls.list(body=body)):
-                    found += [_text(entry) for entry in page.get("entries", ())]
+                    texts += [_text(entry) for entry in page.get("entries", ())]
         except (Absent, Exists, Precondition) as cause:
             raise errors.CloudError(f"Could not read the log of {ref.name}: {cause}") from cause
-        return tuple(found)
+        return tuple(texts)
 
 
 def _filter(ref: SliceRef) -> str:
-    """The node is named as its queued resource is. Published filters name the type, the zone and `node_id`; that the
-    label holds the node's name rather than its number is UNVERIFIED, hence the log's own words are searched too.
+    """Return the filter for the log entries of a slice. Its node has the same name as its queued resource.
+
+    Published filters use the type, the zone and `node_id`. That this label holds the node's name rather than its
+    number is UNVERIFIED, so `node_name` is matched too.
     """
-    named = f'(resource.labels.node_id="{ref.name}" OR labels.node_name="{ref.name}")'
-    return f'resource.type="tpu_worker" AND resource.labels.zone="{ref.zone}" AND {named}'
+    name_filter = f'(resource.labels.node_id="{ref.name}" OR labels.node_name="{ref.name}")'
+    return f'resource.type="tpu_worker" AND resource.labels.zone="{ref.zone}" AND {name_filter}'
 
 
 def _text(entry: Mapping[str, Any]) -> str:
-    told = {**entry.get("jsonPayload", {}), **entry}
-    return next((str(told[field]).rstrip("\n") for field in _FIELDS if field in told), "")
+    fields = {**entry.get("jsonPayload", {}), **entry}
+    return next((str(fields[field]).rstrip("\n") for field in _FIELDS if field in fields), "")

@@ -1,4 +1,4 @@
-"""google.rpc.Code, and which of them an HTTP status stands for where the body does not say."""
+"""google.rpc.Code, and the code that an HTTP status stands for where the body names none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Code(IntEnum):
     UNAUTHENTICATED = 16
 
 
-OF_STATUS: Mapping[int, Code] = {
+CODE_BY_STATUS: Mapping[int, Code] = {
     HTTPStatus.BAD_REQUEST: Code.INVALID_ARGUMENT,
     HTTPStatus.UNAUTHORIZED: Code.UNAUTHENTICATED,
     HTTPStatus.FORBIDDEN: Code.PERMISSION_DENIED,
@@ -39,4 +39,4 @@ OF_STATUS: Mapping[int, Code] = {
     HTTPStatus.SERVICE_UNAVAILABLE: Code.UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT: Code.DEADLINE_EXCEEDED,
 }
-PASSING = frozenset({Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.ABORTED, Code.INTERNAL, Code.UNAVAILABLE})
+TRANSIENT = frozenset({Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.ABORTED, Code.INTERNAL, Code.UNAVAILABLE})

@@ -1,4 +1,4 @@
-"""Credentials, endpoints, timeouts: how every Google client of ours is made, and the only place that knows a host."""
+"""Credentials, endpoints and timeouts of every Google client. Only this module knows a host name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import googleapiclient.http
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials, Credentials
 
-from tpudeploy.adapters.google.translate import translated
+from tpudeploy.adapters.google.translate import translate_errors
 from tpudeploy.adapters.google.transport import OnceHttp
 from tpudeploy.domain import errors
 from tpudeploy.version import VERSION
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from google.cloud.storage import Client
 
 EMULATOR_VARIABLE = "TPU_EMULATOR_HOST"
-STORAGE_VARIABLE = "STORAGE_EMULATOR_HOST"  # Google's own; with the scheme, or as we take it too, without
-# An endpoint of our own stands for the whole base URL, of which the documents of these services have a path.
+STORAGE_VARIABLE = "STORAGE_EMULATOR_HOST"  # Google's own variable, which has a scheme; we accept it without one too
+# An endpoint of our own replaces the whole base URL, which has a path in the documents of these services.
 _PATHS = {"compute": "/compute/v1/"}
-# The library completes a document while it builds a client of it.
+# The library modifies a document while it builds a client from it.
 _BUILDING = threading.Lock()
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
 class Connection:
-    """Everything needed to call Google. httplib2 is not thread-safe: one `Http` per thread."""
+    """Holds all that is needed to call Google. httplib2 is not thread-safe, so each thread has its own `Http`."""
 
     def __init__(self, *, emulator_host: str | None, timeout: float, storage_host: str | None = None) -> None:
         self.emulator_host = emulator_host
@@ -55,28 +55,28 @@ class Connection:
         )
 
     def close(self) -> None:
-        """End every connection that any thread opened."""
+        """Close every connection that any thread opened."""
         while self._opened:
             self._opened.pop()()
 
     def project(self) -> str | None:
-        """The credentials' own project. Raise `errors.Denied` where there are no credentials."""
+        """Return the project of the credentials. Raise `errors.Denied` where there are no credentials."""
         return "emulated" if self.emulator_host else self._adc[1]
 
     def identity(self) -> str:
-        """Whom Google takes us for. Raise `errors.Denied` where credentials are missing, or are good no longer."""
+        """Return the account of the credentials. Raise `errors.Denied` where they are missing or no longer valid."""
         if self.emulator_host:
             return "nobody (the emulator asks for no credentials)"
         from google.auth.transport.requests import Request
 
         credentials = self._adc[0]
-        with translated("use the Google credentials"):
+        with translate_errors("use the Google credentials"):
             credentials.refresh(partial(Request(), timeout=self.timeout))  # type: ignore[no-untyped-call]  # google-auth annotates no method
-        named = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
-        return str(named or "a person, by application-default credentials")
+        account = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
+        return str(account or "a person, by application-default credentials")
 
     def token(self) -> str | None:
-        """An access token for a registry of Google's; None where there is nobody to be. Raise as `identity` does."""
+        """Return an access token for a registry of Google's, or None for the emulator. Raise as `identity` does."""
         if self.emulator_host:
             return None
         self.identity()
@@ -84,33 +84,34 @@ class Connection:
         return token
 
     def registry(self, host: str) -> str:
-        """The URL of a container registry, which the emulator stands in for too."""
+        """Return the URL of a container registry, or of the emulator's."""
         return f"{self._endpoint}/registry/{host}" if self._endpoint else f"https://{host}"
 
     @property
     def hub(self) -> str:
-        """The URL of Hugging Face's hub, which the emulator stands in for too."""
+        """The URL of the Hugging Face hub, or of the emulator's."""
         return f"{self._endpoint}/hub" if self._endpoint else "https://huggingface.co"
 
     def collection(self, name: str, version: str, *path: str) -> Any:
-        """A collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`.
+        """Return a collection of a service, e.g. `"tpu", "v2alpha1", "projects", "locations"`.
 
-        Kept: discovery makes the classes of each level anew at every call, which costs more than the call.
+        Collections are cached, because discovery builds the classes of each level on every call, and that costs more
+        than the request.
         """
         key = (name, version, *path)
         with _BUILDING:
             if key not in self._collections:
-                found = self._service(name, version)
+                node = self._service(name, version)
                 for part in path:
-                    found = getattr(found, part)()
-                self._collections[key] = found
+                    node = getattr(node, part)()
+                self._collections[key] = node
             return self._collections[key]
 
     def _service(self, name: str, version: str) -> Any:
-        """A discovery client, from the document in the library: nothing is downloaded.
+        """Return a discovery client, built from the document in the library. Nothing is downloaded.
 
-        One for all threads, for it takes time to make: what is not thread-safe of it is its `Http`, and each request
-        takes that of the thread which makes it.
+        All threads share it, because building it takes time. Only its `Http` is not thread-safe, and each request uses
+        the one of its own thread.
         """
         if (name, version) not in self._services:
             endpoint = f"{self._endpoint}{_PATHS.get(name, '')}" if self._endpoint else None
@@ -126,9 +127,9 @@ class Connection:
         return googleapiclient.http.HttpRequest(self._http(), *arguments, **options)
 
     def storage(self) -> Client:
-        """Cloud Storage's client. Raise `errors.ConfigError` where its library is not installed."""
+        """Return the Cloud Storage client. Raise `errors.ConfigError` where its library is not installed."""
         if not hasattr(self._local, "storage"):
-            # Else each client looks up its bucket in a thread of its own, for traces that nobody collects.
+            # Without this, each client looks up its bucket in a separate thread, for traces that are never collected.
             os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
             try:
                 from google.cloud.storage import Client
@@ -138,24 +139,25 @@ class Connection:
                     hint="Run: pip install 'tpudeploy[gcs]'",
                 ) from cause
 
-            host = self.storage_host
-            endpoint = None if host is None else host if "://" in host else f"http://{host}"
+            endpoint = self.storage_host
+            if endpoint is not None and "://" not in endpoint:
+                endpoint = f"http://{endpoint}"
             client = Client(
                 project=None,
                 credentials=self._adc[0] if endpoint is None else AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth annotates no constructor
                 client_options=ClientOptions(api_endpoint=endpoint) if endpoint else None,
             )
-            # The session is only reachable this way, and the replies' headers only through it.
+            # The client offers no public access to its session, and the headers of replies are only visible there.
             client._http.hooks["response"].append(self._note_date)  # noqa: SLF001 - see above
             self._local.storage = client
             self._opened.append(client.close)
-        kept: Client = self._local.storage
-        return kept
+        storage: Client = self._local.storage
+        return storage
 
     def storage_time(self) -> float | None:
-        """Return the moment of Cloud Storage's last reply in this thread by its own clock, in whole seconds.
+        """Return the time of Cloud Storage's last reply to this thread, by the service's clock, in whole seconds.
 
-        Return None where no reply said so.
+        Return None where no reply had a date.
         """
         return getattr(self._local, "storage_time", None)
 
@@ -177,24 +179,24 @@ class Connection:
 
     @property
     def _adc(self) -> tuple[Credentials, str | None]:
-        if isinstance(self._found, errors.CloudError):
-            raise self._found
-        return self._found
+        if isinstance(self._adc_or_error, errors.CloudError):
+            raise self._adc_or_error
+        return self._adc_or_error
 
     @cached_property
-    def _found(self) -> tuple[Credentials, str | None] | errors.CloudError:
-        """Looked for once, found or not: on some networks the search for Google's own machines takes its time."""
+    def _adc_or_error(self) -> tuple[Credentials, str | None] | errors.CloudError:
+        """Search once, whether or not it succeeds: on some networks the search for a metadata server is slow."""
         import google.auth
 
         try:
-            with translated("find Google credentials"):
+            with translate_errors("find Google credentials"):
                 credentials, project = google.auth.default(scopes=_SCOPES)
-        except errors.CloudError as missing:
-            return missing
+        except errors.CloudError as error:
+            return error
         return credentials, project
 
     def _http(self) -> Any:
-        """The one of the thread that asks."""
+        """Return the `Http` of the calling thread."""
         if not hasattr(self._local, "http"):
             self._local.http = self._new_http()
             self._opened.append(self._local.http.close)
@@ -212,7 +214,7 @@ class Connection:
 
 @cache
 def _document(name: str, version: str) -> Any:
-    """Read once: Compute Engine's has five million characters."""
+    """Return a service's document, parsed once: that of Compute Engine has five million characters."""
     text = googleapiclient.discovery_cache.get_static_doc(name, version)
     if text is None:
         raise FileNotFoundError(f"google-api-python-client has no document of {name} {version}")

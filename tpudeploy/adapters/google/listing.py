@@ -1,7 +1,7 @@
-"""Looking through a whole project for what carries our mark. What did not answer is named, never taken for empty.
+"""Search of a whole project for resources with our mark. Zones that did not answer are named, never taken for empty.
 
-Every zone at once (`locations/-`), or, where Google refuses that, one by one; that the wildcard is taken is
-unverified.
+All zones are listed at once (`locations/-`), or one by one where Google refuses that. That the service accepts the
+wildcard is unverified.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from tpudeploy.adapters.google import nodes
 from tpudeploy.adapters.google.body import moment, read_back
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.lists import Listed, listed, maker, parent_of, place
+from tpudeploy.adapters.google.lists import Listed, creator_of, list_all, parent_of, zone_and_id
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
-from tpudeploy.adapters.google.translate import Absent, Precondition, translated
+from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain import errors
@@ -31,10 +31,10 @@ _MALFORMED = "invalid"
 
 
 @frozen
-class _Made:
-    """The nodes, by the queued resource that made them."""
+class _Nodes:
+    """Holds the nodes by the queued resource that created them."""
 
-    by: Mapping[tuple[Zone, str], nodes.Node]
+    by_creator: Mapping[tuple[Zone, str], nodes.Node]
     unreachable: set[Zone]
 
 
@@ -45,46 +45,51 @@ class _Sweep:
     looked_in: tuple[Zone, ...] = ()
 
 
-def marked(connection: Connection, project: str, zones: Iterable[Zone], *, machines: bool) -> Listing:
-    """See `ports.TpuCloud.marked`."""
+def list_marked(connection: Connection, project: str, zones: Iterable[Zone], *, machines: bool) -> Listing:
+    """See `ports.TpuCloud.list_marked`."""
     places = _places(zones)
-    # Nodes first: what is made in between stands in the second list, and no node of it is taken for a bare one.
-    stood = _sweep(project, places, lambda parent: listed(connection, "nodes", parent)) if machines else None
-    asked = _sweep(project, places, lambda parent: listed(connection, "queuedResources", parent))
-    made = None if stood is None else _Made(by={maker(n): n for n in stood.items}, unreachable=stood.unreachable)
-    found = [_resource(project, resource, made) for resource in asked.items]
-    if stood is not None:
-        known = {place(resource["name"]) for resource in asked.items}
-        alone = (n for n in stood.items if maker(n) not in known and maker(n)[0] not in asked.unreachable)
-        found += [_bare(project, node) for node in alone]
+    # Nodes are listed first: a slice created in between is in the second list, so its node is not taken for a bare one.
+    machine_sweep = _sweep(project, places, lambda parent: list_all(connection, "nodes", parent)) if machines else None
+    sweep = _sweep(project, places, lambda parent: list_all(connection, "queuedResources", parent))
+    if machine_sweep is None:
+        resources = [_resource(project, resource, None) for resource in sweep.items]
+        unreachable = sweep.unreachable
+    else:
+        by_creator = {creator_of(node): node for node in machine_sweep.items}
+        machine_nodes = _Nodes(by_creator=by_creator, unreachable=machine_sweep.unreachable)
+        resources = [_resource(project, resource, machine_nodes) for resource in sweep.items]
+        listed_creators = {zone_and_id(resource["name"]) for resource in sweep.items}
+        for node in machine_sweep.items:
+            creator = creator_of(node)
+            if creator not in listed_creators and creator[0] not in sweep.unreachable:
+                resources.append(_bare(project, node))
+        unreachable = sweep.unreachable | machine_sweep.unreachable
     return Listing(
         project=project,
-        found=tuple(f for f in found if f is not None),
-        unreachable=tuple(sorted(asked.unreachable | (stood.unreachable if stood is not None else set()))),
-        looked_in=asked.looked_in,
+        found=tuple(resource for resource in resources if resource is not None),
+        unreachable=tuple(sorted(unreachable)),
+        looked_in=sweep.looked_in,
     )
 
 
-def named(connection: Connection, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None) -> Listing:
-    """See `ports.TpuCloud.named`. A zone that is named must answer."""
+def list_named(connection: Connection, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None) -> Listing:
+    """See `ports.TpuCloud.list_named`. If `zone` is given, it must answer."""
     if zone is None:
-        swept = _sweep(project, _places(zones), lambda parent: listed(connection, "queuedResources", parent))
-        items = [r for r in swept.items if place(r["name"])[1] == name]
-        silent, looked_in = swept.unreachable, swept.looked_in
+        sweep = _sweep(project, _places(zones), lambda parent: list_all(connection, "queuedResources", parent))
+        items = [r for r in sweep.items if zone_and_id(r["name"])[1] == name]
+        silent_zones, looked_in = sweep.unreachable, sweep.looked_in
     else:
-        items, silent, looked_in = (
-            _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}"),
-            set(),
-            (zone,),
-        )
-    found = (_shown(project, resource, mark_of(name, read_back(resource).labels) or UNMARKED) for resource in items)
-    return Listing(project=project, found=tuple(found), unreachable=tuple(sorted(silent)), looked_in=looked_in)
+        items = _get(connection, f"{parent_of(project, zone)}/queuedResources/{name}")
+        silent_zones, looked_in = set(), (zone,)
+    marks = (mark_of(name, read_back(resource).labels) or UNMARKED for resource in items)
+    resources = tuple(_unobserved(project, resource, mark) for resource, mark in zip(items, marks, strict=True))
+    return Listing(project=project, found=resources, unreachable=tuple(sorted(silent_zones)), looked_in=looked_in)
 
 
 def _get(connection: Connection, path: str) -> list[dict[str, Any]]:
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
     try:
-        with translated(f"look at {path}"):
+        with translate_errors(f"look at {path}"):
             return [calls.get(name=path).execute(num_retries=0)]
     except (Absent, Precondition):
         return []
@@ -96,14 +101,14 @@ def _places(zones: Iterable[Zone]) -> tuple[Zone, ...]:
 
 def _sweep(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:
     try:
-        items, silent = read(parent_of(project, _EVERYWHERE))
+        items, silent_zones = read(parent_of(project, _EVERYWHERE))
     except (Absent, Precondition, errors.Refused):
         return _one_by_one(project, zones, read)
     except errors.Denied as denied:
         if denied.refusal is None or denied.refusal.kind != _MALFORMED:
             raise
         return _one_by_one(project, zones, read)
-    return _Sweep(items=items, unreachable=silent)
+    return _Sweep(items=items, unreachable=silent_zones)
 
 
 def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Listed]) -> _Sweep:
@@ -111,54 +116,55 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Lis
     unreachable: set[Zone] = set()
     for zone in zones:
         try:
-            found, silent = read(parent_of(project, zone))
+            zone_items, silent_zones = read(parent_of(project, zone))
         except (Absent, Precondition, errors.Fault):
             unreachable.add(zone)
         except errors.Refused as refused:
             if refused.refusal is None or refused.refusal.kind != _NO_TPUS:
                 unreachable.add(zone)
         else:
-            items += found
-            unreachable |= silent
+            items += zone_items
+            unreachable |= silent_zones
     return _Sweep(items=items, unreachable=unreachable, looked_in=zones)
 
 
-def _resource(project: str, resource: Mapping[str, Any], made: _Made | None) -> Found | None:
-    zone, name = place(resource["name"])
+def _resource(project: str, resource: Mapping[str, Any], machine_nodes: _Nodes | None) -> Found | None:
+    """Return a queued resource with the facts of its node, or None if it does not carry our mark."""
+    zone, name = zone_and_id(resource["name"])
     mark = mark_of(name, read_back(resource).labels)
     if mark is None:
         return None
-    found = _shown(project, resource, mark)
-    if made is None or found.slice.phase is not Phase.UP or zone in made.unreachable:
-        return found
-    return replace(found, slice=nodes.shown(found.slice, made.by.get((zone, name))))
+    unobserved = _unobserved(project, resource, mark)
+    if machine_nodes is None or unobserved.slice.phase is not Phase.UP or zone in machine_nodes.unreachable:
+        return unobserved
+    return replace(unobserved, slice=nodes.merge(unobserved.slice, machine_nodes.by_creator.get((zone, name))))
 
 
-def _shown(project: str, resource: Mapping[str, Any], mark: Mark) -> Found:
-    """A queued resource as a list shows it, its machine not looked at."""
-    zone, name = place(resource["name"])
-    asked = read_back(resource)
+def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> Found:
+    """Return a queued resource as a list shows it, without the facts of its node."""
+    zone, name = zone_and_id(resource["name"])
+    request = read_back(resource)
     raw = str(resource.get("state", {}).get("state", "STATE_UNSPECIFIED"))
-    shown = Slice(
+    slice_ = Slice(
         name=name,
         zone=zone,
         phase=QUEUED_RESOURCE.get(raw, Phase.QUEUED),
         raw_state=raw,
-        provisioning=asked.provisioning,
-        accelerator_type=asked.accelerator_type,
+        provisioning=request.provisioning,
+        accelerator_type=request.accelerator_type,
     )
     return Found(
         ref=SliceRef(name=name, project=project, zone=zone),
         mark=mark,
-        is_signed=mark_in(asked.labels) is not None or SPEC_KEY in asked.metadata,
-        slice=shown,
-        asked=asked,
+        is_signed=mark_in(request.labels) is not None or SPEC_KEY in request.metadata,
+        slice=slice_,
+        asked=request,
         asked_at=moment(resource.get("createTime")),
     )
 
 
 def _bare(project: str, node: nodes.Node) -> Found | None:
-    zone, name = place(node["name"])
+    zone, name = zone_and_id(node["name"])
     labels, metadata = dict(node.get("labels", {})), dict(node.get("metadata", {}))
     mark = mark_of(name, labels)
     if mark is None:
@@ -168,7 +174,7 @@ def _bare(project: str, node: nodes.Node) -> Found | None:
         ref=ref,
         mark=mark,
         is_signed=mark_in(labels) is not None or SPEC_KEY in metadata,
-        slice=nodes.alone(ref, node),
+        slice=nodes.bare_slice(ref, node),
         asked=Asked(
             accelerator_type=str(node.get("acceleratorType", "")),
             provisioning=_provisioning(node.get("schedulingConfig", {})),
@@ -179,8 +185,8 @@ def _bare(project: str, node: nodes.Node) -> Found | None:
     )
 
 
-def _provisioning(of: Mapping[str, Any]) -> Provisioning:
-    """A node does not tell flex-start from on-demand."""
-    if of.get("spot") or of.get("preemptible"):
+def _provisioning(scheduling: Mapping[str, Any]) -> Provisioning:
+    """Return the model of a node, which does not distinguish flex-start from on-demand."""
+    if scheduling.get("spot") or scheduling.get("preemptible"):
         return Provisioning.SPOT
-    return Provisioning.RESERVED if of.get("reserved") else Provisioning.ON_DEMAND
+    return Provisioning.RESERVED if scheduling.get("reserved") else Provisioning.ON_DEMAND

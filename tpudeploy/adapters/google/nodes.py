@@ -1,4 +1,4 @@
-"""The machines of a slice: state, addresses, metadata."""
+"""The node of a slice: its state, addresses and metadata."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import Any, TypeAlias
 from tpudeploy.adapters.google.body import moment
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.states import NODE
-from tpudeploy.adapters.google.translate import Absent, Precondition, looking
+from tpudeploy.adapters.google.translate import Absent, Precondition, translate_read_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.slices import NodeUpdate, Phase, Slice, SliceRef
 
 Node: TypeAlias = Mapping[str, Any]
-"""As Google's JSON has it: what is empty, false or 0 is left out."""
+"""A node in Google's JSON, which leaves out fields that are empty, false or 0."""
 
 
-def joined(connection: Connection, found: Slice, node: Node | None) -> Slice:
-    """An ACTIVE queued resource with what its node shows, and where it can be reached."""
+def merge_with_addresses(connection: Connection, base: Slice, node: Node | None) -> Slice:
+    """Return an ACTIVE queued resource with the facts of its node, and the addresses that reach it."""
     first: Mapping[str, Any] = next(iter((node or {}).get("networkEndpoints", ())), {})
     return replace(
-        shown(found, node),
+        merge(base, node),
         internal_ip=first.get("ipAddress") or None,
         external_ip=first.get("accessConfig", {}).get("externalIp") or None,
-        # `port` is the TPU runtime's (8470), never the server's. Our own emulator, which may lack addresses, says the
-        # server's port in a field that no other cloud or emulator has.
+        # `port` is that of the TPU runtime (8470), never that of the server. Our own emulator, which may lack
+        # addresses, gives the server's port in a field that no other cloud or emulator has.
         port=first.get("emulatedServerPort") or None if connection.emulator_host else None,
     )
 
 
-def shown(found: Slice, node: Node | None) -> Slice:
-    """An ACTIVE queued resource and its node. No node: lost, whatever the queued resource says."""
+def merge(base: Slice, node: Node | None) -> Slice:
+    """Return an ACTIVE queued resource with the facts of its node. Without a node, it is lost despite its state."""
     if node is None:
-        return replace(found, phase=Phase.LOST, raw_state=f"{found.raw_state}, no node")
+        return replace(base, phase=Phase.LOST, raw_state=f"{base.raw_state}, no node")
     state = _state(node)
     return replace(
-        found,
+        base,
         phase=NODE.get(state, Phase.UP),
-        raw_state=found.raw_state if state == "READY" else f"{found.raw_state}, node {state}",
+        raw_state=base.raw_state if state == "READY" else f"{base.raw_state}, node {state}",
         created_at=moment(node.get("createTime")),
         accelerator_type=str(node.get("acceleratorType", "")),
         labels=dict(node.get("labels", {})),
@@ -47,14 +47,14 @@ def shown(found: Slice, node: Node | None) -> Slice:
     )
 
 
-def bare(connection: Connection, ref: SliceRef) -> Slice | None:
-    """A node whose queued resource is gone; None where it is gone too."""
-    node = look(connection, ref)
-    return None if node is None else alone(ref, node)
+def look_up_bare(connection: Connection, ref: SliceRef) -> Slice | None:
+    """Return the slice of a node whose queued resource is absent; None where the node is absent too."""
+    node = get(connection, ref)
+    return None if node is None else bare_slice(ref, node)
 
 
-def alone(ref: SliceRef, node: Node) -> Slice:
-    """What a bare node shows. Nothing but its own state says where it is in its life."""
+def bare_slice(ref: SliceRef, node: Node) -> Slice:
+    """Return the slice of a bare node. Its phase comes from the node's state alone."""
     state = _state(node)
     return Slice(
         name=ref.name,
@@ -70,27 +70,30 @@ def alone(ref: SliceRef, node: Node) -> Slice:
 
 
 def remove(connection: Connection, ref: SliceRef) -> None:
-    """nodes.delete: for a bare node. Gone is what was wanted; refused in its state shows at the next look."""
+    """Delete a bare node (nodes.delete).
+
+    An absent node is the desired result. A refusal because of its state shows at the next observation.
+    """
     try:
-        with looking(f"delete the node {ref.name}"):
+        with translate_read_errors(f"delete the node {ref.name}"):
             _nodes(connection).delete(name=_path(ref)).execute(num_retries=0)
     except (Absent, Precondition):
         return
 
 
-def update(connection: Connection, ref: SliceRef, new: NodeUpdate) -> None:
-    """nodes.patch: each field is sent whole. A node that is in no state to be changed shows at the next look."""
-    body = {"metadata": dict(new.metadata), "labels": dict(new.labels), "tags": list(new.tags)}
+def update(connection: Connection, ref: SliceRef, change: NodeUpdate) -> None:
+    """Replace the node's metadata, labels and tags (nodes.patch). Raise `errors.Fault` where its state forbids it."""
+    body = {"metadata": dict(change.metadata), "labels": dict(change.labels), "tags": list(change.tags)}
     try:
-        with looking(f"update the node of {ref.name}"):
+        with translate_read_errors(f"update the node of {ref.name}"):
             _nodes(connection).patch(name=_path(ref), updateMask=",".join(body), body=body).execute(num_retries=0)
     except (Absent, Precondition) as cause:
         raise errors.Fault(f"Could not update the node of {ref.name}: {cause}") from cause
 
 
-def look(connection: Connection, ref: SliceRef) -> Node | None:
+def get(connection: Connection, ref: SliceRef) -> Node | None:
     try:
-        with looking(f"look at the node of {ref.name}"):
+        with translate_read_errors(f"look at the node of {ref.name}"):
             node: Node = _nodes(connection).get(name=_path(ref)).execute(num_retries=0)
             return node
     except Absent:

@@ -1,8 +1,9 @@
-"""One bucket's objects: read whole; written and deleted only over the generation that was seen.
+"""One bucket's objects: read whole; written and deleted only over the generation that was read.
 
-The one place where a call to Google is sent again. It may be, because each of these changes nothing unless the object
-is still what the sender saw: what was carried out already meets a 412 (or a 404) the second time, and by its mark we
-know our own write again. The library's own repetition is off: it would take that 412 for a stranger's.
+Only this module repeats a mutating call to Google. That is safe, because each call changes nothing unless the object
+still has the generation that the sender read: a call that already took effect gets a 412 (or a 404) the second time,
+and a mark in the metadata identifies our own write. The library's own retries are off, because they would take that
+412 for the write of another client.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, looking
+from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_read_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.patience import Patience
 from tpudeploy.ports import Clock
 
 T = TypeVar("T")
-_MARK = "tpudeploy-write"  # in an object's metadata: which sending made it
+_MARK = "tpudeploy-write"  # a key in an object's metadata; its value identifies the call that wrote the object
 _JSON = "application/json"
 
 
 class Moved(Exception):
-    """The object is no longer the generation that was seen. Never leaves the adapters."""
+    """The object no longer has the generation that was read. It never leaves the adapters."""
 
 
 @frozen
 class Stored:
-    """An object as it was read. `generation` grows with every write."""
+    """Holds an object's content. `generation` grows with every write."""
 
     content: bytes
     generation: int
@@ -38,15 +39,17 @@ class Stored:
 
 @frozen
 class Listed:
-    """An object as a list shows it, without its content."""
+    """Holds an object as a list shows it, without its content."""
 
     key: str
     metadata: Mapping[str, str]
 
 
 class Objects:
-    """Every method may raise `errors.Denied`, `errors.Fault` once the service has not answered for a while, and
-    `errors.StateError` where there is no such bucket.
+    """Reads and writes the objects of one bucket.
+
+    Every method may raise `errors.Denied`, `errors.Fault` if the service has not answered for a while, and
+    `errors.StateError` if the bucket does not exist.
     """
 
     def __init__(self, connection: Connection, clock: Clock, patience: Patience, *, bucket: str) -> None:
@@ -57,11 +60,11 @@ class Objects:
         self._is_known = False
 
     def name(self, key: str) -> str:
-        """As a person writes it: gs://bucket/key."""
+        """Return the object's URL: gs://bucket/key."""
         return f"gs://{self._bucket}/{key}"
 
     def get(self, key: str, *, generation: int | None = None) -> Stored | None:
-        """As it is, or as it was at that generation, where the bucket keeps them."""
+        """Return the object, or an earlier generation of it where the bucket keeps them. None if it does not exist."""
 
         def send() -> Stored:
             blob = self._blob(key, generation)
@@ -69,29 +72,29 @@ class Objects:
             return Stored(content=content, generation=int(blob.generation))
 
         try:
-            return self._sent(f"read {self.name(key)}", send)
+            return self._send(f"read {self.name(key)}", send)
         except Absent:
             self._must_exist()
             return None
 
     def age(self, key: str, *, generation: int) -> float | None:
-        """Return the seconds since this generation was written, by the bucket's own clock: no other one is asked.
+        """Return the seconds since this generation was written, by the service's clock alone.
 
-        Return None where it is no longer the live one, or where the service does not say what time it is.
+        Return None where the generation is no longer the live one, or where the service does not give its time.
         """
-        blob = self._look(key)
+        blob = self._get_metadata(key)
         now = self._connection.storage_time()
         if blob is None or int(blob.generation) != generation or blob.updated is None or now is None:
             return None
         return now - float(blob.updated.timestamp())
 
     def generation(self, key: str) -> int:
-        """0 where there is no object."""
-        found = self._look(key)
-        return 0 if found is None else int(found.generation)
+        """Return the object's generation, or 0 if it does not exist."""
+        blob = self._get_metadata(key)
+        return 0 if blob is None else int(blob.generation)
 
     def generations(self, key: str) -> tuple[int, ...]:
-        """Every one that the bucket still has of this object, newest first."""
+        """Return every generation of this object that the bucket still has, newest first."""
         fields = "items(name,generation),nextPageToken"
 
         def send() -> tuple[int, ...]:
@@ -101,32 +104,32 @@ class Objects:
             return tuple(sorted((int(blob.generation) for blob in blobs if blob.name == key), reverse=True))
 
         with self._in_bucket():
-            return self._sent(f"list the versions of {self.name(key)}", send)
+            return self._send(f"list the versions of {self.name(key)}", send)
 
     def put(self, key: str, content: bytes, *, over: int, metadata: Mapping[str, str] | None = None) -> int:
-        """Write over generation `over`, 0 for no object; the new generation. Raise `Moved`."""
+        """Write over generation `over` (0: the object must not exist), and return the new one. Raise `Moved`."""
         mark = {_MARK: uuid.uuid4().hex}
 
         def send() -> int:
             blob = self._blob(key)
             blob.metadata = {**(metadata or {}), **mark}
-            blob.cache_control = "no-store"  # else the service may show what is public an hour late
+            blob.cache_control = "no-store"  # otherwise the service may serve a public object an hour late
             blob.upload_from_string(content, content_type=_JSON, if_generation_match=over, **self._once)
             return int(blob.generation)
 
         try:
             with self._in_bucket():
-                return self._sent(f"write {self.name(key)}", send)
+                return self._send(f"write {self.name(key)}", send)
         except Precondition as cause:
-            found = self._look(key)
-            if found is not None and mark.items() <= (found.metadata or {}).items():
-                return int(found.generation)  # carried out at the first sending, its reply lost
+            current = self._get_metadata(key)
+            if current is not None and mark.items() <= (current.metadata or {}).items():
+                return int(current.generation)  # the first call took effect, and its reply was lost
             raise Moved(key) from cause
 
     def delete(self, key: str, *, over: int) -> None:
-        """Delete generation `over`; gone is what was wanted, whoever did it. Raise `Moved`."""
+        """Delete generation `over`. An absent object is success. Raise `Moved`."""
         try:
-            self._sent(
+            self._send(
                 f"delete {self.name(key)}", lambda: self._blob(key).delete(if_generation_match=over, **self._once)
             )
         except Absent:
@@ -134,35 +137,38 @@ class Objects:
         except Precondition as cause:
             raise Moved(key) from cause
 
-    def under(self, prefix: str, *, most: int | None = None) -> tuple[Listed, ...]:
-        """The objects whose keys begin so, by key; `most` of them, or all."""
-        doing, fields = f"list {self.name(prefix)}", "items(name,metadata),nextPageToken"
+    def list_under(self, prefix: str, *, limit: int | None = None) -> tuple[Listed, ...]:
+        """Return the objects whose keys begin with `prefix`, by key; at most `limit` of them, or all."""
+        action, fields = f"list {self.name(prefix)}", "items(name,metadata),nextPageToken"
 
         def send() -> tuple[Listed, ...]:
             blobs = self._connection.storage().list_blobs(
-                self._bucket, prefix=prefix, max_results=most, fields=fields, **self._once
+                self._bucket, prefix=prefix, max_results=limit, fields=fields, **self._once
             )
             return tuple(Listed(key=blob.name, metadata=blob.metadata or {}) for blob in blobs)
 
         with self._in_bucket():
-            return self._sent(doing, send)
+            return self._send(action, send)
 
-    def _look(self, key: str) -> Any:
-        """Its metadata alone; None where there is none."""
+    def _get_metadata(self, key: str) -> Any:
+        """Return the object's metadata without its content, or None if it does not exist."""
         try:
-            return self._sent(f"look at {self.name(key)}", lambda: self._reloaded(key))
+            return self._send(f"look at {self.name(key)}", lambda: self._reload(key))
         except Absent:
             return None
 
-    def _reloaded(self, key: str) -> Any:
+    def _reload(self, key: str) -> Any:
         blob = self._blob(key)
         blob.reload(**self._once)
         return blob
 
     def _must_exist(self) -> None:
-        """A 404 speaks of an object or of its bucket: a name misspelt is no deployment that was never made."""
+        """Raise if the bucket does not exist: a 404 can mean the object or its bucket.
+
+        A misspelt bucket name must not look like a deployment that was never created.
+        """
         if not self._is_known:
-            self.under("", most=1)
+            self.list_under("", limit=1)
             self._is_known = True
 
     @contextmanager
@@ -180,22 +186,22 @@ class Objects:
 
     @property
     def _once(self) -> dict[str, Any]:
-        """One sending, not longer than our patience: to send again is decided here."""
+        """The options of a single call without retries; `_send` decides on those."""
         return {"timeout": self._connection.timeout, "retry": None}
 
-    def _sent(self, doing: str, call: Callable[[], T]) -> T:
+    def _send(self, action: str, call: Callable[[], T]) -> T:
         import tenacity
 
-        with looking(doing):
-            self._connection.storage()  # what is not installed is said here
+        with translate_read_errors(action):
+            self._connection.storage()  # raises here if the library is not installed
         from google.cloud.storage.exceptions import DataCorruption
 
         def once() -> T:
             try:
-                with looking(doing):
+                with translate_read_errors(action):
                     return call()
-            except (Exists, DataCorruption) as cause:  # a conflict that is no 412, a checksum that does not fit
-                raise errors.Fault(f"Could not {doing}: {cause}") from cause
+            except (Exists, DataCorruption) as cause:  # a conflict other than a 412, or a wrong checksum
+                raise errors.Fault(f"Could not {action}: {cause}") from cause
 
         patience = self._patience
         return tenacity.Retrying(

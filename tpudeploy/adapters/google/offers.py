@@ -1,4 +1,4 @@
-"""Which slice types each zone lists: `locations.list`, then `acceleratorTypes.list` in each, sixteen at a time."""
+"""The slice types that each zone lists: `locations.list`, then `acceleratorTypes.list` in 16 zones at a time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.told import pages, told
-from tpudeploy.adapters.google.translate import Absent, translated
+from tpudeploy.adapters.google.safe_read import pages, safe_read
+from tpudeploy.adapters.google.translate import Absent, translate_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.facts import Offers, Unknown
 from tpudeploy.domain.names import ZONE, Zone
@@ -17,10 +17,11 @@ _WIDE = 16
 
 
 def offers(connection: Connection, project: str, *, now: float) -> Offers:
-    """Raise `errors.CloudError` where not even the zones can be listed. The grammar of the service's own filter is
-    unverified: every type is read, and chosen from here.
+    """Return the types of every zone. Raise `errors.CloudError` if the zones cannot be listed.
+
+    Every type is read and filtered later, because the grammar of the service's own filter is unverified.
     """
-    with translated("list the zones"):
+    with translate_errors("list the zones"):
         zones = tuple(_zones(connection, project))
     with ThreadPoolExecutor(_WIDE) as pool:
         answers = dict(zip(zones, pool.map(lambda zone: _types(connection, project, zone), zones), strict=True))
@@ -45,14 +46,14 @@ def _types(connection: Connection, project: str, zone: Zone) -> tuple[str, ...] 
         calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "acceleratorTypes")
         request = calls.list(parent=f"projects/{project}/locations/{zone}")
         try:
-            with translated(f"list the types of {zone}"):
-                found = [_name(t) for page in pages(calls, request) for t in page.get("acceleratorTypes", ())]
+            with translate_errors(f"list the types of {zone}"):
+                types = [_name(t) for page in pages(calls, request) for t in page.get("acceleratorTypes", ())]
         except (Absent, errors.Refused):
-            return ()  # not a zone for this project
-        return tuple(sorted(set(found)))
+            return ()  # the project cannot use this zone
+        return tuple(sorted(set(types)))
 
-    return told(f"list the types of {zone}", read, role="roles/tpu.viewer")
+    return safe_read(f"list the types of {zone}", read, role="roles/tpu.viewer")
 
 
-def _name(of: dict[str, Any]) -> str:
-    return str(of.get("type") or of["name"].rpartition("/")[2])
+def _name(accelerator_type: dict[str, Any]) -> str:
+    return str(accelerator_type.get("type") or accelerator_type["name"].rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""The limits of Cloud TPU in a project, from Service Usage; and what is held of them, from the queued resources."""
+"""The quota limits of Cloud TPU in a project, from Service Usage, and their use, from the queued resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.told import pages
+from tpudeploy.adapters.google.safe_read import pages
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain import errors
 from tpudeploy.domain.facts import Limit, Pool, Use
@@ -17,14 +17,14 @@ from tpudeploy.domain.names import Zone
 
 _CONFIG_TYPES = {"V6E": "v6e", "V5LITE_POD": "v5e"}
 _PREEMPTIBLE = {"SPOT", "FLEX_START"}
-_AGENTIC = "TRAFFIC_SOURCE_AGENTIC"  # a second limit of the same place, for another kind of caller
+_AGENTIC = "TRAFFIC_SOURCE_AGENTIC"  # a second limit for the same place, which applies to another kind of caller
 
 
 def limits(connection: Connection, project: str) -> tuple[Limit, ...]:
-    """Of the generations in the catalogue, whose metrics are known by pattern. Another spelling gives no limit at
-    all, which reads as unknown: never as none, never as plenty.
+    """Return the limits of the generations in the catalogue, whose metrics are matched by pattern.
 
-    Google's documents write the parent with the project's number; that its id does too is unverified.
+    A metric with another spelling yields no limit, which means unknown: neither zero nor unlimited. Google's documents
+    write the parent with the project's number; that the service accepts the project's id is unverified.
     """
     calls = connection.collection("serviceusage", "v1beta1", "services", "consumerQuotaMetrics")
     parent = f"projects/{project}/services/tpu.googleapis.com"
@@ -34,43 +34,43 @@ def limits(connection: Connection, project: str) -> tuple[Limit, ...]:
 
 
 def uses(connection: Connection, project: str) -> tuple[Use, ...]:
-    """What every queued resource of the project holds, whoever asked for it. Raise `errors.Fault` where a zone did
-    not answer: less than all of it would be wrong.
+    """Return the chips that every queued resource of the project uses, ours or not.
+
+    Raise `errors.Fault` if a zone did not answer, because a partial sum would be wrong.
     """
     calls = connection.collection("tpu", "v2alpha1", "projects", "locations", "queuedResources")
-    found: list[Use] = []
+    total: list[Use] = []
     for page in pages(calls, calls.list(parent=f"projects/{project}/locations/-")):
         if page.get("unreachable"):
             raise errors.Fault(f"Could not list what is held: {', '.join(page['unreachable'])} did not answer.")
-        found += [use for resource in page.get("queuedResources", ()) for use in _uses(resource)]
-    return tuple(found)
+        total += [use for resource in page.get("queuedResources", ()) for use in _uses(resource)]
+    return tuple(total)
 
 
 def _limits(metric: Mapping[str, Any]) -> Iterator[Limit]:
-    named = next(_known(str(metric.get("metric", ""))), None)
-    if named is None:
+    match = next(_matching_pools(str(metric.get("metric", ""))), None)
+    if match is None:
         return
+    generation, pool = match
     for limit in metric.get("consumerQuotaLimits", ()):
         unit = str(limit.get("unit", ""))
         zonal = "{zone}" in unit
-        if (zonal or "{region}" in unit) and limit.get("trafficSource") != _AGENTIC:
-            yield from (_limit(bucket, named, zonal=zonal) for bucket in limit.get("quotaBuckets", ()))
+        if not (zonal or "{region}" in unit) or limit.get("trafficSource") == _AGENTIC:
+            continue
+        for bucket in limit.get("quotaBuckets", ()):
+            place = str(bucket.get("dimensions", {}).get("zone" if zonal else "region", ""))
+            # A bucket without `effectiveLimit` has a limit of 0, because the JSON leaves out numbers that are 0.
+            chips = int(bucket.get("effectiveLimit", 0))
+            yield Limit(generation=generation, pool=pool, zonal=zonal, place=place, chips=chips)
 
 
-def _known(metric: str) -> Iterator[tuple[str, Pool]]:
-    """Generation and pool, e.g. of `tpu.googleapis.com/tpu-v6e-preemptible`."""
+def _matching_pools(metric: str) -> Iterator[tuple[str, Pool]]:
+    """Yield the generation and the pool of a metric such as `tpu.googleapis.com/tpu-v6e-preemptible`."""
     for generation in GENERATIONS:
         own = re.escape(generation.quota).replace(r"\-", "[-_]")
-        found = re.fullmatch(rf"(?:.*/)?{own}(?P<preemptible>[-_]preemptible)?", metric, re.IGNORECASE)
-        if found is not None:
-            yield generation.name, Pool.PREEMPTIBLE if found["preemptible"] else Pool.ON_DEMAND
-
-
-def _limit(bucket: Mapping[str, Any], of: tuple[str, Pool], *, zonal: bool) -> Limit:
-    """A bucket without `effectiveLimit` has a limit of 0: JSON leaves out numbers that are 0."""
-    place = str(bucket.get("dimensions", {}).get("zone" if zonal else "region", ""))
-    chips = int(bucket.get("effectiveLimit", 0))
-    return Limit(generation=of[0], pool=of[1], zonal=zonal, place=place, chips=chips)
+        match = re.fullmatch(rf"(?:.*/)?{own}(?P<preemptible>[-_]preemptible)?", metric, re.IGNORECASE)
+        if match is not None:
+            yield generation.name, Pool.PREEMPTIBLE if match["preemptible"] else Pool.ON_DEMAND
 
 
 def _uses(resource: Mapping[str, Any]) -> Iterator[Use]:
@@ -86,7 +86,10 @@ def _uses(resource: Mapping[str, Any]) -> Iterator[Use]:
 
 
 def _chips(node: Mapping[str, Any]) -> tuple[str, int]:
-    """Generation and chips; "" for one that the catalogue does not have, whose quota is another."""
+    """Return the generation and the chips of a node; "" for a generation that the catalogue does not have.
+
+    Such a generation has a quota of its own.
+    """
     kind = catalog.accelerator_type(str(node.get("acceleratorType", "")))
     if kind is not None:
         return kind.generation, kind.chips

@@ -1,8 +1,8 @@
-"""Boot reports: what machines write into their guest attributes, read no more often than Google's limit allows.
+"""Boot reports, which machines write into their guest attributes, read no more often than Google's limit allows.
 
-Google allows about ten queries of a VM's guest attributes a minute, writes and reads together, and above it may remove
-what is being written. The machine itself makes four a minute, six at worst (templates/boot/report.sh). The other four
-are for readers, of which a run of ours is one: it reads each machine at most every 15 s.
+Google allows about ten queries of a VM's guest attributes per minute, writes and reads together; above that, it may
+drop what is being written. The machine itself makes four per minute, six at worst (templates/boot/report.sh). The
+other four are for readers. A run of ours is one reader: it reads each machine at most every 15 s.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.adapters.google.connect import Connection
-from tpudeploy.adapters.google.translate import Absent, Precondition, translated
+from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.domain import errors
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, SliceRef
@@ -35,7 +35,7 @@ class BootReports:
         self._lock = threading.Lock()
 
     def read(self, ref: SliceRef) -> BootReport | None:
-        """Return the machine's own word, or None where it has written none, or may not. Raise `errors.Fault`."""
+        """Return the machine's report, or None where it has not written one or cannot. Raise `errors.Fault`."""
         now = self._clock.now()
         machine = _machine(ref)
         with self._lock:
@@ -48,16 +48,16 @@ class BootReports:
         return report
 
     def forget(self, ref: SliceRef) -> None:
-        """Read it anew the next time, however soon that is."""
+        """Discard the cached report, so that the next `read` queries the machine."""
         with self._lock:
             self._reports.pop(_machine(ref), None)
 
     def _query(self, ref: SliceRef) -> BootReport | None:
-        """That TPU VMs let guest attributes be written is unverified: no word is an answer."""
+        # That TPU VMs allow writes of guest attributes is unverified, so a missing report is an answer.
         nodes = self._connection.collection("tpu", "v2alpha1", "projects", "locations", "nodes")
         name = f"projects/{ref.project}/locations/{ref.zone}/nodes/{ref.name}"
         try:
-            with translated(f"read the report of {ref.name}"):
+            with translate_errors(f"read the report of {ref.name}"):
                 query = {"queryPath": f"{NAMESPACE}/"}
                 response = nodes.getGuestAttributes(name=name, body=query).execute(num_retries=0)
         except (Absent, Precondition, errors.Refused, errors.Denied):
@@ -70,10 +70,10 @@ def _machine(ref: SliceRef) -> tuple[str, Zone, str]:
 
 
 def parse(attributes: Mapping[str, str]) -> BootReport | None:
-    """Return what the attributes of our namespace say, or None where they say no phase that we know.
+    """Return the report in the attributes of our namespace, or None where they hold no known phase.
 
-    A report is one attribute. Scripts of before it wrote one a fact, and are still on machines that were booted with
-    them; where both are there, the script that started a container last wrote the one that counts.
+    A report is one attribute. Earlier scripts wrote one attribute per fact, and machines that booted with them still
+    run them. Where both exist, the report by the script that last started a container counts.
     """
     report = _facts(attributes.get(_REPORT, ""))
     older = _older_facts(attributes)
@@ -106,20 +106,20 @@ def _attributes(response: Mapping[str, Any]) -> Mapping[str, str]:
     }
 
 
-def _facts(written: str) -> Mapping[str, str]:
-    """Nothing of a report that is cut off, or that somebody else wrote there."""
+def _facts(text: str) -> Mapping[str, str]:
+    """Return the facts in a report; none if it is cut off or not a JSON object."""
     try:
-        tree = json.loads(written, strict=False)
+        tree = json.loads(text, strict=False)
     except ValueError:
         return {}
     return {str(key): str(value) for key, value in tree.items()} if isinstance(tree, dict) else {}
 
 
 def _older_facts(attributes: Mapping[str, str]) -> Mapping[str, str]:
-    """An undone change and its cause were one attribute."""
+    """Return an earlier script's facts. It wrote an undone change and its cause as one attribute."""
     undone, _, cause = attributes.get("undone", "").partition(" ")
     return {**attributes, "undone": undone, "cause": cause}
 
 
-def _number(written: str | None) -> int | None:
-    return int(written) if written is not None and written.isdecimal() else None
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

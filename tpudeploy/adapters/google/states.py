@@ -1,4 +1,4 @@
-"""Google's states → our phases: two tables, and the one rule between them."""
+"""Google's states and the phases that they map to: two tables, and the one rule between them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUEUED_RESOURCE: Mapping[str, Phase] = {
     "FAILED": Phase.HUSK,
 }
 
-# The node of an ACTIVE queued resource decides: it can be lost while Google still says ACTIVE.
+# The node of an ACTIVE queued resource decides, because it can be lost while the queued resource is still ACTIVE.
 NODE: Mapping[str, Phase] = {
     "STATE_UNSPECIFIED": Phase.PROVISIONING,
     "CREATING": Phase.PROVISIONING,

@@ -1,98 +1,122 @@
-"""Survey: everything that Google tells before anything is asked of it, each fact read by itself, all at once."""
+"""Survey of what Google offers before any request. Each fact is read by itself, all in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from tpudeploy.adapters.google import billing, keeping, quotas, surroundings
+from tpudeploy.adapters.google import access, billing, cache_format, network, quotas
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.offers import offers
-from tpudeploy.adapters.google.told import told
-from tpudeploy.adapters.kept import Kept, is_fresh
+from tpudeploy.adapters.google.safe_read import SafeReader, safe_read
+from tpudeploy.adapters.kept import Kept as Cache
+from tpudeploy.adapters.kept import is_fresh
+from tpudeploy.adapters.registry import Registry
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Unknown, Use
-from tpudeploy.domain.surroundings import Surroundings
+from tpudeploy.domain.surroundings import Image, Surroundings
 from tpudeploy.ports import Clock
 
 _DAY = 86400.0
+_THREADS = 16
+_PARTS = 3
 _REAL = "googleapis.com"
 R = TypeVar("R", Offers, Prices)
 
 
 class GoogleSurvey:
-    """See `ports.Survey`. Hardware and prices are kept in `folder` for a day; quota and what is held are read anew."""
+    """See `ports.Survey`. Hardware and prices are cached in `folder` for a day; quota and its use are always read."""
 
     def __init__(self, connection: Connection, clock: Clock, folder: Path) -> None:
         self._connection = connection
         self._clock = clock
-        self._kept = Kept(folder, source=connection.emulator_host or _REAL)
+        self._cache = Cache(folder, source=connection.emulator_host or _REAL)
 
     def facts(self, project: str | None, *, refresh: bool = False) -> Facts:
-        lacking = self.lacking(project)
+        unavailable = self.lacking(project)
         connection, in_project = self._connection, project or ""
         with ThreadPoolExecutor() as pool:
-            hardware = pool.submit(self._offers, in_project, lacking, refresh=refresh)
-            prices = pool.submit(self._prices, lacking, refresh=refresh)
-            if lacking is not None:
-                return Facts(offers=hardware.result(), limits=lacking, uses=lacking, prices=prices.result())
+            hardware = pool.submit(self._offers, in_project, unavailable, refresh=refresh)
+            prices = pool.submit(self._prices, unavailable, refresh=refresh)
+            if unavailable is not None:
+                return Facts(offers=hardware.result(), limits=unavailable, uses=unavailable, prices=prices.result())
             limits = pool.submit(_limits, connection, in_project)
             uses = pool.submit(_uses, connection, in_project)
             return Facts(offers=hardware.result(), limits=limits.result(), uses=uses.result(), prices=prices.result())
 
     def quota(self, project: str | None) -> Facts:
-        lacking = self.lacking(project)
-        left_out = Unknown(because="Nobody asked.")
-        if lacking is not None or project is None:
-            return Facts(offers=left_out, limits=lacking or left_out, uses=lacking or left_out, prices=left_out)
+        unavailable = self.lacking(project)
+        skipped = Unknown(because="Nobody asked.")
+        if unavailable is not None or project is None:
+            return Facts(offers=skipped, limits=unavailable or skipped, uses=unavailable or skipped, prices=skipped)
         limits, uses = _limits(self._connection, project), _uses(self._connection, project)
-        return Facts(offers=left_out, limits=limits, uses=uses, prices=left_out)
+        return Facts(offers=skipped, limits=limits, uses=uses, prices=skipped)
 
     def surroundings(self, deployment: Deployment) -> Surroundings:
-        return surroundings.read(self._connection, deployment, lacking=self.lacking(deployment.project))
+        unavailable = self.lacking(deployment.project)
+        # There are two pools, because a part waits for reads of its own, and these must not wait for the part's thread.
+        with ThreadPoolExecutor(_PARTS) as parts, ThreadPoolExecutor(_THREADS) as pool:
+            reader = SafeReader(pool, unavailable)
+            access_facts = parts.submit(access.read, self._connection, deployment, reader)
+            wiring = parts.submit(network.read, self._connection, deployment, reader)
+            image = parts.submit(_image, self._connection, deployment.container.image)
+            return Surroundings(access=access_facts.result(), wiring=wiring.result(), image=image.result())
 
     def lacking(self, project: str | None) -> Unknown | None:
-        own = told("find Google credentials", self._connection.project)
+        own = safe_read("find Google credentials", self._connection.project)
         if isinstance(own, Unknown):
             return own
         hint = "Set placement.project, or GOOGLE_CLOUD_PROJECT."
         return None if project else Unknown(because="No project is named.", hint=hint, needs_person=True)
 
-    def _offers(self, project: str, lacking: Unknown | None, *, refresh: bool) -> Offers | Unknown:
+    def _offers(self, project: str, unavailable: Unknown | None, *, refresh: bool) -> Offers | Unknown:
         def read() -> Offers:
-            found = offers(self._connection, project, now=self._clock.now())
-            if not found.silent:  # what is not whole is not kept
-                self._kept.put(name, keeping.offers_tree(found))
-            return found
+            current = offers(self._connection, project, now=self._clock.now())
+            if not current.silent:  # an incomplete answer is not cached
+                self._cache.put(name, cache_format.offers_tree(current))
+            return current
 
         name = f"offers-{project.replace(':', '_')}"
-        known = self._kept.get(name, keeping.offers) if project else None
-        return self._anew(known, lacking or (lambda: told("list the zones", read, role="roles/tpu.viewer")), refresh)
+        cached = self._cache.get(name, cache_format.offers) if project else None
+        if cached is not None and not refresh and self._is_fresh(cached):
+            return cached
+        offers_now = safe_read("list the zones", read, role="roles/tpu.viewer") if unavailable is None else unavailable
+        return _or_stale(cached, offers_now)
 
-    def _prices(self, lacking: Unknown | None, *, refresh: bool) -> Prices | Unknown:
+    def _prices(self, unavailable: Unknown | None, *, refresh: bool) -> Prices | Unknown:
         def read() -> Prices:
-            found = Prices(rates=billing.rates(self._connection), read_at=self._clock.now())
-            self._kept.put("prices", keeping.prices_tree(found))
-            return found
+            current = Prices(rates=billing.rates(self._connection), read_at=self._clock.now())
+            self._cache.put("prices", cache_format.prices_tree(current))
+            return current
 
-        known = self._kept.get("prices", keeping.prices)
-        return self._anew(known, lacking or (lambda: told("read the billing catalogue", read)), refresh)
+        cached = self._cache.get("prices", cache_format.prices)
+        if cached is not None and not refresh and self._is_fresh(cached):
+            return cached
+        prices_now = safe_read("read the billing catalogue", read) if unavailable is None else unavailable
+        return _or_stale(cached, prices_now)
 
-    def _anew(self, known: R | None, read: Unknown | Callable[[], R | Unknown], refresh: bool) -> R | Unknown:
-        """What is known, while it is fresh; else what is read; what is known again where that fails."""
-        if known is not None and not refresh and is_fresh(known.read_at, self._clock.now(), most=_DAY):
-            return known
-        found = read if isinstance(read, Unknown) else read()
-        return replace(known, stale=found) if known is not None and isinstance(found, Unknown) else found
+    def _is_fresh(self, cached: Offers | Prices) -> bool:
+        return is_fresh(cached.read_at, self._clock.now(), most=_DAY)
+
+
+def _or_stale(cached: R | None, current: R | Unknown) -> R | Unknown:
+    """Return the current value, or the cached one with the reason why the current value cannot be read."""
+    if cached is not None and isinstance(current, Unknown):
+        return replace(cached, stale=current)
+    return current
+
+
+def _image(connection: Connection, reference: str) -> Image | Unknown:
+    registry = Registry(connection.registry, connection.token, timeout=connection.timeout)
+    return safe_read(f"look up {reference}", lambda: registry.image(reference))
 
 
 def _limits(connection: Connection, project: str) -> tuple[Limit, ...] | Unknown:
     role = "roles/serviceusage.serviceUsageViewer"
-    return told("read the quota", lambda: quotas.limits(connection, project), role=role)
+    return safe_read("read the quota", lambda: quotas.limits(connection, project), role=role)
 
 
 def _uses(connection: Connection, project: str) -> tuple[Use, ...] | Unknown:
-    return told("list what is held", lambda: quotas.uses(connection, project), role="roles/tpu.viewer")
+    return safe_read("list what is held", lambda: quotas.uses(connection, project), role="roles/tpu.viewer")

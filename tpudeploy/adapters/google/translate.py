@@ -1,7 +1,7 @@
-"""Whatever Google's libraries raise becomes one of ours, here and nowhere else.
+"""Translation of the exceptions of Google's libraries into ours. It happens only here.
 
-Two trees can surface: `google.api_core` (Cloud Storage) and `googleapiclient.errors` (discovery), beside what their
-transports raise (`requests`, `httplib2`, sockets) and `google.auth`. A test walks them all.
+Two exception trees can surface: `google.api_core` (Cloud Storage) and `googleapiclient.errors` (discovery). Their
+transports (`requests`, `httplib2`, sockets) and `google.auth` raise exceptions of their own. A test covers them all.
 """
 
 from __future__ import annotations
@@ -11,54 +11,61 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tpudeploy.adapters.google.codes import OF_STATUS, PASSING, Code
-from tpudeploy.adapters.google.verdicts import hint_for, verdict
+from tpudeploy.adapters.google.codes import CODE_BY_STATUS, TRANSIENT, Code
+from tpudeploy.adapters.google.verdicts import classify, hint_for
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.slices import Remedy
 
-# "METHOD URL: " that Google's typed clients put before the text.
+# Google's typed clients put "METHOD URL: " before the text.
 _PREFIX = re.compile(r"^[A-Z]+ https?://\S+: ")
-# What Cloud Storage's client puts behind it.
+# The Cloud Storage client appends this to the text.
 _SUFFIX = re.compile(r": \('Request failed with status code', .*\)$", re.DOTALL)
 
 
 class Absent(Exception):
-    """A 404. Never leaves adapters/google: absent is an answer."""
+    """A 404. It never leaves adapters/google, because absence is an answer and not an error."""
 
 
 class Exists(Exception):
-    """A 409. Never leaves adapters/google."""
+    """A 409. It never leaves adapters/google."""
 
 
 class Precondition(Exception):
-    """Refused in the present state of the resource. Never leaves adapters/google."""
+    """A refusal because of the resource's present state. It never leaves adapters/google."""
 
 
 @contextmanager
-def translated(doing: str, asked: Provisioning | None = None) -> Iterator[None]:
-    """Raise our errors for Google's. `doing` completes "Could not …" in the message; `asked` is a request's model."""
+def translate_errors(action: str, provisioning: Provisioning | None = None) -> Iterator[None]:
+    """Raise our errors in place of Google's.
+
+    `action` completes "Could not …" in the message. `provisioning` is the model of the request, if there is one.
+    """
     try:
         yield
     except Exception as cause:
-        ours = _ours(doing, cause, asked)
+        ours = _translate(action, cause, provisioning)
         if ours is None:
             raise
         raise ours from cause
 
 
 @contextmanager
-def looking(doing: str) -> Iterator[None]:
-    """`translated`, for calls that ask for no slice: what would refuse one only keeps us from looking here."""
+def translate_read_errors(action: str) -> Iterator[None]:
+    """Do what `translate_errors` does, for calls that request no slice.
+
+    A refusal of such a call only prevents the observation, so it is raised as a fault.
+    """
     try:
-        with translated(doing):
+        with translate_errors(action):
             yield
     except errors.Refused as refused:
-        raise errors.Fault(f"Could not {doing}: {refused.message}", refusal=refused.refusal) from refused
+        raise errors.Fault(f"Could not {action}: {refused.message}", refusal=refused.refusal) from refused
 
 
-def _ours(doing: str, cause: Exception, asked: Provisioning | None) -> Exception | None:
-    """None for what is not Google's. Their trees are imported only here: most calls raise nothing."""
+def _translate(action: str, cause: Exception, provisioning: Provisioning | None) -> Exception | None:
+    """Return our error for an exception of Google's libraries, or None for any other exception."""
+    # The exception trees are imported late, because most calls raise nothing.
     import googleapiclient.errors
     import httplib2
     import requests.exceptions
@@ -67,49 +74,55 @@ def _ours(doing: str, cause: Exception, asked: Provisioning | None) -> Exception
 
     match cause:
         case googleapiclient.errors.HttpError():
-            return _refused(doing, *_said(int(cause.status_code), str(cause.reason), cause.content), asked)
+            text, code = _read_error_body(int(cause.status_code), str(cause.reason), cause.content)
+            return _error_for(action, text, code, provisioning)
         case api.GoogleAPICallError():
             status = int(cause.code) if cause.code is not None else 500
             content = getattr(cause.response, "content", b"")
-            text = _SUFFIX.sub("", _PREFIX.sub("", cause.message))
-            return _refused(doing, *_said(status, text, content), asked)
+            text, code = _read_error_body(status, _SUFFIX.sub("", _PREFIX.sub("", cause.message)), content)
+            return _error_for(action, text, code, provisioning)
         case auth.GoogleAuthError() if not isinstance(cause, auth.TransportError):
-            return errors.Denied(f"Could not {doing}: {_first_line(cause)}", hint=hint_for("credentials"))
+            return errors.Denied(f"Could not {action}: {_first_line(cause)}", hint=hint_for("credentials"))
         case auth.TransportError() | googleapiclient.errors.Error() | api.GoogleAPIError():
-            return errors.Fault(f"Could not {doing}: {_first_line(cause)}")
+            return errors.Fault(f"Could not {action}: {_first_line(cause)}")
         case requests.exceptions.RequestException() | httplib2.HttpLib2Error() | OSError():
-            return errors.Fault(f"Could not {doing}: {_first_line(cause)}")
+            return errors.Fault(f"Could not {action}: {_first_line(cause)}")
     return None
 
 
-def _said(status: int, text: str, content: bytes) -> tuple[str, Code]:
-    """The body's text and canonical status, else `text` and what the HTTP status stands for."""
-    of_status = code = OF_STATUS.get(status, Code.UNKNOWN)
+def _read_error_body(status: int, text: str, content: bytes) -> tuple[str, Code]:
+    """Return the text and the canonical code of an error response.
+
+    Both come from the body where it can be parsed, else from `text` and the HTTP status.
+    """
+    status_code = code = CODE_BY_STATUS.get(status, Code.UNKNOWN)
     try:
         body = json.loads(content)["error"]
         text = str(body["message"])
         code = Code.__members__.get(body.get("status", ""), code)
         if code is Code.UNKNOWN:
-            code = of_status  # a 500 may have had its effect, whatever its body does not know
+            code = status_code  # UNKNOWN in the body must not hide that a 500 may have had its effect
     except (ValueError, KeyError, TypeError):
-        text = text or f"HTTP {status}"  # a proxy's page, or no body at all
+        text = text or f"HTTP {status}"  # the body is a proxy's page, or empty
     return text, code
 
 
-def _refused(doing: str, text: str, code: Code, asked: Provisioning | None) -> Exception:
+def _error_for(action: str, text: str, code: Code, provisioning: Provisioning | None) -> Exception:
     answers: dict[Code, type[Exception]] = {Code.NOT_FOUND: Absent, Code.ALREADY_EXISTS: Exists}
     if code in answers:
         return answers[code](text)
-    if code in PASSING:
-        return errors.Fault(f"Could not {doing}: {text}")
+    if code in TRANSIENT:
+        return errors.Fault(f"Could not {action}: {text}")
     if code is Code.FAILED_PRECONDITION or "not supported while in state" in text:
         return Precondition(text)
-    refusal = verdict(text, code, asked)
+    refusal = classify(text, code, provisioning)
     if refusal.remedy is Remedy.LOOK_AGAIN:
-        return errors.Fault(f"Could not {doing}: {refusal.message}", refusal=refusal, retry_after=refusal.holds_seconds)
+        return errors.Fault(
+            f"Could not {action}: {refusal.message}", refusal=refusal, retry_after=refusal.holds_seconds
+        )
     if refusal.remedy is Remedy.STOP:
         hint = hint_for(refusal.kind, refusal.message)
-        return errors.Denied(f"Could not {doing}: {refusal.message}", hint=hint, refusal=refusal)
+        return errors.Denied(f"Could not {action}: {refusal.message}", hint=hint, refusal=refusal)
     return errors.Refused(refusal.message, hint=hint_for(refusal.kind), refusal=refusal)
 
 

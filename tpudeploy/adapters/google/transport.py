@@ -1,8 +1,8 @@
-"""httplib2 without its silent second try.
+"""httplib2 without its silent retry.
 
-When a connection closes before the reply, httplib2 sends the request again, whatever it was and whatever `num_retries`
-says. For a create that is the fault which bills two slices: the first was carried out, the second meets a full quota,
-and we would move on to the next zone. Here the close is an error; the next look says what it did.
+When a connection closes before the reply, httplib2 sends any request again, whatever `num_retries` says. For a create,
+that fault leads to two billed slices: the first request succeeds, the second exceeds the quota, and we would move on
+to the next zone. Here the close is an error, and the next observation shows the effect of the request.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from typing import Any
 
 import httplib2
 
-# A connection kept for longer may be closed at the other end; then the first look after a pause would fail.
-_KEPT = 30.0
+# The other end may close a connection that is idle for longer; then the first request after a pause would fail.
+_MAX_IDLE_SECONDS = 30.0
 _checks: ContextVar[Callable[[], None] | None] = ContextVar("checks", default=None)
 
 
 @contextmanager
 def guarded(check: Callable[[], None]) -> Iterator[None]:
-    """Call `check` before each request of this thread, once credentials and connection are there: all that is left is
-    to write the bytes. What it raises stops the request.
+    """Call `check` at the last moment before each request of this thread is sent.
+
+    The credentials and the connection are ready by then. An exception of `check` stops the request.
     """
-    before = _checks.set(check)
+    token = _checks.set(check)
     try:
         yield
     finally:
-        _checks.reset(before)
+        _checks.reset(token)
 
 
 class _Once:
-    """Says "reset" where http.client says "bad status line", which httplib2 takes for leave to send again."""
+    """Raises a connection reset in place of http.client's bad status line, on which httplib2 would send again."""
 
     def request(self, *arguments: Any, **options: Any) -> None:
         check = _checks.get()
@@ -58,14 +59,14 @@ class _Tls(_Once, httplib2.HTTPSConnectionWithTimeout):  # type: ignore[misc]  #
 
 
 class OnceHttp(httplib2.Http):  # type: ignore[misc]  # httplib2 ships no types
-    """Sends each request once. Not thread-safe, as its parent."""
+    """Sends each request once. It is not thread-safe, like its parent class."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._used = 0.0
 
     def request(self, uri: str, *arguments: Any, **options: Any) -> Any:
-        if time.monotonic() - self._used > _KEPT:
+        if time.monotonic() - self._used > _MAX_IDLE_SECONDS:
             self.close()
         kind = _Tls if uri.startswith("https:") else _Plain
         try:

@@ -1,4 +1,4 @@
-"""What a refusal of Google's means: its text held against the table in refusals/, one row a cause."""
+"""Classification of Google's refusals: the text is matched against the table in refusals/, one row per cause."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _PLACES = {"region": Scope.REGION_QUOTA, "zone": Scope.ZONE_QUOTA}
 _WIDEST_FIRST = (Scope.REGION_QUOTA, Scope.ZONE_QUOTA)
 
 
-def verdict(text: str, code: int, asked: Provisioning | None = None) -> Refusal:
-    """What a refusal means. `code` is the canonical (gRPC) one; `asked` the request's model, where one was made.
+def classify(text: str, code: int, provisioning: Provisioning | None = None) -> Refusal:
+    """Return the meaning of a refusal.
 
-    The random `[EID: …]` is dropped from the text.
+    `code` is the canonical (gRPC) code; `provisioning` is the model of the request, if there was one. The random
+    `[EID: …]` is removed from the text.
     """
     message = _EID.sub("", text).strip()
-    row = row_of(message, code, asked)
-    scope, limit = (row.scope, None) if row.scope is not None else _named_pool(message)
+    row = matching_row(message, code, provisioning)
+    scope, limit = (row.scope, None) if row.scope is not None else _quota_pool(message)
     return Refusal(
         kind=row.kind,
         message=message,
@@ -43,32 +44,37 @@ def verdict(text: str, code: int, asked: Provisioning | None = None) -> Refusal:
     )
 
 
-def row_of(text: str, code: int, asked: Provisioning | None = None) -> Verdict:
-    """The row that a text falls to, else the one that its code names, else UNKNOWN."""
-    found = next((row for row in VERDICTS if row.only in {None, asked} and row.says(text)), None)
-    return found if found is not None else _BY_CODE.get(code, UNKNOWN)
+def matching_row(text: str, code: int, provisioning: Provisioning | None = None) -> Verdict:
+    """Return the first row that matches the text, else the row of the code, else UNKNOWN."""
+    for row in VERDICTS:
+        if row.only in {None, provisioning} and row.says(text):
+            return row
+    return _BY_CODE.get(code, UNKNOWN)
 
 
 def hint_for(kind: str, message: str = "") -> str:
-    """What a person can do; where `message` names the API that is off, for that one."""
+    """Return the remedy for a person. If `message` names a disabled API, the remedy names it too."""
     hint = next((row.hint for row in (*VERDICTS, UNKNOWN) if row.kind == kind), "")
-    named = api_named(message)
-    return hint.replace("tpu.googleapis.com", named) if named else hint
+    api = disabled_api(message)
+    return hint.replace("tpu.googleapis.com", api) if api else hint
 
 
-def api_named(message: str) -> str:
-    """The API of which Google says that it is off, or "" ."""
-    named = _API.search(message)
-    return "" if named is None else named[1]
+def disabled_api(message: str) -> str:
+    """Return the API that the message says is disabled, or ""."""
+    match = _API.search(message)
+    return "" if match is None else match[1]
 
 
-def _named_pool(message: str) -> tuple[Scope, int | None]:
-    """Whose limit a quota text names, and that limit, in chips. Of two, the place where it is 0, else the wider."""
-    found = _LIMITS.search(message)
-    if found is None:
+def _quota_pool(message: str) -> tuple[Scope, int | None]:
+    """Return the scope of the quota that a text names, and its limit in chips.
+
+    If the text names two, return the one whose limit is 0, else the wider one.
+    """
+    match = _LIMITS.search(message)
+    if match is None:
         return (Scope.REGION_QUOTA if "PerRegion" in message else Scope.ZONE_QUOTA), None
-    numbers = [int(float(number)) for number in found["limits"].split(",")]
-    places = [_PLACES[place.split()[0].lower()] for place in found["places"].split(",")]
+    numbers = [int(float(number)) for number in match["limits"].split(",")]
+    places = [_PLACES[place.split()[0].lower()] for place in match["places"].split(",")]
     if len(numbers) != len(places):
         return min(places, key=_WIDEST_FIRST.index), None
     closed = [row for row in zip(places, numbers, strict=True) if row[1] == 0]

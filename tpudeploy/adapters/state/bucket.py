@@ -93,7 +93,7 @@ class BucketState:
         return self._locks.left(names)
 
     def names(self) -> tuple[str, ...]:
-        keys = (found.key for found in self._objects.under(self._folder))
+        keys = (found.key for found in self._objects.list_under(self._folder))
         return tuple(key.removeprefix(self._folder).removesuffix(_SUFFIX) for key in keys if key.endswith(_SUFFIX))
 
     def publish(self, name: str, body: Mapping[str, object] | None) -> None:

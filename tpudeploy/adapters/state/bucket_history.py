@@ -37,7 +37,7 @@ def add(objects: Objects, folder: str, tried: Tried) -> None:
 def read(objects: Objects, folder: str) -> tuple[Tried, ...]:
     """Raise `errors.StateUnreadable`."""
     try:
-        found = objects.under(folder, most=_READ)
+        found = objects.list_under(folder, limit=_READ)
     except errors.CloudError as cause:
         raise errors.StateUnreadable(f"{objects.name(folder)} cannot be read: {cause}") from cause
     return zonelog.read("\n".join(one.metadata.get(_LINE, "") for one in found))

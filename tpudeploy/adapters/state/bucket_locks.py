@@ -96,13 +96,13 @@ class BucketLocks:
 
     def left(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
         """See `ports.StateBackend.left_locks`. One list finds the locks there are: as a rule there are none."""
-        keys = {listed.key for listed in self._objects.under(self._folder)}
+        keys = {listed.key for listed in self._objects.list_under(self._folder)}
         locks = ((name, self._objects.get(self._key(name))) for name in names if self._key(name) in keys)
         return {name: self._locked(name, found, "") for name, found in locks if found is not None}
 
     def force(self, lock_id: str) -> str:
         """See `ports.StateBackend.force_unlock`. A lock that nobody can read goes by its generation."""
-        for listed in self._objects.under(self._folder):
+        for listed in self._objects.list_under(self._folder):
             if not listed.key.endswith(SUFFIX):
                 continue
             found = self._objects.get(listed.key)
