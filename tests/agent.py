@@ -56,7 +56,7 @@ class Paced:
         with self._gate.changed:
             self._gate.changed.wait_for(lambda: self._is_stopped or self._gate.is_open or not seconds)
         if self._is_stopped:
-            raise Interrupted("Interrupted. What was begun is saved.")
+            raise Interrupted("Interrupted. Work in progress is saved.")
         self._world.sleep(seconds)
 
     def stop(self) -> None:

@@ -55,7 +55,7 @@ class Profile(Checked):
         named = [str(path), *map(str, overlays)]
         parsed = parse(
             named[0],
-            FileReader(project(), named=named) if untrusted else FileReader(),
+            FileReader(project(), operator_paths=named) if untrusted else FileReader(),
             overlays=named[1:],
             sets=_settings(set),
             environment=os.environ if environment is None else environment,

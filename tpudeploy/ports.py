@@ -199,9 +199,9 @@ class StateBackend(Protocol):
 class Probe(Protocol):
     """Is vLLM answering? Never raises: what failed is in the answer."""
 
-    def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health: ...
+    def health(self, deployment: Deployment, slice_: Slice, report: BootReport | None) -> Health: ...
 
-    def running(self, deployment: Deployment, found: Slice) -> int | None:
+    def running(self, deployment: Deployment, slice_: Slice) -> int | None:
         """The requests it works at or has waiting; None where it does not tell."""
         ...
 
@@ -209,7 +209,7 @@ class Probe(Protocol):
 class Witness(Protocol):
     """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""
 
-    def told(self, deployment: Deployment, found: Slice, health: Health) -> Told: ...
+    def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> Told: ...
 
 
 @frozen
@@ -224,7 +224,7 @@ class Witnesses:
 class Meter(Protocol):
     """What an engine says of itself in /metrics. Never raises: what failed is in the answer."""
 
-    def figures(self, deployment: Deployment, found: Slice) -> tuple[str, Figures | Unknown]:
+    def figures(self, deployment: Deployment, slice_: Slice) -> tuple[str, Figures | Unknown]:
         """With the URL that it was read from, "" where nothing answered."""
         ...
 

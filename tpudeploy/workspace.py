@@ -196,7 +196,7 @@ class Workspace(Wiring):
         return dataclasses.replace(plan, goals=tuple(goals))
 
     def stop(self) -> None:
-        """End every wait of this workspace's runs, from whichever thread. What was begun is saved."""
+        """End every wait of this workspace's runs, from whichever thread. Work in progress is saved."""
         self.clock.stop()
 
     def destroy(

@@ -24,8 +24,8 @@ def test_a_revision_is_a_commit(revision: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (http("{}", status="401 Unauthorized"), "shows no such model or revision"),
-        (http("{}", status="404 Not Found"), "shows no such model or revision"),
+        (http("{}", status="401 Unauthorized"), "does not show this model or revision"),
+        (http("{}", status="404 Not Found"), "does not show this model or revision"),
         (http("{}", status="429 Too Many Requests"), "answered 429"),
         (http('{"sha": "main"}'), "named no commit"),
         (http("[]"), "named no commit"),

@@ -257,7 +257,7 @@ def test_a_cancelled_job_saves_what_it_began_within_the_seconds_that_it_has(tmp_
             said, _ = process.communicate(timeout=30)
             assert time.monotonic() - began < 5
         assert process.returncode == 130
-        assert "What was begun is saved." in said
+        assert "Work in progress is saved." in said
         (asked,) = (name for zone in emulator.live().values() for name in zone)
     assert asked in (tmp_path / ".tpudeploy" / "state" / "gemma.json").read_text("utf-8")
 

@@ -76,7 +76,7 @@ def test_ctrl_c_ends_every_deployment_saved_with_130_and_the_lock_free(
         run.send_signal(signal.SIGINT)
         told = run.communicate(timeout=SOON)[0]
     assert run.returncode == 130, told
-    assert "Interrupted. What was begun is saved." in told
+    assert "Interrupted. Work in progress is saved." in told
     assert "Traceback" not in told
     assert states(emulator) == ["WAITING_FOR_RESOURCES"] * len(profiles)
     assert locks(emulator) == []

@@ -82,7 +82,7 @@ def test_ctrl_c_in_the_middle_is_saved_and_the_next_run_goes_on_without_asking(c
     with person("apply", "-auto-approve", "gemma.yaml", folder=folder, environment=hasty) as somebody:
         somebody.waits_for("In the queue of us-east5-a")
         assert somebody.types(INTERRUPT).stays_to_the_end() == 130
-        assert "What was begun is saved." in somebody.read
+        assert "Work in progress is saved." in somebody.read
         assert "Traceback" not in somebody.read
     before = {name for zone in cloud.live().values() for name in zone}
     (name,) = before

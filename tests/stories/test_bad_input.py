@@ -181,4 +181,4 @@ def test_a_link_to_nothing_says_where_it_points(desk: Open) -> None:
     (at.folder / "gemma.yaml").symlink_to("prod/gemma.yaml")
     told = at.run("validate", "gemma.yaml")
     assert told.code == 1
-    assert "it is a link to `prod/gemma.yaml`, which is not there" in told.err
+    assert "it is a link to `prod/gemma.yaml`, which does not exist" in told.err

@@ -41,9 +41,9 @@ def test_every_request_that_is_left_is_named_with_its_end_and_its_price(desk: Op
     assert line.startswith("gemma: Still outstanding: ")
     assert line.count("lapses in 110 min; if granted, $1.40/h") >= 1
     assert said.err.index("Still outstanding") < said.err.index(
-        "Error: Interrupted. What was begun is saved. [TPU0130]"
+        "Error: Interrupted. Work in progress is saved. [TPU0130]"
     )
-    assert "Run the same command again to go on, or `tpudeploy destroy` to give everything back." in said.err
+    assert "Run the same command again to continue, or `tpudeploy destroy` to delete everything." in said.err
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     assert list(at.slices.values()) == ["ACTIVE"]
 

@@ -140,8 +140,8 @@ def test_what_is_private_is_not_pinned_and_the_rest_is(desk: Open) -> None:
     at = desk(project={"images": [], "models": []})
     at.write(NIGHTLY)
     said = applied(at)
-    assert "registry-1.docker.io has no such image, or shows it to nobody without an account." in said
-    assert "shows no such model or revision to whoever asks." in said
+    assert "registry-1.docker.io does not have this image, or hides it from anonymous callers." in said
+    assert "does not show this model or revision to anonymous callers." in said
 
 
 def test_what_ran_before_there_were_pins_is_not_restarted_for_them(desk: Open) -> None:

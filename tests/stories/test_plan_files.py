@@ -212,7 +212,7 @@ def test_a_plan_is_never_saved_over_a_profile(desk: Open) -> None:
     profile = at.write()
     told = at.run("plan", "-out", profile, profile)
     assert told.code == 1
-    assert "is no saved plan, and is not overwritten" in told.err
+    assert "is not a saved plan, so it was not overwritten" in told.err
     assert (at.folder / profile).read_text("utf-8") == PROFILE
     _planned(at)
     _planned(at)  # over an older plan it may be

@@ -1,1 +1,1 @@
-"""The doors: the only modules that touch the world."""
+"""The adapters: the only modules that do I/O."""

@@ -1,4 +1,4 @@
-"""The templates and profiles shipped with us, read from a wheel, a zip or a checkout alike."""
+"""The templates and profiles that ship with the package, read from a wheel, a zip file or a checkout."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from pathlib import Path
 
 @cache
 def templates() -> Mapping[str, str]:
-    """Every text under `templates/`, by its path there, e.g. `boot/image.sh`. Read once: a fleet renders thousands."""
+    """Return every text under `templates/` by its path there, e.g. `boot/image.sh`.
+
+    The texts are cached, because a fleet renders thousands of scripts.
+    """
     return {path: file.read_text(encoding="utf-8") for path, file in _walk(_folder("templates"))}
 
 
 def profiles() -> Mapping[str, str]:
-    """Every shipped profile, by its file name without the ending."""
+    """Return every shipped profile by its file name without the suffix."""
     suffix = ".yaml"
     return {
         path.removesuffix(suffix): file.read_text(encoding="utf-8")
@@ -26,7 +29,7 @@ def profiles() -> Mapping[str, str]:
 
 
 def _folder(name: str) -> Traversable:
-    """Inside the package where it was installed, beside the package in a checkout."""
+    """Return the folder: inside an installed package, or beside the package in a checkout."""
     installed = files("tpudeploy") / "_data" / name
     return installed if installed.is_dir() else Path(__file__).parents[2] / name
 

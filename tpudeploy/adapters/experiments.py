@@ -1,37 +1,40 @@
-"""LocalExperiments: `.tpudeploy/runs/ab/ID.json`, one file an A/B; its runs lie beside all others."""
+"""LocalExperiments: `.tpudeploy/runs/ab/ID.json`, one file per A/B. The runs of an A/B are stored with all others."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tpudeploy.adapters.ids import found
+from tpudeploy.adapters.ids import find_path
 from tpudeploy.adapters.state import disk
 from tpudeploy.core.ab import experimentfile
 from tpudeploy.domain import errors
 from tpudeploy.domain.experiment import Experiment
 
-PREFIX = "ab-"  # of every id: no run's begins so
+PREFIX = "ab-"  # begins the id of every A/B, and of no run
 
 
 class LocalExperiments:
-    """An experiment is its owner's alone: nothing is locked."""
+    """Stores A/B experiments as files. An experiment belongs to one user, so nothing is locked."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def path(self, of: Experiment) -> Path:
-        return self.folder / f"{of.id}.json"
+    def path(self, experiment: Experiment) -> Path:
+        return self.folder / f"{experiment.id}.json"
 
-    def keep(self, of: Experiment) -> Experiment:
-        """Itself. Raise `errors.StateError` where the disk refuses."""
-        disk.replace(self.path(of), experimentfile.dumps(of))
+    def keep(self, experiment: Experiment) -> Experiment:
+        """Write the experiment and return it. Raise `errors.StateError` where the file cannot be written."""
+        disk.replace(self.path(experiment), experimentfile.dumps(experiment))
         disk.hide_from_git(self.folder)
-        return of
+        return experiment
 
     def find(self, id: str) -> Experiment:  # noqa: A002 - the record's word
-        """Raise `errors.UsageError` where there is none, or are several; `errors.RunUnreadable`."""
+        """Return the experiment with this id, or with the only id that begins with it.
+
+        Raise `errors.UsageError` where none or several match, and `errors.RunUnreadable`.
+        """
         files = sorted(path for path in self.folder.glob("*.json") if not path.name.startswith("."))
-        path = found(files, id, "A/B", hint="`tpudeploy bench list` names the A/B of each run.")
+        path = find_path(files, id, "A/B", hint="`tpudeploy bench list` names the A/B of each run.")
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as cause:

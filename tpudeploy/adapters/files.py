@@ -1,4 +1,4 @@
-"""Files: the reader that parse() asks for the sources of a profile, and the project that it may be confined to."""
+"""Files: the reader of the sources of a profile, which can be confined to a project."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from tpudeploy.config.reader import MAX_BYTES, Unreadable
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # without O_NONBLOCK, opening a FIFO would wait for a writer
 _ENDINGS = (".yaml", ".yml", ".json")
-# It is read at every door, and at two of them nobody can trust an author.
-_OUTSIDE = (
+# The message must be right for `ci` and `mcp`, whose authors are never trusted, and for all other commands.
+_OUTSIDE_HINT = (
     "keep a copy inside the project; `ci` and `mcp` open no other file, and other commands do for an author that you "
     "trust: without -untrusted, and without `untrusted` in tpudeploy.toml"
 )
 
 
 class FileReader:
-    """Reads regular files only, and never more of one than a profile may be long.
+    """Reads regular files only, and no more of one than the maximum size of a profile.
 
-    With a `project`, it opens what lies at or below that folder, links followed to their end: .yaml, .yml and .json
-    files, none of them hidden (.git and .env hold credentials). `named` are the operator's own words: a path among
-    them that lies elsewhere as it is written is opened too, and one that only leads elsewhere is not.
+    With a `project`, it opens only files at or below that folder after links are resolved: .yaml, .yml and .json
+    files that are not hidden (.git and .env hold credentials). Of the `operator_paths`, one that is outside of the
+    project as written is opened too; one that only leads outside by a link is not.
     """
 
-    def __init__(self, project: Path | None = None, *, named: Iterable[str] = ()) -> None:
+    def __init__(self, project: Path | None = None, *, operator_paths: Iterable[str] = ()) -> None:
         self._project = project
-        self._named = frozenset(named)
-        self._elsewhere = frozenset() if project is None else _elsewhere(project, self._named)
+        self._operator_paths = frozenset(operator_paths)
+        self._outside_paths = frozenset() if project is None else _outside_paths(project, self._operator_paths)
 
     def read(self, path: str) -> bytes:
-        if self._project is None or path in self._elsewhere:
+        if self._project is None or path in self._outside_paths:
             return self._read(path, lambda: os.open(path, _READ))
         project = self._project
         try:
             return self._read(path, lambda: open_inside(project, path, _ENDINGS))
         except Unreadable as error:
-            if path in self._named:
+            if path in self._operator_paths:
                 raise
-            # The hint names what lies beside it, which a profile is not told.
+            # The hint names the files beside the path, and the author of a profile must not learn those.
             raise Unreadable(error.reason, missing=error.missing) from error
         except Outside as error:
-            raise Unreadable(f"{error}, and this profile is untrusted", hint=_OUTSIDE, is_refused=True) from error
+            raise Unreadable(f"{error}, and this profile is untrusted", hint=_OUTSIDE_HINT, is_refused=True) from error
 
-    def _read(self, path: str, opened: Callable[[], int]) -> bytes:
+    def _read(self, path: str, open_file: Callable[[], int]) -> bytes:
         try:
-            descriptor = opened()
+            descriptor = open_file()
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Unreadable("is no regular file", hint="a profile is a text file")
+                raise Unreadable("is not a regular file", hint="a profile is a text file")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(MAX_BYTES + 1)
         except OSError as error:
@@ -65,11 +65,11 @@ class FileReader:
 
 
 class Outside(Exception):
-    """A path may not be opened: it leaves the project, or names a hidden file or one of another kind."""
+    """A path must not be opened: it is outside of the project, hidden, or not a file of an allowed type."""
 
 
 def is_inside(project: Path, path: str) -> bool:
-    """Return whether a path lies at or below a folder, links followed to their end."""
+    """Return whether a path is at or below a folder after links are resolved."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
     except (OSError, ValueError):
@@ -77,10 +77,10 @@ def is_inside(project: Path, path: str) -> bool:
 
 
 def open_inside(project: Path, path: str, endings: tuple[str, ...]) -> int:
-    """Open a file of the project for reading; the descriptor. Raise Outside, OSError or ValueError.
+    """Open a file of the project for reading, and return the descriptor. Raise Outside, OSError or ValueError.
 
-    The links are followed first and the result is opened folder by folder without any: a link that somebody puts in
-    its place meanwhile is an error, and not a way out.
+    Links are resolved first; then the result is opened folder by folder without following links. A link that is
+    created in between is an error, and cannot lead outside.
     """
     root = os.path.realpath(project)
     real = os.path.realpath(path)
@@ -91,21 +91,21 @@ def open_inside(project: Path, path: str, endings: tuple[str, ...]) -> int:
         raise Outside("is hidden")
     if not name.endswith(endings):
         raise Outside(f"does not end in {', '.join(endings)}")
-    held = os.open(root, _READ | os.O_DIRECTORY)
+    directory = os.open(root, _READ | os.O_DIRECTORY)
     try:
         for folder in folders:
-            below = os.open(folder, _READ | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=held)
-            os.close(held)
-            held = below
-        return os.open(name, _READ | os.O_NOFOLLOW, dir_fd=held)
+            subdirectory = os.open(folder, _READ | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            os.close(directory)
+            directory = subdirectory
+        return os.open(name, _READ | os.O_NOFOLLOW, dir_fd=directory)
     finally:
-        os.close(held)
+        os.close(directory)
 
 
-def _elsewhere(project: Path, named: Iterable[str]) -> frozenset[str]:
-    """Those that lie outside of the project as they are written, whatever links there are."""
+def _outside_paths(project: Path, paths: Iterable[str]) -> frozenset[str]:
+    """Return the paths that are outside of the project as written, without resolving links."""
     root = os.path.normpath(project.absolute())
-    return frozenset(path for path in named if not Path(os.path.normpath(Path(path).absolute())).is_relative_to(root))
+    return frozenset(path for path in paths if not Path(os.path.normpath(Path(path).absolute())).is_relative_to(root))
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> Unreadable:
@@ -113,17 +113,17 @@ def _unreadable(path: str, error: OSError | ValueError) -> Unreadable:
         case FileNotFoundError() | NotADirectoryError():
             return Unreadable("does not exist", hint=_neighbour(Path(path)), missing=True)
         case PermissionError():
-            return Unreadable("may not be read", hint="check its permissions")
+            return Unreadable("cannot be read: permission denied", hint="check its permissions")
         case OSError():
             return Unreadable(f"cannot be read: {error.strerror}")
         case _:
-            return Unreadable("is no file's name")
+            return Unreadable("is not a valid file name")
 
 
 def _neighbour(path: Path) -> str:
     if path.is_symlink():
-        return f"it is a link to `{path.readlink()}`, which is not there"
-    from difflib import get_close_matches  # only where a name is wrong
+        return f"it is a link to `{path.readlink()}`, which does not exist"
+    from difflib import get_close_matches  # imported late, because only a wrong name needs it
 
     try:
         near = get_close_matches(path.name, [p.name for p in path.parent.iterdir() if p.is_file()], n=1)

@@ -1,7 +1,7 @@
-"""GitHub's REST API, as far as we need it: comments, issues, commit statuses, checks.
+"""The part of GitHub's REST API that we need: comments, issues, commit statuses and checks.
 
-By `requests`, which Google's clients bring along; a client library of its own would be larger than what is asked here.
-Nothing that would be done twice is sent twice: a comment whose reply was lost is looked for first.
+It uses `requests`, which Google's clients require anyway; a GitHub client library would be larger than this module.
+Calls that are not idempotent are not repeated blindly: before a retry, a comment whose reply was lost is searched for.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tpudeploy.ports import Clock
 from tpudeploy.version import VERSION
 
 T = TypeVar("T")
-_PAGE = 100  # the most that one page holds
+_PAGE = 100  # the maximum of one page
 _HISTORY = 30  # commits
-_PATIENCE = 300.0  # seconds of waiting for a forge that does not answer
-_SECONDARY = 60.0
-_LONGEST = 140  # characters of a status
+_MAX_WAIT = 300.0  # seconds of waiting for a forge that does not answer
+_SECONDARY_LIMIT_WAIT = 60.0
+_MAX_CHARACTERS = 140  # characters of a status
 _BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT}
 
 
 class GitHub:
-    """One repository. `author` is who we are there: what others write is never taken for ours.
+    """Reads and writes one repository. `author` is our account there, so that texts of others are never taken for ours.
 
-    `github-actions[bot]` is whoever writes with the token of a workflow (unverified; the first reply is checked).
+    `github-actions[bot]` is the author of writes with a workflow's token (unverified; the first reply is checked).
     """
 
     def __init__(self, *, api: str, repository: str, token: str, author: str, clock: Clock, timeout: float) -> None:
@@ -50,67 +50,67 @@ class GitHub:
             }
         )
 
-        # As a function: else an entry for this host in ~/.netrc would take the header's place.
+        # `auth` is a function, because otherwise an entry for this host in ~/.netrc would replace the header.
         self._session.auth = _bearer(token)
 
     def merged_pulls(self, commit: str) -> tuple[PullRequest, ...]:
-        """Squashed, rebased or merged: `merge_commit_sha` is the commit that the base branch was updated to."""
-        listed = self._again(lambda: self._all(f"commits/{commit}/pulls"))
-        merged = [p for p in listed if p.get("merged_at") and p.get("merge_commit_sha") == commit]
+        """See `ports.Forge`. `merge_commit_sha` is the commit that the base branch got, also after squash or rebase."""
+        pulls = self._retry(lambda: self._all(f"commits/{commit}/pulls"))
+        merged = [p for p in pulls if p.get("merged_at") and p.get("merge_commit_sha") == commit]
         return tuple(_pull_request(p) for p in merged if self._is_here(p["base"]))
 
     def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
-        listed = self._again(lambda: self._all(f"commits/{commit}/statuses"))
-        return tuple(_status(tree) for tree in listed if tree.get("context") == context)
+        statuses = self._retry(lambda: self._all(f"commits/{commit}/statuses"))
+        return tuple(_status(tree) for tree in statuses if tree.get("context") == context)
 
     def history(self, commit: str) -> tuple[str, ...]:
         query = {"sha": commit, "per_page": str(_HISTORY)}
-        listed = self._again(lambda: _tree(self._send("GET", self._url("commits"), params=query)))
-        return tuple(str(tree["sha"]) for tree in listed)
+        commits = self._retry(lambda: _tree(self._send("GET", self._url("commits"), params=query)))
+        return tuple(str(tree["sha"]) for tree in commits)
 
     def comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
-        return self._again(lambda: self._comment(pull, is_it))
+        return self._retry(lambda: self._comment(pull, is_it))
 
     def tell(self, pull: int, is_it: Callable[[str], bool], body: str) -> Comment:
-        def told() -> Comment:
-            known = self._comment(pull, is_it)
-            if known is not None and known.body.rstrip() == body.rstrip():
-                return known
-            if known is None:
-                written = _comment(self._call("POST", f"issues/{pull}/comments", {"body": body}))
-                self._check_author(written.author)
+        def update() -> Comment:
+            existing = self._comment(pull, is_it)
+            if existing is not None and existing.body.rstrip() == body.rstrip():
+                return existing
+            if existing is None:
+                comment = _comment(self._call("POST", f"issues/{pull}/comments", {"body": body}))
+                self._check_author(comment.author)
             else:
-                written = _comment(self._call("PATCH", f"issues/comments/{known.id}", {"body": body}))
-            return self._read_back(written.id, body)
+                comment = _comment(self._call("PATCH", f"issues/comments/{existing.id}", {"body": body}))
+            return self._read_back(comment.id, body)
 
-        return self._again(told)
+        return self._retry(update)
 
     def issues(self, label: str) -> tuple[Issue, ...]:
-        return self._again(lambda: self._issues(label))
+        return self._retry(lambda: self._issues(label))
 
     def report(self, is_it: Callable[[str], bool], label: str, title: str, body: str) -> Issue:
-        def reported() -> Issue:
-            known = next((i for i in self._issues(label) if is_it(i.body)), None)
+        def update() -> Issue:
+            existing = next((i for i in self._issues(label) if is_it(i.body)), None)
             content = {"title": title, "body": body}
-            if known is None:
-                made = _issue(self._call("POST", "issues", {**content, "labels": [label]}))
-                self._check_author(made.author)
-                return made
-            if (known.title, known.body.rstrip()) == (title, body.rstrip()):
-                return known
-            return _issue(self._call("PATCH", f"issues/{known.number}", content))
+            if existing is None:
+                issue = _issue(self._call("POST", "issues", {**content, "labels": [label]}))
+                self._check_author(issue.author)
+                return issue
+            if (existing.title, existing.body.rstrip()) == (title, body.rstrip()):
+                return existing
+            return _issue(self._call("PATCH", f"issues/{existing.number}", content))
 
-        return self._again(reported)
+        return self._retry(update)
 
     def settle(self, issue: Issue, because: str) -> None:
         path = f"issues/{issue.number}"
-        self._again(lambda: self._call("PATCH", path, {"state": "closed", "state_reason": "completed"}))
+        self._retry(lambda: self._call("PATCH", path, {"state": "closed", "state_reason": "completed"}))
         self._call("POST", f"{path}/comments", {"body": because})
 
     def judge(self, commit: str, status: Status) -> None:
-        said = {"state": status.verdict, "context": status.context, "description": _short(status.summary)}
-        body = {**said, "target_url": status.url} if status.url else said
-        self._again(lambda: self._call("POST", f"statuses/{commit}", body))
+        fields = {"state": status.verdict, "context": status.context, "description": _short(status.summary)}
+        body = {**fields, "target_url": status.url} if status.url else fields
+        self._retry(lambda: self._call("POST", f"statuses/{commit}", body))
 
     def note(self, commit: str, status: Status) -> None:
         conclusion = "neutral" if status.verdict is Verdict.PENDING else status.verdict
@@ -124,45 +124,45 @@ class GitHub:
         self._call("POST", "check-runs", {**body, "details_url": status.url} if status.url else body)
 
     def _comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
-        found = map(_comment, self._all(f"issues/{pull}/comments"))
-        return next((c for c in found if c.author == self._author and is_it(c.body)), None)
+        comments = map(_comment, self._all(f"issues/{pull}/comments"))
+        return next((c for c in comments if c.author == self._author and is_it(c.body)), None)
 
     def _read_back(self, number: int, body: str) -> Comment:
-        """The comment as everybody sees it now. Raise `errors.ForgeFault` unless that is what was written."""
+        """Return the comment as GitHub shows it now. Raise `errors.ForgeFault` if its text is not what was written."""
         comment = _comment(_tree(self._send("GET", self._url(f"issues/comments/{number}"))))
         if comment.body.rstrip() != body.rstrip():
-            raise ForgeFault("GitHub does not show the comment that was written: it lags, or somebody edits it.")
+            raise ForgeFault("GitHub does not show the comment that was written: it lags, or someone is editing it.")
         return replace(comment, body=body)
 
     def _is_here(self, side: Mapping[str, Any]) -> bool:
-        """Whether one side of a pull request is in this repository; GitHub's names ignore case."""
+        """Return whether one side of a pull request is in this repository; names on GitHub ignore case."""
         repository = (side.get("repo") or {}).get("full_name") or ""
         return str(repository).lower() == self._repository.lower()
 
     def _issues(self, label: str) -> tuple[Issue, ...]:
-        found = self._all("issues", {"labels": label, "state": "open"})
-        issues = (_issue(tree) for tree in found if "pull_request" not in tree)  # those are listed too
+        trees = self._all("issues", {"labels": label, "state": "open"})
+        issues = (_issue(tree) for tree in trees if "pull_request" not in tree)  # GitHub lists pull requests as issues
         return tuple(i for i in issues if i.author == self._author)
 
-    def _check_author(self, wrote: str) -> None:
-        """Raise `errors.ForgeError` where we would not know our own words again, and write them anew each time."""
-        if wrote != self._author:
+    def _check_author(self, author: str) -> None:
+        """Raise `errors.ForgeError` if the author is not ours: then each run would write another copy of the text."""
+        if author != self._author:
             raise ForgeError(
-                f"GitHub says that {wrote} wrote this, not {self._author}.",
-                hint=f"Pass -author '{wrote}', so that it is found again and updated in place.",
+                f"GitHub says that {author} wrote this, not {self._author}.",
+                hint=f"Pass -author '{author}', so that the next run finds it and updates it in place.",
             )
 
     def _all(self, path: str, query: Mapping[str, str] | None = None) -> list[Mapping[str, Any]]:
         return list(self._pages(path, query or {}))
 
     def _pages(self, path: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-        url, given = self._url(path), {**query, "per_page": str(_PAGE)}
+        url, parameters = self._url(path), {**query, "per_page": str(_PAGE)}
         while url:
-            reply = self._send("GET", url, params=given)
+            reply = self._send("GET", url, params=parameters)
             yield from _tree(reply)
-            url, given = reply.links.get("next", {}).get("url", ""), {}
+            url, parameters = reply.links.get("next", {}).get("url", ""), {}
             if url and urlsplit(url)[:2] != urlsplit(self._api)[:2]:
-                raise ForgeError(f"GitHub's next page is at {urlsplit(url).netloc}, which is not where we asked.")
+                raise ForgeError(f"GitHub's next page is at {urlsplit(url).netloc}, which is not the configured host.")
 
     def _call(self, method: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         tree: Mapping[str, Any] = _tree(self._send(method, self._url(path), json=body))
@@ -178,36 +178,36 @@ class GitHub:
             raise ForgeFault(f"GitHub does not answer: {cause}.") from cause
         if reply.ok and not reply.is_redirect:
             return reply
-        said = _message(reply)
+        message = _message(reply)
         wait = self._wait(reply)
         if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status_code in _BUSY or wait is not None:
-            raise ForgeFault(f"GitHub is not ready ({reply.status_code}): {said}", retry_after=wait)
+            raise ForgeFault(f"GitHub is not ready ({reply.status_code}): {message}", retry_after=wait)
         raise ForgeError(
-            f"GitHub refused {method} {urlsplit(url).path} ({reply.status_code}): {said}", hint=_hint(reply)
+            f"GitHub refused {method} {urlsplit(url).path} ({reply.status_code}): {message}", hint=_hint(reply)
         )
 
     def _wait(self, reply: requests.Response) -> float | None:
-        """Seconds that GitHub asks us to wait: of a limit of requests, where it speaks of one."""
-        after, left = reply.headers.get("Retry-After", ""), reply.headers.get("X-RateLimit-Remaining")
-        if after.isdecimal():
-            return float(after)
+        """Return the seconds until GitHub's rate limit allows another request, or None if no limit was reached."""
+        retry_after, remaining = reply.headers.get("Retry-After", ""), reply.headers.get("X-RateLimit-Remaining")
+        if retry_after.isdecimal():
+            return float(retry_after)
         reset = reply.headers.get("X-RateLimit-Reset", "")
-        if left == "0" and reset.isdecimal():
+        if remaining == "0" and reset.isdecimal():
             return max(1.0, float(reset) - self._clock.now())
-        # Without a header, GitHub's documentation asks for a minute at least.
-        return _SECONDARY if "secondary rate limit" in _message(reply).lower() else None
+        # Without a header, GitHub's documentation asks for at least one minute.
+        return _SECONDARY_LIMIT_WAIT if "secondary rate limit" in _message(reply).lower() else None
 
-    def _again(self, look: Callable[[], T]) -> T:
-        """Until it answers. Raise its last `errors.ForgeFault` once that takes too long."""
-        growing = tenacity.wait_exponential(multiplier=1, max=30)
+    def _retry(self, call: Callable[[], T]) -> T:
+        """Repeat the call until it succeeds. Raise its last `errors.ForgeFault` after `_MAX_WAIT`."""
+        backoff = tenacity.wait_exponential(multiplier=1, max=30)
 
         def wait(call: tenacity.RetryCallState) -> float:
             failure = call.outcome.exception() if call.outcome is not None else None
-            asked = failure.retry_after if isinstance(failure, ForgeFault) else None
-            return max(growing(call), asked or 0.0)
+            requested_wait = failure.retry_after if isinstance(failure, ForgeFault) else None
+            return max(backoff(call), requested_wait or 0.0)
 
         def is_over(call: tenacity.RetryCallState) -> bool:
-            return call.idle_for + call.upcoming_sleep > _PATIENCE
+            return call.idle_for + call.upcoming_sleep > _MAX_WAIT
 
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(ForgeFault),
@@ -215,7 +215,7 @@ class GitHub:
             wait=wait,
             sleep=self._clock.sleep,
             reraise=True,
-        )(look)
+        )(call)
 
 
 def _bearer(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
@@ -254,7 +254,7 @@ def _issue(tree: Mapping[str, Any]) -> Issue:
 
 
 def _login(tree: Mapping[str, Any]) -> str:
-    return str((tree.get("user") or {}).get("login", ""))  # null once an account is deleted
+    return str((tree.get("user") or {}).get("login", ""))  # `user` is null after an account is deleted
 
 
 def _tree(reply: requests.Response) -> Any:
@@ -281,4 +281,4 @@ def _hint(reply: requests.Response) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"

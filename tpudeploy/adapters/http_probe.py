@@ -1,4 +1,4 @@
-"""Probe: is vLLM answering, and through which door? Doors are tried in order; a real completion is the proof."""
+"""Probe of a vLLM server. The network routes are tried in order; only a real completion counts as serving."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from tpudeploy.adapters import vllm_facts
-from tpudeploy.adapters.doors import DOORS, opened
+from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment, Via
@@ -18,9 +18,9 @@ _TOKENS = 16
 
 
 class HttpProbe:
-    """See `ports.Probe`. `secret` reads one secret of a project, for endpoints that want a key.
+    """See `ports.Probe`. `secret` reads one secret of a project, for endpoints that require a key.
 
-    `has_iap` False: there are no tunnels (the emulator's machines have none, and gcloud must not be asked for one).
+    `has_iap` is False for the emulator: its machines have no tunnels, and gcloud must not be called.
     """
 
     def __init__(self, clock: Clock, secret: Callable[[str, str], str], *, has_iap: bool, timeout: float = 5.0) -> None:
@@ -31,89 +31,89 @@ class HttpProbe:
         self._keys: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
 
-    def health(self, deployment: Deployment, found: Slice, report: BootReport | None) -> Health:
-        tried: list[str] = []
-        for door in DOORS[deployment.health.via]:
-            if door is Via.NODE:
-                return _by_its_own_word(deployment, found, report, tried)
-            if door is Via.IAP and not self._is_worth_a_tunnel(deployment, report):
+    def health(self, deployment: Deployment, slice_: Slice, report: BootReport | None) -> Health:
+        failures: list[str] = []
+        for route in ROUTES[deployment.health.via]:
+            if route is Via.NODE:
+                return _reported_health(deployment, slice_, report, failures)
+            if route is Via.IAP and not self._may_use_tunnel(deployment, report):
                 continue
-            with opened(door, deployment, found) as url:
+            with open_route(route, deployment, slice_) as url:
                 if url is None:
                     continue
-                health = self._knock(deployment, url, door)
+                health = self._try_completion(deployment, url, route)
             if health.serving:
                 return health
-            tried.append(f"{door}: {health.detail}")
-        return Health(serving=False, detail="; ".join(tried) or "the slice has no address to knock at")
+            failures.append(f"{route}: {health.detail}")
+        return Health(serving=False, detail="; ".join(failures) or "the slice has no address")
 
-    def running(self, deployment: Deployment, found: Slice) -> int | None:
-        """By its metrics, through the first door that answers."""
-        for door in DOORS[deployment.health.via]:
-            if door is Via.NODE or (door is Via.IAP and not self._is_worth_a_tunnel(deployment, None)):
+    def running(self, deployment: Deployment, slice_: Slice) -> int | None:
+        """Return the requests in the server's metrics, read by the first route that answers."""
+        for route in ROUTES[deployment.health.via]:
+            if route is Via.NODE or (route is Via.IAP and not self._may_use_tunnel(deployment, None)):
                 continue
-            with opened(door, deployment, found) as url:
-                told = None if url is None else vllm_facts.running(VllmClient(url, timeout=self._timeout))
-            if told is not None:
-                return told
+            with open_route(route, deployment, slice_) as url:
+                requests = None if url is None else vllm_facts.running(VllmClient(url, timeout=self._timeout))
+            if requests is not None:
+                return requests
         return None
 
-    def _is_worth_a_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
-        """A tunnel costs seconds: dug only once the machine says there is something at its end, or where told to."""
+    def _may_use_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
+        """Return whether to open a tunnel. It takes seconds, so only the profile or a report of serving justifies it."""
         return self._has_iap and (deployment.health.via is Via.IAP or _says_serving(report))
 
     def key(self, deployment: Deployment) -> str | None:
-        """The key this endpoint wants, or None. Raise `errors.Denied` or `errors.Fault`."""
-        wanted = next((s.secret for s in deployment.container.secrets if s.variable == API_KEY), None)
-        if wanted is None or deployment.project is None:
+        """Return the API key of this endpoint, or None if it requires none. Raise `errors.Denied` or `errors.Fault`."""
+        secret = next((s.secret for s in deployment.container.secrets if s.variable == API_KEY), None)
+        if secret is None or deployment.project is None:
             return None
         with self._lock:
-            place = (deployment.project, wanted)
-            if place not in self._keys:
-                self._keys[place] = self._secret(*place)
-            return self._keys[place]
+            key = (deployment.project, secret)
+            if key not in self._keys:
+                self._keys[key] = self._secret(*key)
+            return self._keys[key]
 
-    def _knock(self, deployment: Deployment, url: str, door: Via) -> Health:
+    def _try_completion(self, deployment: Deployment, url: str, route: Via) -> Health:
         try:
             client = VllmClient(url, api_key=self.key(deployment), timeout=self._timeout)
             if not client.is_healthy():
                 return Health(serving=False, detail="not healthy yet")
-            served = client.models()
-            model = deployment.model_id if deployment.model_id in served else next(iter(served), deployment.model_id)
-            patient = VllmClient(url, api_key=self.key(deployment), timeout=max(60.0, self._timeout))
-            answer = patient.complete(model, deployment.health.prompt, max_tokens=_TOKENS, now=self._clock.now)
+            models = client.models()
+            model = deployment.model_id if deployment.model_id in models else next(iter(models), deployment.model_id)
+            patient_client = VllmClient(url, api_key=self.key(deployment), timeout=max(60.0, self._timeout))
+            answer = patient_client.complete(model, deployment.health.prompt, max_tokens=_TOKENS, now=self._clock.now)
         except (NoAnswer, BadAnswer, errors.CloudError) as failure:
             return Health(serving=False, detail=str(failure))
-        return Health(serving=True, detail="", door=door, url=public_url(deployment, url, door), answer=answer.text)
+        return Health(serving=True, detail="", door=route, url=public_url(deployment, url, route), answer=answer.text)
 
 
-def public_url(deployment: Deployment, url: str, door: Via) -> str:
-    """What clients are told: the address, or for a tunnel the one on the machine itself."""
-    return f"http://127.0.0.1:{deployment.container.port}" if door is Via.IAP else url
+def public_url(deployment: Deployment, url: str, route: Via) -> str:
+    """Return the URL for clients. For a tunnel, it is the URL on the machine itself."""
+    return f"http://127.0.0.1:{deployment.container.port}" if route is Via.IAP else url
 
 
 def _says_serving(report: BootReport | None) -> bool:
     return report is not None and report.phase is BootPhase.SERVING and bool(report.answer)
 
 
-def _by_its_own_word(deployment: Deployment, found: Slice, report: BootReport | None, tried: list[str]) -> Health:
-    url = f"http://{found.external_ip or found.internal_ip or found.name}:{deployment.container.port}"
+def _reported_health(deployment: Deployment, slice_: Slice, report: BootReport | None, failures: list[str]) -> Health:
+    url = f"http://{slice_.external_ip or slice_.internal_ip or slice_.name}:{deployment.container.port}"
     if report is None or not _says_serving(report):
-        return Health(serving=False, detail="; ".join([*tried, "the machine has not reported a completion"]))
-    unreached = deployment.health.via is Via.AUTO
-    hint = how_to_reach(deployment, found) if unreached else ""
-    return Health(serving=True, detail=hint, door=Via.NODE, url=url, answer=report.answer, node_only=unreached)
+        return Health(serving=False, detail="; ".join([*failures, "the machine has not reported a completion"]))
+    is_unreached = deployment.health.via is Via.AUTO
+    hint = how_to_reach(deployment, slice_) if is_unreached else ""
+    return Health(serving=True, detail=hint, door=Via.NODE, url=url, answer=report.answer, node_only=is_unreached)
 
 
-def how_to_reach(deployment: Deployment, found: Slice) -> str:
-    """The firewall rule or the tunnel that opens the way."""
+def how_to_reach(deployment: Deployment, slice_: Slice) -> str:
+    """Return the command that opens a route: a firewall rule, or a tunnel for a slice without an external address."""
     port, name = deployment.container.port, deployment.network.network or "default"
-    if found.external_ip is not None:
+    if slice_.external_ip is not None:
         return (
             f"Open the port: gcloud compute firewall-rules create {deployment.name}-vllm --network={name} "
             f"--allow=tcp:{port} --source-ranges=YOUR_RANGE"
         )
     return (
-        f"Use a tunnel: gcloud alpha compute tpus queued-resources ssh {found.name} --zone={found.zone} "
+        f"Use a tunnel: gcloud alpha compute tpus queued-resources ssh {slice_.name} --zone={slice_.zone} "
         f"--node=all --worker=0 --tunnel-through-iap -- -N -L {port}:127.0.0.1:{port}"
     )

@@ -1,6 +1,6 @@
-"""Which commit is a model's revision now? One question to Hugging Face's hub, and nothing is downloaded.
+"""The current commit of a model's revision, from one request to the Hugging Face hub. Nothing is downloaded.
 
-That the hub tells it of gated models too, to whoever asks, is unverified; where it does not, that is the answer.
+That the hub returns the commit of gated models to anonymous callers is unverified; if it does not, the answer says so.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from tpudeploy.adapters.registry import opener
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.version import VERSION
 
-_DEFAULT = "main"  # the hub's name for the branch that vLLM takes where none is named
+_DEFAULT = "main"  # the branch that vLLM uses if a profile names no revision
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_MOST_BYTES = 1 << 24  # it lists every file of the model too
+_MOST_BYTES = 1 << 24  # the answer also lists every file of the model
 _HIDDEN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 
 
 class Hub:
-    """`base` is its URL."""
+    """Reads the Hugging Face hub at the URL `base`."""
 
     def __init__(self, base: str, *, timeout: float) -> None:
         self._base = base
         self._timeout = timeout
 
     def commit(self, model: str, revision: str) -> str | Unknown:
-        """`revision` is a branch or a tag, "" for the default branch. Never raises: what failed is in the answer.
+        """Return the commit of a revision, or `Unknown` with the reason. Never raises.
 
-        The hub answers alike for what is private and for what is not there.
+        `revision` is a branch or a tag, or "" for the default branch. The hub gives the same answer for private models
+        and for absent ones.
         """
         host = self._base.partition("://")[2].partition("/")[0]
         url = f"{self._base}/api/models/{quote(model)}/revision/{quote(revision or _DEFAULT, safe='')}"
@@ -44,13 +45,13 @@ class Hub:
         except urllib.error.HTTPError as refused:
             with refused:
                 if refused.code in _HIDDEN:
-                    return Unknown(because=f"{host} shows no such model or revision to whoever asks.")
+                    return Unknown(because=f"{host} does not show this model or revision to anonymous callers.")
                 return Unknown(because=f"{host} answered {refused.code}.")
         except (OSError, ValueError, HTTPException) as cause:
             inner = getattr(cause, "reason", cause)
             why = getattr(inner, "strerror", None) or inner or type(cause).__name__
             return Unknown(because=f"{host} cannot be asked: {why}.")
-        found = tree.get("sha") if isinstance(tree, dict) else None
-        if not isinstance(found, str) or not _COMMIT.fullmatch(found):
+        commit = tree.get("sha") if isinstance(tree, dict) else None
+        if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
             return Unknown(because=f"{host} named no commit.")
-        return found
+        return commit

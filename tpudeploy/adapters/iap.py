@@ -1,4 +1,4 @@
-"""A way to a slice without an address: an ssh tunnel through IAP, by gcloud. Unverified against a real project."""
+"""An ssh tunnel through IAP by gcloud, for slices without an address. Unverified against a real project."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ _STEP = 0.5
 
 
 @contextmanager
-def tunnel(project: str, found: Slice, port: int) -> Iterator[int | None]:
-    """The local port of a tunnel to `port` of the slice, or None where gcloud is missing or does not get through."""
+def tunnel(project: str, slice_: Slice, port: int) -> Iterator[int | None]:
+    """Yield the local port of a tunnel to `port` of the slice, or None where gcloud is missing or cannot connect."""
     gcloud = shutil.which("gcloud")
     if gcloud is None:
         yield None
         return
-    local = _free_port()
-    command = [gcloud, "alpha", "compute", "tpus", "queued-resources", "ssh", found.name, f"--project={project}"]
-    command += [f"--zone={found.zone}", "--node=all", "--worker=0", "--tunnel-through-iap", "--quiet"]
-    command += ["--", "-N", "-L", f"{local}:127.0.0.1:{port}"]
+    local_port = _free_port()
+    command = [gcloud, "alpha", "compute", "tpus", "queued-resources", "ssh", slice_.name, f"--project={project}"]
+    command += [f"--zone={slice_.zone}", "--node=all", "--worker=0", "--tunnel-through-iap", "--quiet"]
+    command += ["--", "-N", "-L", f"{local_port}:127.0.0.1:{port}"]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet) as process:
         try:
-            yield local if _opens(process, local) else None
+            yield local_port if _opens(process, local_port) else None
         finally:
             process.terminate()
 
 
 def _opens(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Real time on purpose: another process is waited for, not the world."""
+    # This waits in real time, because it waits for another process and not for the cloud.
     for _ in range(int(_PATIENCE / _STEP)):
         if process.poll() is not None:
             return False
-        with socket.socket() as knock:
-            if knock.connect_ex(("127.0.0.1", port)) == 0:
+        with socket.socket() as connection:
+            if connection.connect_ex(("127.0.0.1", port)) == 0:
                 return True
         time.sleep(_STEP)
     return False
 
 
 def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port

@@ -1,4 +1,4 @@
-"""Ids that files are kept by: a new one, and which one a person means."""
+"""Ids of files: creation of a new one, and lookup by an id or its beginning."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from tpudeploy.domain.errors import UsageError
 
 
 def new(now: float) -> str:
-    """Of this moment, in seconds since the epoch; sorted as time goes, and nobody else's."""
+    """Return a unique id for the time `now` (seconds since the epoch). Ids sort by time."""
     return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
 
 
-def found(paths: Sequence[Path], id: str, what: str, *, hint: str) -> Path:  # noqa: A002 - the record's word
-    """The one of this id, or the only one that begins so. Raise `errors.UsageError`; `hint` is for where none is."""
-    meant = [path for path in paths if path.stem.startswith(id)]
-    exact = [path for path in meant if path.stem == id] or meant
+def find_path(paths: Sequence[Path], id: str, what: str, *, hint: str) -> Path:  # noqa: A002 - the record's word
+    """Return the path with this id, or the only one that begins with it.
+
+    Raise `errors.UsageError` where none or several match; `hint` is the remedy where none does.
+    """
+    matches = [path for path in paths if path.stem.startswith(id)]
+    exact = [path for path in matches if path.stem == id] or matches
     if len(exact) == 1:
         return exact[0]
     if not exact:
         raise UsageError(f"There is no {what} `{id}`.", hint=hint)
     names = ", ".join(path.stem for path in exact)
-    raise UsageError(f"`{id}` begins several {what}s: {names}.", hint="Write more of it.")
+    raise UsageError(f"`{id}` matches several {what}s: {names}.", hint="Write more of the id.")

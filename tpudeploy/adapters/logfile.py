@@ -1,4 +1,4 @@
-"""A log from disk or stdin: as text, whatever bytes are in it, and no more of it than a boot writes."""
+"""Reading of a log from disk or stdin as text, whatever bytes it holds, up to a maximum size."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tpudeploy.domain.errors import UsageError
 
-# A boot of 199 graphs writes 170 KB. Of a server's log of days, the end counts.
+# A boot of 199 graphs writes 170 KB. Of a server's log over days, only the end is read.
 _MOST_BYTES = 64 * 2**20
 
 
 def read_log(path: str) -> str:
-    """Raise `errors.UsageError` where there is no such file. `-`: stdin."""
+    """Return the end of a log; `-` means stdin. Raise `errors.UsageError` where it cannot be read."""
     try:
         if path == "-":
             return sys.stdin.buffer.read()[-_MOST_BYTES:].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""tpudeploy.lock.json on disk: read whole, replaced whole, one writer at a time."""
+"""tpudeploy.lock.json on disk. It is read and replaced as a whole, by one writer at a time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tpudeploy.domain.pins import FILE, NONE, Pins
 
 
 class PinFile:
-    """The file in `folder`; `aside` is a folder that git leaves alone, for the lock. See `ports.PinStore`.
+    """Stores pins in `folder`. `aside` is a folder that git ignores, for the lock. See `ports.PinStore`.
 
-    Unless `emulated`, what the emulator once told is not held: a profile that was tried out is applied for real.
+    Unless `emulated` is set, pins from the emulator are ignored, so that a profile can be applied for real after a
+    trial on the emulator.
     """
 
     def __init__(self, folder: Path, aside: Path, *, emulated: bool) -> None:
@@ -29,36 +30,36 @@ class PinFile:
         self._last: tuple[bytes, Pins] | None = None
 
     def read(self) -> Pins:
-        # A pull request may hold a link, and a message quotes what it leads to.
+        # A pull request can contain a link, and an error message would quote the file that it leads to.
         if self._path.is_symlink() and not is_inside(self._path.parent, str(self._path)):
-            hint = "Put the file itself in its place."
+            hint = "Replace the link with the file itself."
             raise PinsUnreadable(f"{FILE} is a link that leads out of the project.", hint=hint)
         try:
             content = self._path.read_bytes()
-            if self._last is None or self._last[0] != content:  # a fleet reads the same many times
-                self._last = (content, self._understood(content.decode("utf-8")))
+            if self._last is None or self._last[0] != content:  # a fleet reads the same content many times
+                self._last = (content, self._parse(content.decode("utf-8")))
         except FileNotFoundError:
             return NONE
         except (OSError, UnicodeDecodeError) as cause:
-            why = getattr(cause, "strerror", None) or "it is no text"
+            why = getattr(cause, "strerror", None) or "it is not text"
             raise PinsUnreadable(f"{FILE} cannot be read: {why}.") from cause
         return self._last[1]
 
-    def _understood(self, text: str) -> Pins:
-        held = pinfile.loads(text, source=FILE)
-        return held if self._is_emulated else real(held)
+    def _parse(self, text: str) -> Pins:
+        pins = pinfile.loads(text, source=FILE)
+        return pins if self._is_emulated else real(pins)
 
     def update(self, change: Callable[[Pins], Pins]) -> Pins:
-        with self._alone():
-            held = self.read()
-            wanted = change(held)
-            if wanted != held:
-                disk.replace(self._path, pinfile.dumps(wanted))
-            return held
+        with self._lock():
+            pins = self.read()
+            new_pins = change(pins)
+            if new_pins != pins:
+                disk.replace(self._path, pinfile.dumps(new_pins))
+            return pins
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """The kernel frees the lock with the process."""
+    def _lock(self) -> Iterator[None]:
+        """Hold the file's lock. The kernel releases it when the process ends."""
         try:
             disk.make_folder(self._aside)
             disk.hide_from_git(self._aside)

@@ -1,6 +1,6 @@
-"""The pipeline that runs us: what it says of itself in its environment, and the files that it reads when we are done.
+"""The CI pipeline that runs us: its environment variables, and the files that it reads from us afterwards.
 
-GitHub's variables and files, and GitLab's variables, as their documentation has them. Elsewhere all of it is empty, and
+It reads GitHub's variables and files and GitLab's variables, as documented. Elsewhere, all values are empty and
 nothing is written.
 """
 
@@ -23,7 +23,7 @@ _BRANCH = "refs/heads/"
 
 
 def pipeline(environment: Mapping[str, str]) -> Pipeline:
-    """Raise `errors.UsageError` where the file of the event cannot be read."""
+    """Return the pipeline that this process runs in. Raise `errors.UsageError` where its event file cannot be read."""
     if environment.get("GITHUB_REPOSITORY"):
         return _github(environment)
     if environment.get("GITLAB_CI") and environment.get("CI_PROJECT_PATH"):
@@ -33,10 +33,10 @@ def pipeline(environment: Mapping[str, str]) -> Pipeline:
 
 @contextmanager
 def approval_key() -> Iterator[str]:
-    """The secret that approvals are signed with, or "". Meanwhile it is not in the environment.
+    """Yield the secret that signs approvals, or "". It is removed from the environment for as long as this is open.
 
-    Profiles of a pull request are read meanwhile, and programs started: neither has any business with it. Raise
-    `errors.UsageError` for a key that could be guessed.
+    In that time, profiles of a pull request are read and programs are started, and neither must see the secret. Raise
+    `errors.UsageError` for a key that is too short.
     """
     variable = os.environ.pop(KEY, None)
     key = (variable or "").strip()
@@ -57,25 +57,25 @@ def _github(environment: Mapping[str, str]) -> Pipeline:
     pull = event.get("pull_request") or {}
     head, base = pull.get("head") or {}, pull.get("base") or {}
     repository = environment["GITHUB_REPOSITORY"]
-    theirs = (head.get("repo") or {}).get("full_name")  # null once a fork is deleted
+    head_repository = (head.get("repo") or {}).get("full_name")  # `repo` is null after a fork is deleted
     reference = environment.get("GITHUB_REF", "")
-    pushed = reference.removeprefix(_BRANCH) if reference.startswith(_BRANCH) else ""
+    pushed_branch = reference.removeprefix(_BRANCH) if reference.startswith(_BRANCH) else ""
     return Pipeline(
         host=Host.GITHUB,
         repository=repository,
         commit=str(head.get("sha") or environment.get("GITHUB_SHA", "")),
-        branch=str(base.get("ref") or "") if pull else pushed,
+        branch=str(base.get("ref") or "") if pull else pushed_branch,
         event=environment.get("GITHUB_EVENT_NAME", ""),
         pull=pull.get("number"),
-        is_fork=bool(pull) and theirs != repository,
+        is_fork=bool(pull) and head_repository != repository,
         run_url=run_url(environment),
     )
 
 
 def _gitlab(environment: Mapping[str, str]) -> Pipeline:
-    """By the variables that GitLab predefines. `CI_COMMIT_BRANCH` is absent from pipelines of merge requests and tags.
+    """Read GitLab's predefined variables. `CI_COMMIT_BRANCH` is absent from pipelines of merge requests and tags.
 
-    A member can run a fork's merge request with the project's own variables: its profiles are a stranger's even then.
+    A member can run a fork's merge request with the project's variables; its profiles are untrusted even then.
     """
     number = environment.get("CI_MERGE_REQUEST_IID", "")
     source = environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
@@ -92,27 +92,27 @@ def _gitlab(environment: Mapping[str, str]) -> Pipeline:
 
 
 def summarize(text: str) -> None:
-    """Below the run, on its page."""
+    """Append Markdown to the summary on the run's page."""
     _append("GITHUB_STEP_SUMMARY", f"{text}\n")
 
 
-def outputs(of: Mapping[str, str]) -> None:
-    """For the steps that follow. A value takes one line."""
-    _append("GITHUB_OUTPUT", "".join(f"{name}={' '.join(value.split())}\n" for name, value in of.items()))
+def outputs(values: Mapping[str, str]) -> None:
+    """Set the outputs that later steps can read. Each value is reduced to one line."""
+    _append("GITHUB_OUTPUT", "".join(f"{name}={' '.join(value.split())}\n" for name, value in values.items()))
 
 
 def keep(folder: Path, texts: Mapping[str, str]) -> None:
-    """Files for whoever reads them later, by their names. Raise `errors.OutputFailed`."""
-    with _told(folder):
+    """Write files for later jobs, by name. Raise `errors.OutputFailed`."""
+    with _output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(f"{text}\n", encoding="utf-8")
 
 
 def signed_plan(folder: Path) -> SignedPlan:
-    """The files that a `ci plan` wrote there, and that may have gone through other jobs since.
+    """Read the files that `ci plan` wrote to a folder. Other jobs may have changed them since.
 
-    Raise `errors.UsageError` where they cannot be read; a plan that was not signed has an empty signature.
+    Raise `errors.UsageError` where they cannot be read. A plan without a signature has an empty one.
     """
     try:
         summary = (folder / "plan.md").read_text(encoding="utf-8")
@@ -127,12 +127,12 @@ def signed_plan(folder: Path) -> SignedPlan:
 def _append(variable: str, text: str) -> None:
     path = os.environ.get(variable)
     if path:
-        with _told(Path(path)), Path(path).open("a", encoding="utf-8") as file:
+        with _output_errors(Path(path)), Path(path).open("a", encoding="utf-8") as file:
             file.write(text)
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _output_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as cause:

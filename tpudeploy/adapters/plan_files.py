@@ -1,4 +1,4 @@
-"""Saved plans on disk: written whole or not at all, readable by their owner alone, never over somebody's profile."""
+"""Saved plans on disk: written atomically, readable by their owner only, never written over another file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ _BEGINNING = 400
 
 
 def write(path: Path, text: str, *, is_ours: Callable[[str], bool]) -> None:
-    """Raise `errors.UsageError` where it cannot be written, or where a file that is not `is_ours` would be lost."""
+    """Write a plan.
+
+    Raise `errors.UsageError` where it cannot be written, or would overwrite a file for which `is_ours` is False.
+    """
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", hint="Name a file for the plan.")
     if path.exists() and path.stat().st_size and not is_ours(beginning(path)):
-        raise UsageError(f"{path} is no saved plan, and is not overwritten.", hint="Name another file for the plan.")
+        raise UsageError(
+            f"{path} is not a saved plan, so it was not overwritten.", hint="Name another file for the plan."
+        )
     try:
         disk.replace(path, text, is_private=True)
     except StateError as cause:
@@ -26,20 +31,21 @@ def write(path: Path, text: str, *, is_ours: Callable[[str], bool]) -> None:
 
 
 def read(path: Path) -> str:
-    """Raise `errors.PlanUnreadable`."""
+    """Return the text of a saved plan. Raise `errors.PlanUnreadable`."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise PlanUnreadable(f"{path} is too large to be a saved plan.")
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as cause:
-        why = getattr(cause, "strerror", None) or "it is no text"
+        why = getattr(cause, "strerror", None) or "it is not text"
         raise PlanUnreadable(
             f"{path} cannot be read: {why}.", hint="`tpudeploy plan -out FILE` saves a plan."
         ) from cause
 
 
 def beginning(path: Path) -> str:
-    """Of a regular file; "" for what cannot be read. Without O_NONBLOCK, a FIFO would wait for a writer."""
+    """Return the first bytes of a file as text, or "" where it cannot be read."""
+    # Without O_NONBLOCK, opening a FIFO would wait for a writer.
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Which folder a command is about: where the states of its profiles lie, from wherever it is run."""
+"""The project folder of a command, which holds the states of its profiles, wherever the command is run."""
 
 from __future__ import annotations
 
@@ -13,45 +13,48 @@ STATES = ".tpudeploy"
 
 
 def folder_of(here: Path, profiles: Iterable[Path]) -> Path:
-    """The project of these profiles; of `here` where there are none. Raise `errors.UsageError` for two projects.
+    """Return the project of these profiles, or that of `here` without profiles. Raise `errors.UsageError` for two.
 
-    It is the nearest folder at or above the profile that has states or settings, so that a profile named from another
-    folder finds what it asked for, and does not ask twice. A new project is begun in `here` where the profile lies
-    below it, else beside the profile.
+    It is the nearest folder at or above the profile that has states or settings. So a profile that is named from
+    another folder finds its existing slices and does not request them twice. A new project is created in `here` if
+    the profile is below it, else beside the profile.
     """
-    beside = dict.fromkeys(_written_out(profile).parent for profile in profiles)
-    found = dict.fromkeys(_project(here, folder) for folder in beside)
-    if len(found) > 1:
-        named = " and ".join(map(str, found))
-        raise UsageError(f"These profiles belong to different projects: {named}.", hint="Run the command for each.")
-    return next(iter(found), None) or _marked(here) or here
+    beside = dict.fromkeys(_absolute(profile).parent for profile in profiles)
+    projects = dict.fromkeys(_project(here, folder) for folder in beside)
+    if len(projects) > 1:
+        names = " and ".join(map(str, projects))
+        raise UsageError(f"These profiles belong to different projects: {names}.", hint="Run the command for each.")
+    return next(iter(projects), None) or _nearest_project(here) or here
 
 
 def boundary_of(here: Path, profile: Path) -> Path:
-    """The folder that an untrusted profile may not look out of: its project's, and never more than its repository.
+    """Return the folder that confines an untrusted profile: its project's, but at most its repository.
 
-    States or settings that lie above the repository, in a home folder say, do not open what is beside it.
+    States or settings above the repository, for example in a home folder, must not widen the access.
     """
     project = folder_of(here, [profile])
-    folder = _written_out(profile).parent
+    folder = _absolute(profile).parent
     repository = next((f for f in (folder, *folder.parents) if (f / ".git").exists()), None)
-    return repository if repository is not None and repository.is_relative_to(_written_out(project)) else project
+    return repository if repository is not None and repository.is_relative_to(_absolute(project)) else project
 
 
 def _project(here: Path, beside: Path) -> Path:
-    """Of the profiles in this folder."""
-    marked = _marked(beside)
-    if marked is not None:
-        return marked
-    return here if beside.is_relative_to(_written_out(here)) else beside
+    """Return the project of the profiles in the folder `beside`."""
+    project = _nearest_project(beside)
+    if project is not None:
+        return project
+    return here if beside.is_relative_to(_absolute(here)) else beside
 
 
-def _marked(folder: Path) -> Path | None:
-    """What `zones` keeps for a day stands in the same folder, and makes no project of wherever somebody asked it."""
-    own = _written_out(folder)
+def _nearest_project(folder: Path) -> Path | None:
+    """Return the nearest folder at or above this one that has states or settings.
+
+    The cache of `zones` is in the same folder as the states, and does not make a folder a project.
+    """
+    own = _absolute(folder)
     return next((f for f in (own, *own.parents) if (f / STATES / "state").is_dir() or (f / SETTINGS).is_file()), None)
 
 
-def _written_out(path: Path) -> Path:
-    """Absolute, without `..`; links stay: a profile lies where it is named."""
+def _absolute(path: Path) -> Path:
+    """Return the absolute path without `..`. Links are not resolved: a profile belongs to the folder that is named."""
     return Path(os.path.normpath(path.absolute()))

@@ -1,4 +1,4 @@
-"""Questions put to an endpoint, many at once; what could not be answered is said of each question by itself."""
+"""Sends questions to an endpoint in parallel. Each answer has its own error if it failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpudeploy.core.accuracy.grading import is_right
 from tpudeploy.core.accuracy.questions import Question
 from tpudeploy.core.accuracy.sheet import Answer
 
-# Nothing of chance that a client can switch off.
+# These settings disable all randomness that a client can disable.
 _SAMPLING = {"temperature": 0, "seed": 0}
 
 
@@ -23,41 +23,41 @@ def ask(
     max_tokens: int,
     now: Callable[[], float],
 ) -> tuple[Answer, ...]:
-    """In the order of the questions. Raise `NoAnswer` or `BadAnswer` where already the first one is not answered."""
+    """Return the answers in the order of the questions. Raise `NoAnswer` or `BadAnswer` if the first question fails."""
     first, *rest = questions
 
     def answer(question: Question) -> Answer:
         try:
-            return _asked(client, model, question, max_tokens, now)
+            return _answer(client, model, question, max_tokens, now)
         except NoAnswer:
-            return _again(client, model, question, max_tokens, now)
+            return _retry(client, model, question, max_tokens, now)
         except BadAnswer as cause:
             return Answer(question=question.id, said="", is_right=False, problem=str(cause))
 
-    known = _asked(client, model, first, max_tokens, now)  # a wrong key or name is told once, not of each
+    first_answer = _answer(client, model, first, max_tokens, now)  # raises once for a wrong key or model name
     pool = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="question")
     try:
-        return (known, *pool.map(answer, rest))
+        return (first_answer, *pool.map(answer, rest))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # after an interrupt, nobody waits for long answers
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for long answers
 
 
-def _asked(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
+def _answer(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
     try:
-        made = client.complete(model, question.prompt, max_tokens=max_tokens, now=now, sampling=_SAMPLING)
+        completion = client.complete(model, question.prompt, max_tokens=max_tokens, now=now, sampling=_SAMPLING)
     except NothingSaid:
         return Answer(question=question.id, said="", is_right=False)
     return Answer(
         question=question.id,
-        said=made.text,
-        is_right=is_right(made.text, question.answer),
-        is_cut=made.completion_tokens >= max_tokens,
+        said=completion.text,
+        is_right=is_right(completion.text, question.answer),
+        is_cut=completion.completion_tokens >= max_tokens,
     )
 
 
-def _again(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
-    """Once: a question changes nothing, and one connection in thousands breaks."""
+def _retry(client: VllmClient, model: str, question: Question, max_tokens: int, now: Callable[[], float]) -> Answer:
+    """Ask a question once more. That is safe, because it changes nothing, and one connection in thousands breaks."""
     try:
-        return _asked(client, model, question, max_tokens, now)
+        return _answer(client, model, question, max_tokens, now)
     except (NoAnswer, BadAnswer) as cause:
         return Answer(question=question.id, said="", is_right=False, problem=str(cause))

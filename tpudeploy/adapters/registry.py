@@ -1,6 +1,6 @@
-"""Does a registry have an image? One HEAD of its manifest, as docker would ask, and nothing is pulled.
+"""Container registries: one HEAD request for a manifest, as docker makes it, shows whether an image exists.
 
-Written from the protocol; that Google's registries take an access token as a bearer's is unverified.
+It is written from the protocol. That Google's registries accept an access token as a bearer token is unverified.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _CLOSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
 class Registry:
-    """`base` gives the URL of a registry by its host name; `token` one for Google's own, or None."""
+    """Reads container registries.
+
+    `base` returns the URL of a registry for its host name. `token` returns a token for Google's registries, or None.
+    """
 
     def __init__(self, base: Callable[[str], str], token: Callable[[], str | None], *, timeout: float) -> None:
         self._base = base
@@ -43,10 +46,10 @@ class Registry:
         self._timeout = timeout
 
     def image(self, reference: str) -> Image | Unknown:
-        """Never raises but `errors.CloudError` of `token`: a registry that cannot be asked is a reason to know less.
+        """Return whether the image exists, or `Unknown` with the reason. Raises only `errors.CloudError` of `token`.
 
-        Docker Hub answers alike for what is private and for what is not there: to a machine without an account of
-        its own it is the same.
+        Docker Hub gives the same answer for private images and for absent ones. To a machine without an account,
+        both are absent.
         """
         host, repository, version = parts(reference)
         url = f"{self._base(host)}/v2/{repository}/manifests/{version}"
@@ -54,7 +57,7 @@ class Registry:
         try:
             status, headers = self._head(url, self._token() if is_google else None)
             if status == HTTPStatus.UNAUTHORIZED and not is_google:
-                status, headers = self._head(url, self._anonymous(headers.get("www-authenticate", "")))
+                status, headers = self._head(url, self._anonymous_token(headers.get("www-authenticate", "")))
         except (OSError, ValueError, HTTPException) as cause:
             return Unknown(because=f"{host} cannot be asked: {_reason(cause)}.")
         if status == HTTPStatus.OK:
@@ -65,16 +68,16 @@ class Registry:
             return Unknown(because=f"{host} does not show {reference} to you; it may to the machine.")
         return Unknown(because=f"{host} answered {status}.")
 
-    def _anonymous(self, challenge: str) -> str | None:
-        """The token that whoever asks is given. Raise ValueError for an answer that holds none."""
-        asked = dict(_CHALLENGE.findall(challenge))
-        realm = asked.pop("realm", "")
+    def _anonymous_token(self, challenge: str) -> str | None:
+        """Return the token that the registry gives to anonymous callers. Raise ValueError for a malformed answer."""
+        parameters = dict(_CHALLENGE.findall(challenge))
+        realm = parameters.pop("realm", "")
         if urlsplit(realm).scheme not in ("http", "https"):
             return None
-        with _opener(realm).open(f"{realm}?{urlencode(asked)}", timeout=self._timeout) as answer:
+        with _opener(realm).open(f"{realm}?{urlencode(parameters)}", timeout=self._timeout) as answer:
             tree: Mapping[str, Any] = json.loads(answer.read(1 << 20))
         if not isinstance(tree, dict):
-            raise ValueError("the answer of its token service is none")  # noqa: TRY004  what a server sent is a value
+            raise ValueError("its token service sent a malformed answer")  # noqa: TRY004  what a server sent is a value
         return str(tree.get("token") or tree.get("access_token") or "") or None
 
     def _head(self, url: str, token: str | None) -> tuple[int, Mapping[str, str]]:
@@ -89,33 +92,36 @@ class Registry:
 
 
 def parts(reference: str) -> tuple[str, str, str]:
-    """Host, repository and tag or digest, by docker's rules: no host is Docker Hub, no tag is `latest`."""
-    found = _REFERENCE.fullmatch(reference)
-    if found is None:
+    """Return the host, the repository and the tag or digest, by docker's rules.
+
+    The default host is Docker Hub, and the default tag is `latest`.
+    """
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
         return HUB, reference, "latest"
-    first, _, rest = found["path"].partition("/")
+    first, _, rest = match["path"].partition("/")
     is_host = bool(rest) and (set(first) & set(".:") or first == "localhost")
-    host, path = (first, rest) if is_host else (HUB, found["path"])
+    host, path = (first, rest) if is_host else (HUB, match["path"])
     if host in ("docker.io", "index.docker.io"):
         host = HUB
     if host == HUB and "/" not in path:
         path = f"library/{path}"
-    return host, path, found["digest"] or found["tag"] or "latest"
+    return host, path, match["digest"] or match["tag"] or "latest"
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """A manifest stands where it is asked for: a token must not follow a redirection."""
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirects, because a token must not be sent to another host."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
-    return opener(url, _Stay())
+    return opener(url, _NoRedirects())
 
 
 def opener(url: str, *handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
-    """What opens it. Only the emulator is spoken to in plain HTTP, and no proxy stands between it and us."""
+    """Return an opener for the URL. Plain HTTP is used only for the emulator, which no proxy may come between."""
     direct = [urllib.request.ProxyHandler({})] if url.startswith("http://") else []
     return urllib.request.build_opener(*handlers, *direct)
 

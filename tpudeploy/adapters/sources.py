@@ -1,4 +1,4 @@
-"""Where images and models come from: a registry tells a tag's digest, the hub a revision's commit."""
+"""The sources of images and models: a registry resolves a tag to a digest, the hub a revision to a commit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Origins:
     def _digest(self, image: str) -> str | Unknown:
         host = parts(image)[0]
         try:
-            found = self._registry.image(image)
+            answer = self._registry.image(image)
         except CloudError as cause:  # no credentials for a registry of Google's
             return Unknown(because=cause.message, hint=cause.hint)
-        if isinstance(found, Unknown):
-            return found
-        if not found.is_there:
-            return Unknown(because=f"{host} has no such image, or shows it to nobody without an account.")
-        if not _DIGEST.fullmatch(found.digest):
+        if isinstance(answer, Unknown):
+            return answer
+        if not answer.is_there:
+            return Unknown(because=f"{host} does not have this image, or hides it from anonymous callers.")
+        if not _DIGEST.fullmatch(answer.digest):
             return Unknown(because=f"{host} names no digest.")
-        return found.digest
+        return answer.digest

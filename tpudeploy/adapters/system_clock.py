@@ -1,4 +1,4 @@
-"""The clock on the wall. `stop` ends every sleep, so that Ctrl-C is heard in each thread."""
+"""The system clock. `stop` ends every sleep, so that Ctrl-C takes effect in each thread."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ _REAL = Pace(origin=0.0, speed=1.0)
 
 
 class SystemClock:
-    """Real time; before an emulator whose time runs faster, that emulator's time. Raise ConfigError for a pace that
-    cannot be read.
-    """
+    """Gives real time, or an emulator's time if that runs faster. Raise ConfigError for a malformed pace."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._is_stopped = False
-        # Without an emulator the variable counts for nothing: a real cloud's time is real.
-        written = os.environ.get(VARIABLE) if os.environ.get("TPU_EMULATOR_HOST") else None
-        self._pace = Pace.parse(written) if written else _REAL
+        # Without an emulator the variable is ignored, because the time of a real cloud is real.
+        pace = os.environ.get(VARIABLE) if os.environ.get("TPU_EMULATOR_HOST") else None
+        self._pace = Pace.parse(pace) if pace else _REAL
 
     def now(self) -> float:
         return self._pace.moment(time.time())
@@ -49,13 +47,13 @@ class SystemClock:
             self._changed.wait_for(lambda: self._is_stopped or until(), timeout=timeout)
             if self._is_stopped:
                 raise errors.Interrupted(
-                    "Interrupted. What was begun is saved.",
-                    hint="Run the same command again to go on, or `tpudeploy destroy` to give everything back.",
+                    "Interrupted. Work in progress is saved.",
+                    hint="Run the same command again to continue, or `tpudeploy destroy` to delete everything.",
                 )
 
 
 class _Workers:
-    """See `ports.Workers`. Real time passes by itself, so that nobody has to be counted."""
+    """See `ports.Workers`. Real time passes by itself, so the threads need not be counted."""
 
     def __init__(self, changed: threading.Condition, wait: Callable[[float | None, Callable[[], bool]], None]) -> None:
         self._changed = changed

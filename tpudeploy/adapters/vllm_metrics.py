@@ -1,4 +1,4 @@
-"""/metrics of a running vLLM, read into figures, through whichever door answers. Asks for no completion."""
+"""Reads /metrics of a running vLLM into figures, by the first route that answers. It requests no completion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tpudeploy.adapters.doors import DOORS, opened
+from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.facts import Unknown
@@ -27,25 +27,25 @@ _FAMILIES = (
 
 
 class HttpMeter:
-    """See `ports.Meter`. `has_iap`: tunnels can be dug. vLLM guards /v1 with its key, and not this."""
+    """See `ports.Meter`. `has_iap`: tunnels are possible. vLLM requires its API key for /v1 only, not for /metrics."""
 
     def __init__(self, *, has_iap: bool, timeout: float = 5.0) -> None:
         self._has_iap = has_iap
         self._timeout = timeout
 
-    def figures(self, deployment: Deployment, found: Slice) -> tuple[str, Figures | Unknown]:
-        tried: list[str] = []
-        for door in DOORS[deployment.health.via]:
-            if door is Via.NODE or (door is Via.IAP and not self._has_iap):
+    def figures(self, deployment: Deployment, slice_: Slice) -> tuple[str, Figures | Unknown]:
+        failures: list[str] = []
+        for route in ROUTES[deployment.health.via]:
+            if route is Via.NODE or (route is Via.IAP and not self._has_iap):
                 continue
-            with opened(door, deployment, found) as url:
+            with open_route(route, deployment, slice_) as url:
                 if url is None:
                     continue
-                told = self.at(url)
-            if isinstance(told, Figures):
-                return url, told
-            tried.append(f"{door}: {told.because}")
-        return "", Unknown(because="; ".join(tried) or "the machine has no address that is reached from here")
+                answer = self.at(url)
+            if isinstance(answer, Figures):
+                return url, answer
+            failures.append(f"{route}: {answer.because}")
+        return "", Unknown(because="; ".join(failures) or "the machine has no address that can be reached from here")
 
     def at(self, url: str) -> Figures | Unknown:
         try:
@@ -53,51 +53,51 @@ class HttpMeter:
         except (NoAnswer, BadAnswer) as cause:
             return Unknown(because=str(cause))
         except ValueError:
-            return Unknown(because="what it says in /metrics is none of Prometheus' format")
+            return Unknown(because="/metrics is not in the Prometheus text format")
 
 
 def figures(text: str) -> Figures:
-    """Of all engines and models in one text. Raise ValueError for what is no text of Prometheus'."""
+    """Return the figures of all engines and models in one text, or raise ValueError if it is not Prometheus text."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    mine = "".join(f"{line}\n" for line in text.splitlines() if line.removeprefix("# TYPE ").startswith(_FAMILIES))
-    known: dict[str, list[Any]] = defaultdict(list)
-    for family in text_string_to_metric_families(mine):
+    lines = "".join(f"{line}\n" for line in text.splitlines() if line.removeprefix("# TYPE ").startswith(_FAMILIES))
+    samples_by_name: dict[str, list[Any]] = defaultdict(list)
+    for family in text_string_to_metric_families(lines):
         for sample in family.samples:
-            known[sample.name.removesuffix("_total")].append(sample)
-    counted = {name: float(sum(s.value for s in samples)) for name, samples in known.items()}
-    awake = [s.value for s in known["vllm:engine_sleep_state"] if s.labels.get("sleep_state") == "awake"]
+            samples_by_name[sample.name.removesuffix("_total")].append(sample)
+    totals = {name: float(sum(s.value for s in samples)) for name, samples in samples_by_name.items()}
+    awake = [s.value for s in samples_by_name["vllm:engine_sleep_state"] if s.labels.get("sleep_state") == "awake"]
     return Figures(
-        running=counted.get("vllm:num_requests_running"),
-        waiting=_by(known[_REASONS], "reason") or _by(known[_WAITING], "reason"),
-        kv_cache_used=max((s.value for s in known["vllm:kv_cache_usage_perc"]), default=None),
-        preemptions=counted.get("vllm:num_preemptions"),
-        rejected=counted.get("vllm:admission_rejections"),
-        finished=_by(known["vllm:request_success"], "finished_reason"),
-        prompt_tokens=counted.get("vllm:prompt_tokens"),
-        generation_tokens=counted.get("vllm:generation_tokens"),
-        prefix_queried_tokens=counted.get("vllm:prefix_cache_queries"),
-        prefix_hit_tokens=counted.get("vllm:prefix_cache_hits"),
-        first_token=_histogram(known, _FIRST_TOKEN),
-        between_tokens=_histogram(known, _BETWEEN),
-        process_bytes=counted.get(_RESIDENT),
+        running=totals.get("vllm:num_requests_running"),
+        waiting=_by(samples_by_name[_REASONS], "reason") or _by(samples_by_name[_WAITING], "reason"),
+        kv_cache_used=max((s.value for s in samples_by_name["vllm:kv_cache_usage_perc"]), default=None),
+        preemptions=totals.get("vllm:num_preemptions"),
+        rejected=totals.get("vllm:admission_rejections"),
+        finished=_by(samples_by_name["vllm:request_success"], "finished_reason"),
+        prompt_tokens=totals.get("vllm:prompt_tokens"),
+        generation_tokens=totals.get("vllm:generation_tokens"),
+        prefix_queried_tokens=totals.get("vllm:prefix_cache_queries"),
+        prefix_hit_tokens=totals.get("vllm:prefix_cache_hits"),
+        first_token=_histogram(samples_by_name, _FIRST_TOKEN),
+        between_tokens=_histogram(samples_by_name, _BETWEEN),
+        process_bytes=totals.get(_RESIDENT),
         is_awake=all(awake) if awake else None,
     )
 
 
 def _by(samples: Iterable[Any], label: str) -> Mapping[str, float]:
-    found: dict[str, float] = defaultdict(float)
+    sums: dict[str, float] = defaultdict(float)
     for sample in samples:
-        found[sample.labels.get(label, "")] += sample.value
-    return dict(found)
+        sums[sample.labels.get(label, "")] += sample.value
+    return dict(sums)
 
 
-def _histogram(known: Mapping[str, Iterable[Any]], name: str) -> Histogram | None:
+def _histogram(samples_by_name: Mapping[str, Iterable[Any]], name: str) -> Histogram | None:
     buckets: dict[float, float] = defaultdict(float)
-    for sample in known.get(f"{name}_bucket", ()):
+    for sample in samples_by_name.get(f"{name}_bucket", ()):
         buckets[float(sample.labels["le"])] += sample.value
     if not buckets:
         return None
     bounds = tuple(sorted(buckets))
-    total = sum(s.value for s in known.get(f"{name}_sum", ()))
+    total = sum(s.value for s in samples_by_name.get(f"{name}_sum", ()))
     return Histogram(bounds=bounds, counts=tuple(buckets[b] for b in bounds), sum=total)

@@ -110,8 +110,8 @@ def report(terminal: Terminal, error: errors.TpudeployError) -> None:
 
 def interrupted() -> errors.Interrupted:
     return errors.Interrupted(
-        "Interrupted. What was begun is saved.",
-        hint="Run the same command again to go on, or `tpudeploy destroy` to give everything back.",
+        "Interrupted. Work in progress is saved.",
+        hint="Run the same command again to continue, or `tpudeploy destroy` to delete everything.",
     )
 
 

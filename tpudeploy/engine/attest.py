@@ -171,13 +171,13 @@ def applied(witnesses: Witnesses, deployment: Deployment, server: Server) -> Att
             settings=(),
             silent={"profile": why},
         )
-    told = witnesses.engine.told(of, server.found, server.health)
+    told = witnesses.engine.read_facts(of, server.found, server.health)
     found = _attested(of, server, told)
     return _attested(of, server, _with_log(witnesses, server, told)) if found.is_open else found
 
 
 def _by_all(witnesses: Witnesses, deployment: Deployment, server: Server) -> Told:
-    return _with_log(witnesses, server, witnesses.engine.told(deployment, server.found, server.health))
+    return _with_log(witnesses, server, witnesses.engine.read_facts(deployment, server.found, server.health))
 
 
 def _as_given(witnesses: Witnesses, deployment: Deployment, attempt: Attempt) -> Deployment | None:

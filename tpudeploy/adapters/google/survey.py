@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from tpudeploy.adapters.cache import Cache, is_fresh
 from tpudeploy.adapters.google import access, billing, cache_format, network, quotas
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import SafeReader, safe_read
-from tpudeploy.adapters.kept import Kept as Cache
-from tpudeploy.adapters.kept import is_fresh
 from tpudeploy.adapters.registry import Registry
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Unknown, Use

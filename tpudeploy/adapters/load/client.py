@@ -45,13 +45,20 @@ class LoadClient:
             ) from cause
 
     def measure(self, offer: Offer, slo: Slo) -> Measured:
-        seen = self.observe(offer)
+        observation = self.observe(offer)
         if self._stopped.is_set():
             raise errors.Interrupted("Interrupted.")
-        told = errors_of(seen.answers)
-        if seen.is_cut or seen.window is None:
-            return Measured(figures=None, evidence=Evidence(), errors=told, seconds=seen.seconds, is_cut=True)
-        return Measured(figures=figures(seen, slo), evidence=of_client(seen), errors=told, seconds=seen.seconds)
+        error_counts = errors_of(observation.answers)
+        if observation.is_cut or observation.window is None:
+            return Measured(
+                figures=None, evidence=Evidence(), errors=error_counts, seconds=observation.seconds, is_cut=True
+            )
+        return Measured(
+            figures=figures(observation, slo),
+            evidence=of_client(observation),
+            errors=error_counts,
+            seconds=observation.seconds,
+        )
 
     def observe(self, offer: Offer) -> Observation:
         """The samples themselves. A cell that `stop` ends is cut off."""

@@ -147,12 +147,12 @@ class Installed:
         if text is None:
             return Measured(figures=None, evidence=Evidence(), errors={}, seconds=seconds, is_cut=True)
         try:
-            (found,) = foreign.read(text)[1]
+            (result,) = foreign.read(text)[1]
         except ValueError as cause:
             raise errors.BenchFailed(f"{self._client.program} wrote what cannot be read: {cause}.") from cause
-        if found.figures is None:
-            raise errors.BenchFailed(f"{self._client.program} left the cell out: {found.why}.")
-        return Measured(figures=found.figures, evidence=found.evidence, errors=found.errors, seconds=seconds)
+        if result.figures is None:
+            raise errors.BenchFailed(f"{self._client.program} left the cell out: {result.why}.")
+        return Measured(figures=result.figures, evidence=result.evidence, errors=result.errors, seconds=seconds)
 
     def _run(self, offer: Offer, began: float, *, requests: int, seconds: float) -> str | None:
         """Its result, or None where the offer's time was over first. Raise `errors.Interrupted`."""
@@ -187,7 +187,7 @@ class Installed:
                 raise errors.BenchFailed(
                     f"{self._client.program} ended with {process.returncode}: {_last(folder / 'log')}"
                 )
-            return _found(folder, self._client.result)
+            return _read_result(folder, self._client.result)
 
     def _ended(self, process: subprocess.Popen[bytes], ends: float | None) -> bool:
         """False where its time was over before it had ended; raise `errors.Interrupted` once `stop` was called."""
@@ -208,7 +208,7 @@ class Installed:
         return {**os.environ, **key}
 
 
-def _found(folder: Path, name: str) -> str:
+def _read_result(folder: Path, name: str) -> str:
     paths = sorted(folder.rglob(name))
     if not paths:
         raise errors.BenchFailed(f"It ended without a result: {_last(folder / 'log')}")

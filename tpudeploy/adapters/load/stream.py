@@ -152,16 +152,16 @@ class Stream(asyncio.Protocol):
 
     def _end(self, error: str) -> None:
         assert self.asked_at is not None
-        made, given = _count(self._usage, "completion_tokens"), _count(self._usage, "prompt_tokens")
+        output_tokens, prompt_tokens = _count(self._usage, "completion_tokens"), _count(self._usage, "prompt_tokens")
         self.failures = self.failures + 1 if error else 0
         answer = Answer(
             turn=self.turn,
             sent_at=self.asked_at,
             ended_at=clock() if error else self._now,
             # A piece without a token, which only says why the stream ends, may come last.
-            arrivals=tuple(self._arrivals if made is None else self._arrivals[:made]),
-            prompt_tokens=given,
-            output_tokens=made if made is not None else len(self._arrivals),
+            arrivals=tuple(self._arrivals if output_tokens is None else self._arrivals[:output_tokens]),
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens if output_tokens is not None else len(self._arrivals),
             error=error,
         )
         self.asked_at = None

@@ -1,4 +1,4 @@
-"""The doors of a machine, and the URL behind one for as long as it stands open."""
+"""The network routes to a machine, and the URL of a route while it is open."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tpudeploy.adapters.iap import tunnel
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.slices import Slice
 
-# In the order in which they are tried.
-DOORS = {
+# The routes of each setting, in the order in which they are tried.
+ROUTES = {
     Via.AUTO: (Via.EXTERNAL, Via.INTERNAL, Via.IAP, Via.NODE),
     Via.EXTERNAL: (Via.EXTERNAL,),
     Via.INTERNAL: (Via.INTERNAL,),
@@ -20,12 +20,12 @@ DOORS = {
 
 
 @contextmanager
-def opened(door: Via, deployment: Deployment, found: Slice) -> Iterator[str | None]:
-    """The URL behind a door for as long as it stands open, None where there is no such door."""
-    port = found.port or deployment.container.port
-    if door is Via.IAP:
-        with tunnel(deployment.project or "", found, port) as local:
+def open_route(route: Via, deployment: Deployment, slice_: Slice) -> Iterator[str | None]:
+    """Yield the URL of the machine by this route, or None where the machine has no such route."""
+    port = slice_.port or deployment.container.port
+    if route is Via.IAP:
+        with tunnel(deployment.project or "", slice_, port) as local:
             yield None if local is None else f"http://127.0.0.1:{local}"
         return
-    address = found.external_ip if door is Via.EXTERNAL else found.internal_ip
+    address = slice_.external_ip if route is Via.EXTERNAL else slice_.internal_ip
     yield None if address is None else f"http://{address}:{port}"
