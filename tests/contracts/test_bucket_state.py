@@ -17,7 +17,7 @@ from contracts.places import BUCKET, PREFIX, InBucket, in_bucket
 from contracts.samples import EMPTY, FULL, GRANTED, REFUSED
 
 from tpudeploy import Workspace
-from tpudeploy.adapters.state.bucket_locks import LEASE
+from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.domain import errors
 from tpudeploy.domain.lock import Lease
 from tpudeploy.ports import StateBackend
@@ -114,12 +114,14 @@ def test_a_lock_that_is_freed_while_we_look_who_holds_it_is_taken(bucket: InBuck
 
 def test_a_lock_stays_while_its_holder_may_live_and_says_whose_it_is_and_how_to_free_it(bucket: InBucket) -> None:
     lease = bucket.reopen().lock("gemma", "apply")
-    bucket.clock.sleep(LEASE - 60)
-    with pytest.raises(errors.StateLocked, match=r"me@.*`apply`.* for 0:14:00, last heard of 0:14:00") as caught:
+    bucket.clock.sleep(LEASE_SECONDS - 60)
+    with pytest.raises(
+        errors.StateLocked, match=r"me@.*`apply`.* for 0:14:00; its last heartbeat was 0:14:00"
+    ) as caught:
         bucket.reopen().lock("gemma", "apply")
     assert caught.value.exit_code == 10
     assert caught.value.holder == lease.info
-    assert "taken over 15 min after it was last heard of" in caught.value.hint
+    assert "taken over 15 min after its last heartbeat" in caught.value.hint
     assert f"tpudeploy force-unlock {lease.info.id}" in caught.value.hint
     assert bucket.reopen().force_unlock(lease.info.id) == "gemma"
     bucket.reopen().lock("gemma", "apply")
@@ -127,7 +129,7 @@ def test_a_lock_stays_while_its_holder_may_live_and_says_whose_it_is_and_how_to_
 
 def test_a_lock_that_nobody_renews_is_taken_over_and_says_whose_it_was(bucket: InBucket) -> None:
     dead = bucket.reopen().lock("gemma", "apply")
-    bucket.clock.sleep(LEASE)
+    bucket.clock.sleep(LEASE_SECONDS)
     backend = bucket.reopen()
     lease = backend.lock("gemma", "destroy")
     assert lease.expired == dead.info
@@ -142,19 +144,19 @@ def test_a_lock_that_is_renewed_is_not_taken_over(bucket: InBucket) -> None:
     alive = bucket.reopen()
     lease = alive.lock("gemma", "apply")
     for _ in range(3):
-        bucket.clock.sleep(LEASE - 60)
+        bucket.clock.sleep(LEASE_SECONDS - 60)
         alive.prove(lease)
         with pytest.raises(errors.StateLocked):
             bucket.reopen().lock("gemma", "apply")
 
 
-@pytest.mark.parametrize("ahead", [-WEEK, -LEASE, LEASE, WEEK])
+@pytest.mark.parametrize("ahead", [-WEEK, -LEASE_SECONDS, LEASE_SECONDS, WEEK])
 def test_a_machine_whose_clock_is_wrong_takes_no_lock_too_soon_and_none_too_late(
     bucket: InBucket, ahead: float
 ) -> None:
     """The bucket's clock alone counts: neither the holder's, in the lock, nor the taker's."""
     bucket.open_at(ahead).states.lock("gemma", "apply")
-    bucket.clock.sleep(LEASE - 60)
+    bucket.clock.sleep(LEASE_SECONDS - 60)
     for skew in (0.0, ahead, -ahead):
         with pytest.raises(errors.StateLocked):
             bucket.open_at(skew).states.lock("gemma", "apply")
@@ -164,7 +166,7 @@ def test_a_machine_whose_clock_is_wrong_takes_no_lock_too_soon_and_none_too_late
 
 def test_of_forty_who_find_one_expired_lock_one_has_it(bucket: InBucket) -> None:
     bucket.reopen().lock("gemma", "apply")
-    bucket.clock.sleep(LEASE)
+    bucket.clock.sleep(LEASE_SECONDS)
     gate, views = Barrier(40), [bucket.reopen() for _ in range(40)]
 
     def take(backend: StateBackend) -> Lease | None:
@@ -185,7 +187,7 @@ def test_whose_lease_was_taken_over_writes_and_publishes_nothing_and_frees_nothi
     zombie = bucket.reopen()
     version = zombie.write("gemma", EMPTY, over="")
     lease = zombie.lock("gemma", "apply")
-    bucket.clock.sleep(LEASE)
+    bucket.clock.sleep(LEASE_SECONDS)
     taken = bucket.reopen().lock("gemma", "apply")
     for deed in (
         lambda: zombie.write("gemma", LATER, over=version),
@@ -193,7 +195,7 @@ def test_whose_lease_was_taken_over_writes_and_publishes_nothing_and_frees_nothi
         lambda: zombie.publish("gemma", {"url": "http://10.0.0.1:8000"}),
         lambda: zombie.prove(lease),
     ):
-        with pytest.raises(errors.StateConflict, match="was taken away from this run"):
+        with pytest.raises(errors.StateConflict, match="lost the lock"):
             deed()
     zombie.unlock(lease)
     assert bucket.reopen().holder("gemma") == taken.info
@@ -214,11 +216,11 @@ def test_whose_lock_was_taken_away_may_not_write_though_the_state_has_not_moved(
     version = zombie.write("gemma", EMPTY, over="")
     lease = zombie.lock("gemma", "apply")
     bucket.reopen().force_unlock(lease.info.id)
-    with pytest.raises(errors.StateConflict, match="was taken away from this run"):
+    with pytest.raises(errors.StateConflict, match="lost the lock"):
         zombie.write("gemma", LATER, over=version)
     successor = bucket.reopen()
     taken = successor.lock("gemma", "apply")
-    with pytest.raises(errors.StateConflict, match="was taken away from this run"):
+    with pytest.raises(errors.StateConflict, match="lost the lock"):
         zombie.write("gemma", LATER, over=version)
     zombie.unlock(lease)
     assert bucket.reopen().holder("gemma") == taken.info
@@ -237,7 +239,7 @@ def test_a_long_step_is_heard_of_and_loses_its_lock_as_well(bucket: InBucket) ->
     assert found == replace(lease.info, heartbeat=bucket.clock.now())
     bucket.reopen().force_unlock(lease.info.id)
     bucket.clock.sleep(60)
-    with pytest.raises(errors.StateConflict, match="was taken away"):
+    with pytest.raises(errors.StateConflict, match="lost the lock"):
         backend.write("gemma", FULL, over=version)
     assert bucket.get("state/gemma.lock") is None
 
@@ -303,7 +305,7 @@ def test_a_state_that_can_be_kept_nowhere_is_said_to_be_so(bucket: InBucket) -> 
     bucket.emulator.script({"fault": "unavailable", "method": INSERT})
     with pytest.raises(errors.Fault) as caught:
         bucket.reopen().write("gemma", FULL, over="")
-    assert "could not be kept on this machine either" in caught.value.hint
+    assert "could not be saved on this machine either" in caught.value.hint
 
 
 def test_whoever_may_not_write_is_told_which_role_would_let_them(bucket: InBucket) -> None:

@@ -57,7 +57,7 @@ def test_a_write_over_a_version_that_is_no_longer_there_changes_nothing(reopen: 
     second = replace(EMPTY, serial=1)
     assert reopen().write("gemma", second, over=first) != first
     for stale in ("", first):
-        with pytest.raises(errors.StateConflict, match="gemma changed while we worked on it"):
+        with pytest.raises(errors.StateConflict, match="gemma changed while this run worked on it"):
             reopen().write("gemma", replace(EMPTY, serial=2), over=stale)
     assert reopen().read("gemma").state == second
 
@@ -178,7 +178,7 @@ def test_a_lock_names_the_page_of_the_pipeline_that_holds_it(
 def test_a_state_is_deleted_only_over_the_version_that_was_seen(reopen: Callable[[], StateBackend]) -> None:
     first = reopen().write("gemma", EMPTY, over="")
     second = reopen().write("gemma", replace(EMPTY, serial=1), over=first)
-    with pytest.raises(errors.StateConflict, match="gemma changed while we worked on it"):
+    with pytest.raises(errors.StateConflict, match="gemma changed while this run worked on it"):
         reopen().delete("gemma", over=first)
     assert reopen().names() == ("gemma",)
     reopen().delete("gemma", over=second)

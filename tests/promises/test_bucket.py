@@ -17,7 +17,7 @@ from promises.mortal import Fuse, Stop
 from promises.trial import TRIES, Trial, trial
 
 from tpudeploy import Report
-from tpudeploy.adapters.state.bucket_locks import LEASE
+from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.domain.errors import StalePlan, StateError
 from tpudeploy.domain.patience import Patience
 from tpudeploy.workspace import Workspace
@@ -157,7 +157,7 @@ def test_stopped_before_any_effect_for_longer_than_its_lease_it_doubles_nothing_
             act = at.apply if verb == "apply" else at.destroy
 
             def stand_still(at: Trial = at, act: Callable[[], Report | None] = act) -> None:
-                at.clock.sleep(LEASE + 1)  # the bucket says what time it is in whole seconds
+                at.clock.sleep(LEASE_SECONDS + 1)  # the bucket says what time it is in whole seconds
                 at.meanwhile(act)
 
             with suppress(StateError):  # what it is told when it wakes up: its lock is gone, or the state has moved
@@ -178,7 +178,7 @@ def test_a_write_of_the_run_before_that_comes_after_its_lock_was_taken_over_is_r
         at.apply(fuse)
     with begun() as at:
         at.apply(Fuse(fuse.passed.index("request")))  # killed with its intent saved, and its lock held
-        at.clock.sleep(LEASE + 1)  # the bucket says what time it is in whole seconds
+        at.clock.sleep(LEASE_SECONDS + 1)  # the bucket says what time it is in whole seconds
         stop = Late(at, writes)
         report = at.apply(stop)
         assert stop.left == 0

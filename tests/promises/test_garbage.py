@@ -13,7 +13,7 @@ from promises.trial import Trial, trial
 
 from tpudeploy import Workspace
 from tpudeploy.adapters.project import STATES
-from tpudeploy.adapters.state.bucket_locks import LEASE
+from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.domain.errors import TpudeployError
 
 GRACE = 200.0  # a request that was hidden shows by then
@@ -63,7 +63,7 @@ def test_stopped_for_longer_than_its_lease_gc_deletes_nothing_that_was_adopted_m
         adoptions: list[TpudeployError | None] = []
 
         def adopt() -> None:
-            at.clock.sleep(LEASE + 1)  # the bucket says what time it is in whole seconds
+            at.clock.sleep(LEASE_SECONDS + 1)  # the bucket says what time it is in whole seconds
             with Workspace(at.folder, backend=BACKEND, clock=at.watch) as other:
                 adoptions.append(other.apply(other.plan([at.profile()], adopt=True)).error)
 

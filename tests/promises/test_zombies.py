@@ -19,7 +19,7 @@ import pytest
 from desk import PROFILE
 from shared_clock import COMMAND, SharedClock
 
-from tpudeploy.adapters.state.bucket_locks import LEASE
+from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import Emulator, running
 
@@ -98,7 +98,7 @@ def test_a_run_that_wakes_up_after_its_lock_was_taken_over_writes_nothing_and_as
         folder = _folder(tmp_path, f"stopped-{at}")
         with cloud(folder, freezer, monkeypatch) as (emulator, clock), process(folder, freezer) as zombie:
             assert freezer.is_stopped.wait(SOON), usual.paths[at]
-            clock.sleep(LEASE + 1)  # the bucket says what time it is in whole seconds
+            clock.sleep(LEASE_SECONDS + 1)  # the bucket says what time it is in whole seconds
             code = main([*APPLY, "--chdir", str(folder)], clock=clock)
             capfd.readouterr()
             assert code == 0, (at, usual.paths[at])

@@ -124,7 +124,7 @@ def test_the_lock_of_a_run_that_died_is_freed_by_who_cannot_wait(desk: Open) -> 
     at.clock.sleep(60)
     said = at.run(*APPLY, *BACKEND)
     assert said.code == 10
-    assert "its lock is taken over 15 min after it was last heard of" in said.words
+    assert "its lock is taken over 15 min after its last heartbeat" in said.words
     assert at.run("force-unlock", lease.info.id, *BACKEND).code == 1
     wrong = at.run("force-unlock", "-force", "0123", *BACKEND)
     assert wrong.code == 1
@@ -192,7 +192,7 @@ def test_whoever_lost_the_lock_in_the_middle_of_a_step_stops_there(desk: Open) -
     at.clock.on_advance.append(steal)
     zombie = at.run(*APPLY, *BACKEND)
     assert zombie.code == 1
-    assert "was taken away from this run" in zombie.words
+    assert "lost the lock" in zombie.words
     assert at.asked() == ["us-east5-a"]
     (lease,) = leases
     assert workspace.states.holder("gemma") == lease.info
@@ -229,7 +229,7 @@ def test_what_was_kept_here_is_pushed_with_the_words_that_were_said_and_a_later_
     kept = json.loads((at.folder / ".tpudeploy/errored/gemma.json").read_text(encoding="utf-8"))
     there = json.loads(objects(at)["team/state/gemma.json"])
     assert kept["serial"] == there["serial"] + 1
-    command = said.words.partition("To put it in its place: tpudeploy ")[2].split()[:5]
+    command = said.words.partition("To write it to the backend, run: tpudeploy ")[2].split()[:5]
     assert command[:2] == ["state", "push"]
     assert command[3:] == list(BACKEND)
     still = at.run(*command)
@@ -286,7 +286,7 @@ def test_a_backend_that_cannot_be_is_a_plain_error(desk: Open) -> None:
     at.write()
     said = at.run("plan", "gemma.yaml", "--backend", "s3://states")
     assert said.code == 1
-    assert "The backend `s3://states` is none that we know" in said.words
+    assert "The backend `s3://states` is not supported" in said.words
     assert "gs://BUCKET/PREFIX" in said.words
 
 

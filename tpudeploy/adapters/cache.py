@@ -29,7 +29,7 @@ class Cache:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # the value is read again from its source, and the file is overwritten
 
-    def put(self, name: str, value: Mapping[str, Any]) -> None:
+    def store(self, name: str, value: Mapping[str, Any]) -> None:
         """Store a value, best effort: if it cannot be stored, the next run reads it again from its source."""
         text = json.dumps({"source": self._source, "reading": value}, ensure_ascii=False)
         with suppress(OSError, StateError):

@@ -59,7 +59,7 @@ class HttpProbe:
         return None
 
     def _may_use_tunnel(self, deployment: Deployment, report: BootReport | None) -> bool:
-        """Return whether to open a tunnel. It takes seconds, so only the profile or a report of serving justifies it."""
+        """Return whether to open a tunnel. It takes seconds, so the profile or a report must justify it."""
         return self._has_iap and (deployment.health.via is Via.IAP or _says_serving(report))
 
     def key(self, deployment: Deployment) -> str | None:

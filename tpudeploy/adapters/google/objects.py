@@ -106,7 +106,7 @@ class Objects:
         with self._in_bucket():
             return self._send(f"list the versions of {self.name(key)}", send)
 
-    def put(self, key: str, content: bytes, *, over: int, metadata: Mapping[str, str] | None = None) -> int:
+    def write(self, key: str, content: bytes, *, over: int, metadata: Mapping[str, str] | None = None) -> int:
         """Write over generation `over` (0: the object must not exist), and return the new one. Raise `Moved`."""
         mark = {_MARK: uuid.uuid4().hex}
 

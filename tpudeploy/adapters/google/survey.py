@@ -74,7 +74,7 @@ class GoogleSurvey:
         def read() -> Offers:
             current = offers(self._connection, project, now=self._clock.now())
             if not current.silent:  # an incomplete answer is not cached
-                self._cache.put(name, cache_format.offers_tree(current))
+                self._cache.store(name, cache_format.offers_tree(current))
             return current
 
         name = f"offers-{project.replace(':', '_')}"
@@ -87,7 +87,7 @@ class GoogleSurvey:
     def _prices(self, unavailable: Unknown | None, *, refresh: bool) -> Prices | Unknown:
         def read() -> Prices:
             current = Prices(rates=billing.rates(self._connection), read_at=self._clock.now())
-            self._cache.put("prices", cache_format.prices_tree(current))
+            self._cache.store("prices", cache_format.prices_tree(current))
             return current
 
         cached = self._cache.get("prices", cache_format.prices)

@@ -1,1 +1,1 @@
-"""Where states live. One file a backend."""
+"""The state backends, one file each."""

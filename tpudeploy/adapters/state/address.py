@@ -1,4 +1,4 @@
-"""What `--backend` names: a bucket and a prefix in it, or a folder."""
+"""The address in `--backend`: a bucket and a prefix in it, or a folder."""
 
 from __future__ import annotations
 
@@ -8,39 +8,42 @@ from tpudeploy.domain.errors import ConfigError
 from tpudeploy.domain.frozen import frozen
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)?", re.DOTALL)
-# https://cloud.google.com/storage/docs/buckets#naming; dots make it a domain name.
+# Source: https://cloud.google.com/storage/docs/buckets#naming. A name with dots is a domain name.
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-_ODD = re.compile(r"[\x00-\x1f\x7f#*?\[\]]")  # refused by the service, or advised against
-_LONGEST = 512  # bytes, of the 1024 that an object's name may have
+_BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f#*?\[\]]")  # the service refuses these or advises against them
+_MAX_PREFIX_BYTES = 512  # an object's name may have 1024 bytes
 
 
 @frozen
 class Bucket:
-    """`prefix` is empty, or ends in a slash."""
+    """A bucket and a prefix, which is empty or ends in a slash."""
 
     name: str
     prefix: str
 
 
 def parse(backend: str) -> Bucket | None:
-    """None for a folder. Raise `errors.ConfigError` for another scheme, or what cannot be a bucket."""
+    """Return the bucket that a backend names, or None for a folder.
+
+    Raise `errors.ConfigError` for another scheme or an invalid bucket name.
+    """
     scheme = _SCHEME.fullmatch(backend)
     if scheme is None:
         return None
     if scheme["scheme"] != "gs" or not (scheme["rest"] or "").startswith("//"):
         raise ConfigError(
-            f"The backend `{backend}` is none that we know.", hint="Write gs://BUCKET/PREFIX, or name a folder."
+            f"The backend `{backend}` is not supported.", hint="Write gs://BUCKET/PREFIX, or name a folder."
         )
-    name, _, written = scheme["rest"].removeprefix("//").partition("/")
-    prefix = written.strip("/")
+    name, _, path = scheme["rest"].removeprefix("//").partition("/")
+    prefix = path.strip("/")
     if not _BUCKET.fullmatch(name):
         raise ConfigError(
-            f"The backend `{backend}` names no bucket: `{name}` cannot be one.",
-            hint="Write gs://BUCKET/PREFIX; a bucket's name has 3 characters or more: a-z, 0-9, `-`, `_`, `.`.",
+            f"The backend `{backend}` names no bucket: `{name}` is not a valid bucket name.",
+            hint="Write gs://BUCKET/PREFIX. A bucket's name has at least 3 characters: a-z, 0-9, `-`, `_`, `.`.",
         )
-    if _ODD.search(prefix) or "//" in prefix or len(prefix.encode()) > _LONGEST:
+    if _BAD_CHARACTERS.search(prefix) or "//" in prefix or len(prefix.encode()) > _MAX_PREFIX_BYTES:
         raise ConfigError(
-            f"The backend `{backend}` has a prefix that is no good name for objects.",
-            hint=f"Leave out `#*?[]` and empty parts, and keep it below {_LONGEST} bytes.",
+            f"The backend `{backend}` has a prefix that is not a valid name for objects.",
+            hint=f"Leave out `#*?[]` and empty parts, and keep it below {_MAX_PREFIX_BYTES} bytes.",
         )
     return Bucket(name=name, prefix=f"{prefix}/" if prefix else "")

@@ -1,4 +1,4 @@
-"""States that could not be put where they belong, kept on this machine until somebody does."""
+"""States that could not be written to their backend, kept on this machine until someone pushes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tpudeploy.domain import errors
 
 
 class Aside:
-    """`folder`/NAME.json, one a deployment: a later one takes the place of an earlier one. `backend` is their place."""
+    """Keeps states as `folder`/NAME.json, one per deployment; a later state replaces an earlier one.
+
+    `backend` is the backend that they belong to.
+    """
 
     def __init__(self, folder: Path, *, backend: str) -> None:
         self._folder = folder
@@ -23,21 +26,21 @@ class Aside:
             with disk.writing(self._folder):
                 disk.hide_from_git(self._folder)
         except errors.StateError as failure:
-            self._hints[name] = f"The state could not be kept on this machine either: {failure.message}"
+            self._hints[name] = f"The state could not be saved on this machine either: {failure.message}"
         else:
             path = shlex.quote(str(self._path(name)))
             push = f"tpudeploy state push {path} --backend {shlex.quote(self._backend)}"
-            self._hints[name] = f"The state was kept in {path}. To put it in its place: {push}"
+            self._hints[name] = f"The state was saved to {path}. To write it to the backend, run: {push}"
 
     def drop(self, name: str) -> None:
-        """A later write went through, and knows all that this one did."""
+        """Delete the copy, because a later write succeeded and includes it."""
         if self._hints.pop(name, ""):
             self._path(name).unlink(missing_ok=True)
 
-    def added_to(self, hint: str, name: str) -> str:
-        """What is told of a failure, and where the state is, if it was kept: the last failure is the one that shows."""
-        kept = self._hints.get(name, "")
-        return hint if kept in hint else "\n".join(filter(None, (hint, kept)))
+    def add_to_hint(self, hint: str, name: str) -> str:
+        """Return the hint of a failure with the location of the copy, because only the last failure is displayed."""
+        location = self._hints.get(name, "")
+        return hint if location in hint else "\n".join(filter(None, (hint, location)))
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"

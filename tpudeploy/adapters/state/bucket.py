@@ -1,4 +1,4 @@
-"""States as objects of a Cloud Storage bucket, each written over the generation that was read."""
+"""States as objects of a Cloud Storage bucket. Each is written only over the generation that was read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
 
 _SUFFIX = ".json"
-_EARLIER = 20  # states that are read for the asking; the bucket may keep any number
-_RACES = 8  # how often an endpoint may change between our look and our write
+_EARLIER = 20  # earlier states to read; the bucket may hold any number
+_RACES = 8  # attempts, because an endpoint may change between our read and our write
 
 
 class BucketState:
-    """PREFIX/state/NAME.json and NAME.lock, PREFIX/endpoints/NAME.json, PREFIX/zones/. See `ports.StateBackend`.
+    """Stores PREFIX/state/NAME.json and NAME.lock, PREFIX/endpoints/NAME.json and PREFIX/zones/.
 
-    A version is a generation. Beside what the port says, every method may raise `errors.Fault` and `errors.Denied`.
+    See `ports.StateBackend`. A version is a generation. In addition to the port's errors, every method may raise
+    `errors.Fault` and `errors.Denied`.
     """
 
     def __init__(self, objects: Objects, clock: Clock, *, who: str, prefix: str, aside: Aside) -> None:
@@ -35,23 +36,23 @@ class BucketState:
         self._locks = BucketLocks(objects, clock, who=who, folder=self._folder)
 
     def read(self, name: str) -> Snapshot:
-        with self._telling(name):
-            found = self._objects.get(self._key(name))
-        if found is None:
+        with self._add_location_of_copy(name):
+            stored_object = self._objects.get(self._key(name))
+        if stored_object is None:
             return Snapshot(state=None, version="")
-        state = stored.loads(found.content, name, source=self._objects.name(self._key(name)))
-        return Snapshot(state=state, version=str(found.generation))
+        state = stored.loads(stored_object.content, name, source=self._objects.name(self._key(name)))
+        return Snapshot(state=state, version=str(stored_object.generation))
 
     def write(self, name: str, state: State, *, over: str) -> str:
         text = statefile.dumps(state)
         try:
             self._locks.prove(name)
-            generation = self._objects.put(self._key(name), text.encode(), over=int(over or 0))
+            generation = self._objects.write(self._key(name), text.encode(), over=int(over or 0))
         except Moved as cause:
             raise stored.conflict(name, self.read(name).version) from cause
         except errors.CloudError as failure:
             self._aside.keep(name, text)
-            failure.hint = self._aside.added_to(failure.hint, name)
+            failure.hint = self._aside.add_to_hint(failure.hint, name)
             raise
         self._aside.drop(name)
         return str(generation)
@@ -64,23 +65,23 @@ class BucketState:
             raise stored.conflict(name, self.read(name).version) from cause
 
     def earlier(self, name: str) -> tuple[State, ...]:
-        """Where the bucket's object versioning is on; else there are none."""
+        """See `ports.StateBackend`. Earlier states exist only where the bucket's object versioning is on."""
         key = self._key(name)
         now = self._objects.generation(key)
-        before = [g for g in self._objects.generations(key) if g != now][:_EARLIER]
-        found = (self._objects.get(key, generation=g) for g in before)
-        return tuple(stored.understood((one.content for one in found if one is not None), name))
+        generations = [g for g in self._objects.generations(key) if g != now][:_EARLIER]
+        objects = (self._objects.get(key, generation=g) for g in generations)
+        return tuple(stored.readable_states((one.content for one in objects if one is not None), name))
 
     def lock(self, name: str, operation: str) -> Lease:
-        with self._telling(name):
+        with self._add_location_of_copy(name):
             return self._locks.take(name, operation)
 
     def prove(self, lease: Lease) -> None:
-        with self._telling(lease.token):
+        with self._add_location_of_copy(lease.token):
             self._locks.prove(lease.token)
 
     def unlock(self, lease: Lease) -> None:
-        with self._telling(lease.token):
+        with self._add_location_of_copy(lease.token):
             self._locks.release(lease)
 
     def force_unlock(self, lock_id: str) -> str:
@@ -90,27 +91,27 @@ class BucketState:
         return self._locks.holder(name)
 
     def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
-        return self._locks.left(names)
+        return self._locks.left_locks(names)
 
     def names(self) -> tuple[str, ...]:
-        keys = (found.key for found in self._objects.list_under(self._folder))
+        keys = (entry.key for entry in self._objects.list_under(self._folder))
         return tuple(key.removeprefix(self._folder).removesuffix(_SUFFIX) for key in keys if key.endswith(_SUFFIX))
 
     def publish(self, name: str, body: Mapping[str, object] | None) -> None:
         for _ in range(_RACES):
             try:
-                self._locks.prove(name)  # a run that lost its lock would put its slice in the place of another's
+                self._locks.prove(name)  # a run that lost its lock must not publish its slice over another run's
                 self._publish(self._endpoint(name), body)
             except Moved:
-                continue  # somebody else published meanwhile: the later one is the one that holds
+                continue  # another run published in between; the later one wins
             return
-        raise errors.StateError(f"The endpoint of {name} is written by several runs at once.", hint="Try again.")
+        raise errors.StateError(f"Several runs write the endpoint of {name} at once.", hint="Try again.")
 
     def published(self, name: str) -> Mapping[str, object] | None:
-        found = self._objects.get(self._endpoint(name))
-        if found is None:
+        stored_object = self._objects.get(self._endpoint(name))
+        if stored_object is None:
             return None
-        return endpoint.loads(found.content, source=self._objects.name(self._endpoint(name)))
+        return endpoint.loads(stored_object.content, source=self._objects.name(self._endpoint(name)))
 
     def history(self) -> tuple[Tried, ...]:
         return bucket_history.read(self._objects, f"{self._prefix}zones/")
@@ -122,19 +123,21 @@ class BucketState:
         self._locks.close()
 
     def _publish(self, key: str, body: Mapping[str, object] | None) -> None:
-        found = self._objects.get(key)
+        stored_object = self._objects.get(key)
         if body is not None:
-            self._objects.put(key, endpoint.dumps(body).encode(), over=0 if found is None else found.generation)
-        elif found is not None:
-            self._objects.delete(key, over=found.generation)
+            self._objects.write(
+                key, endpoint.dumps(body).encode(), over=0 if stored_object is None else stored_object.generation
+            )
+        elif stored_object is not None:
+            self._objects.delete(key, over=stored_object.generation)
 
     @contextmanager
-    def _telling(self, name: str) -> Iterator[None]:
-        """Whatever fails after a state was kept aside says where it is: the last failure is the one that is told."""
+    def _add_location_of_copy(self, name: str) -> Iterator[None]:
+        """Add the location of a state that was kept aside to every later failure, as only the last one is displayed."""
         try:
             yield
         except errors.CloudError as failure:
-            failure.hint = self._aside.added_to(failure.hint, name)
+            failure.hint = self._aside.add_to_hint(failure.hint, name)
             raise
 
     def _key(self, name: str) -> str:

@@ -1,13 +1,13 @@
-"""Locks in a bucket: an object a deployment, made where there is none, and gone with its generation.
+"""Locks in a bucket: one object per deployment, created only if absent, and deleted by its generation.
 
-A lock is a lease. Nothing frees the lock of a run that was killed, so one that its holder has not renewed for `LEASE`
-is taken over: written over the very generation that was seen, so that of any number of takers one has it. How long ago
-a lock was renewed is read from the bucket's own clock alone (the object's `updated` against the `Date` of the reply):
-the clocks of the machines that run us may differ by any amount. What is assumed is that Google's clocks agree to within
-minutes, and that the clock of one machine goes on while a process on it is stopped.
+A lock is a lease. Nothing releases the lock of a run that was killed, so a lock that its holder has not renewed for
+`LEASE_SECONDS` is taken over. The new lock is written over the generation that was read, so only one of several
+takers succeeds. The age of a lock comes from the bucket's clock alone (the object's `updated` and the `Date` of the
+reply), because the clocks of the machines that run us may differ by any amount. Two assumptions remain: Google's clocks
+agree to within minutes, and the clock of a machine runs on while a process on it is stopped.
 
-A run that was stopped and wakes up after its lease proves its lock before it writes (`prove`), and before it asks
-Google for anything (`engine.session`), and so does neither. `force-unlock` is for those who cannot wait.
+A run that was stopped and continues after its lease proves its lock before it writes (`prove`) and before it sends any
+request to Google (`engine.session`), so it does neither. `force-unlock` is for users who cannot wait.
 """
 
 from __future__ import annotations
@@ -25,160 +25,164 @@ from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.ports import Clock
 
 SUFFIX = ".lock"
-_RACES = 8  # how often a lock may be gone when we look who holds it
-_BEAT = 20.0  # seconds; a step lasts less, and one object takes about one write a second
-# Seconds without a sign of life after which a lock is free. A step of a living run lasts seconds; one call to Google is
-# given up after a minute, and a run proves its lock between any two that change something.
-LEASE = 900.0
+_RACES = 8  # attempts, because a lock may be released between our write and our read
+_HEARTBEAT_SECONDS = 20.0  # a step is shorter, and one object takes about one write per second
+# After this time without a heartbeat, a lock is free. A step of a live run takes seconds, one call to Google is given
+# up after a minute, and a run proves its lock between any two mutating calls.
+LEASE_SECONDS = 900.0
 
 
 @frozen
-class _Held:
+class _OwnLock:
     info: LockInfo
     generation: int
 
 
 class BucketLocks:
-    """`folder` is the prefix that the locks lie under."""
+    """Takes and releases the locks under the prefix `folder`."""
 
     def __init__(self, objects: Objects, clock: Clock, *, who: str, folder: str) -> None:
         self._objects = objects
         self._clock = clock
         self._who = who
         self._folder = folder
-        self._held: dict[str, _Held] = {}
-        # Ids of ours that may lie in the bucket: minted, and not known to be gone.
+        self._own_locks: dict[str, _OwnLock] = {}
+        # Ids of our own locks that may still be in the bucket: created, and not known to be deleted.
         self._ours: dict[str, str] = {}
 
     def take(self, name: str, operation: str) -> Lease:
-        """Raise `errors.StateLocked` where somebody else holds it, and has been heard of within `LEASE`."""
+        """Take the lock. Raise `errors.StateLocked` if another run holds it and renewed it within `LEASE_SECONDS`."""
         info = holder.this_run(self._who, operation, self._clock.now())
         self._ours[info.id] = name
-        over, found, expired = 0, None, None
+        over, lock, expired = 0, None, None
         for _ in range(_RACES):
             try:
-                generation = self._put(name, info, over)
+                generation = self._write_lock(name, info, over)
             except Moved:
-                found, expired = self._objects.get(self._key(name)), None
-                if found is not None and not self._is_left_over(name, found):
-                    if not self._has_expired(name, found):
+                lock, expired = self._objects.get(self._key(name)), None
+                if lock is not None and not self._is_own_leftover(name, lock):
+                    if not self._has_expired(name, lock):
                         break
-                    expired = holder.loads(found.content)
-                over = 0 if found is None else found.generation
+                    expired = holder.loads(lock.content)
+                over = 0 if lock is None else lock.generation
             else:
-                self._held[name] = _Held(info=info, generation=generation)
+                self._own_locks[name] = _OwnLock(info=info, generation=generation)
                 return Lease(info=info, token=name, expired=expired)
         del self._ours[info.id]
-        raise self._locked(name, found)
+        raise self._locked(name, lock)
 
     def prove(self, name: str) -> None:
-        """Where this run holds the lock, it still does. Raise `errors.StateConflict` where it was taken away."""
-        held = self._held.get(name)
-        if held is None:
+        """Check that this run still holds the lock that it took. Raise `errors.StateConflict` if it does not."""
+        own_lock = self._own_locks.get(name)
+        if own_lock is None:
             return
-        if not self._is_still_ours(name, held):
+        if not self._is_still_ours(name, own_lock):
             raise errors.StateConflict(
-                f"The lock of {name} was taken away from this run, so that it may not write the state any more.",
-                hint=f"This run was not heard of for {LEASE / 60:.0f} min, or somebody ran `tpudeploy force-unlock`."
-                " See `tpudeploy status`, then run the command again.",
+                f"This run lost the lock of {name}, so it can no longer write the state.",
+                hint=f"The run was silent for {LEASE_SECONDS / 60:.0f} min, or someone ran `tpudeploy force-unlock`."
+                " Check `tpudeploy status`, then run the command again.",
             )
 
     def release(self, lease: Lease) -> None:
-        """A lock that was taken away stays with whoever has it now."""
-        held = self._held.pop(lease.token)
+        """Release the lock. If another run took it over, that run keeps it."""
+        own_lock = self._own_locks.pop(lease.token)
         with suppress(Moved):
-            self._objects.delete(self._key(lease.token), over=held.generation)
-        del self._ours[held.info.id]
+            self._objects.delete(self._key(lease.token), over=own_lock.generation)
+        del self._ours[own_lock.info.id]
 
     def holder(self, name: str) -> LockInfo | None:
-        found = self._objects.get(self._key(name))
-        return None if found is None else holder.loads(found.content)
+        lock = self._objects.get(self._key(name))
+        return None if lock is None else holder.loads(lock.content)
 
-    def left(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
-        """See `ports.StateBackend.left_locks`. One list finds the locks there are: as a rule there are none."""
-        keys = {listed.key for listed in self._objects.list_under(self._folder)}
+    def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
+        """See `ports.StateBackend.left_locks`. One list shows which locks exist; usually there are none."""
+        keys = {entry.key for entry in self._objects.list_under(self._folder)}
         locks = ((name, self._objects.get(self._key(name))) for name in names if self._key(name) in keys)
-        return {name: self._locked(name, found, "") for name, found in locks if found is not None}
+        return {name: self._locked(name, lock, "") for name, lock in locks if lock is not None}
 
     def force(self, lock_id: str) -> str:
-        """See `ports.StateBackend.force_unlock`. A lock that nobody can read goes by its generation."""
-        for listed in self._objects.list_under(self._folder):
-            if not listed.key.endswith(SUFFIX):
+        """See `ports.StateBackend.force_unlock`. The id of an unreadable lock is its generation."""
+        for entry in self._objects.list_under(self._folder):
+            if not entry.key.endswith(SUFFIX):
                 continue
-            found = self._objects.get(listed.key)
-            if found is not None and lock_id == _id(found):
-                return self._take_away(listed.key, found)
+            lock = self._objects.get(entry.key)
+            if lock is not None and lock_id == _id(lock):
+                return self._take_away(entry.key, lock)
         raise errors.StateError(
-            f"There is no lock with the id {lock_id}.", hint="It may be gone by now: run the command again."
+            f"There is no lock with the id {lock_id}.", hint="It may have been released. Run the command again."
         )
 
     def close(self) -> None:
-        """Free what an interrupted call left behind. What cannot be freed now is told to whoever finds it."""
+        """Release the locks that interrupted calls left behind, as far as possible now."""
         for id_, name in list(self._ours.items()):
             try:
-                found = self._objects.get(self._key(name))
-                if found is not None and _id(found) == id_:
-                    self._objects.delete(self._key(name), over=found.generation)
+                lock = self._objects.get(self._key(name))
+                if lock is not None and _id(lock) == id_:
+                    self._objects.delete(self._key(name), over=lock.generation)
             except (errors.TpudeployError, Moved):
                 continue
             del self._ours[id_]
 
-    def _is_still_ours(self, name: str, held: _Held) -> bool:
-        """One request: a look, or from time to time a heartbeat, which is as good a proof."""
+    def _is_still_ours(self, name: str, own_lock: _OwnLock) -> bool:
+        """Return whether the lock is still ours, with one request: a read, or from time to time a heartbeat."""
         now = self._clock.now()
-        if now - held.info.heartbeat < _BEAT:
-            return self._objects.generation(self._key(name)) == held.generation
-        info = replace(held.info, heartbeat=now)
+        if now - own_lock.info.heartbeat < _HEARTBEAT_SECONDS:
+            return self._objects.generation(self._key(name)) == own_lock.generation
+        info = replace(own_lock.info, heartbeat=now)
         try:
-            self._held[name] = _Held(info=info, generation=self._put(name, info, held.generation))
+            self._own_locks[name] = _OwnLock(info=info, generation=self._write_lock(name, info, own_lock.generation))
         except Moved:
             return False
         return True
 
-    def _put(self, name: str, info: LockInfo, over: int) -> int:
-        return self._objects.put(self._key(name), holder.dumps(info).encode(), over=over)
+    def _write_lock(self, name: str, info: LockInfo, over: int) -> int:
+        return self._objects.write(self._key(name), holder.dumps(info).encode(), over=over)
 
-    def _is_left_over(self, name: str, found: Stored) -> bool:
-        """Ours, from a call whose end we never learnt; not one that we hold."""
-        return name not in self._held and _id(found) in self._ours
+    def _is_own_leftover(self, name: str, lock: Stored) -> bool:
+        """Return whether a lock is one of ours from a call whose reply was lost, and not one that we hold."""
+        return name not in self._own_locks and _id(lock) in self._ours
 
-    def _has_expired(self, name: str, found: Stored) -> bool:
-        """Whether its holder died, or is stopped. One whose age nobody tells is left to a person."""
-        age = self._objects.age(self._key(name), generation=found.generation)
-        return age is not None and age >= LEASE
+    def _has_expired(self, name: str, lock: Stored) -> bool:
+        """Return whether a lock is older than its lease. One of unknown age has not expired."""
+        age = self._objects.age(self._key(name), generation=lock.generation)
+        return age is not None and age >= LEASE_SECONDS
 
-    def _take_away(self, key: str, found: Stored) -> str:
+    def _take_away(self, key: str, lock: Stored) -> str:
         name = key.removeprefix(self._folder).removesuffix(SUFFIX)
         try:
-            self._objects.delete(key, over=found.generation)
+            self._objects.delete(key, over=lock.generation)
         except Moved as cause:
             raise errors.StateError(
-                f"The lock of {name} changed hands meanwhile.", hint="Its holder lives: nothing was taken away."
+                f"Another run has taken the lock of {name} in the meantime.",
+                hint="Its holder is alive, so the lock was not released.",
             ) from cause
         return name
 
     def _locked(
-        self, name: str, found: Stored | None, hint: str = "It is held for one step at a time: try again."
+        self, name: str, lock: Stored | None, hint: str = "A run holds it for one step at a time. Try again."
     ) -> errors.StateLocked:
-        if found is None:
-            return errors.StateLocked(f"The state of {name} is locked by one run after the other.", hint=hint)
-        info = holder.loads(found.content)
-        freed = f"tpudeploy force-unlock {_id(found)}"
+        if lock is None:
+            return errors.StateLocked(f"The state of {name} is locked by several runs in turn.", hint=hint)
+        info = holder.loads(lock.content)
+        command = f"tpudeploy force-unlock {_id(lock)}"
         if info is None:
             return errors.StateLocked(
                 f"The state of {name} is locked, and {self._objects.name(self._key(name))} does not say by whom.",
-                hint=f"If nobody works on it: {freed}",
+                hint=f"If no run uses it: {command}",
             )
         now = self._clock.now()
         since, silent = (timedelta(seconds=round(max(0.0, now - t))) for t in (info.created, info.heartbeat))
-        message = f"The state of {name} is locked by {holder.told(info)} for {since}, last heard of {silent} ago."
-        later = f"If that run is dead, its lock is taken over {LEASE / 60:.0f} min after it was last heard of."
-        return errors.StateLocked(message, hint=f"{hint} {later}\nTo free it now: {freed}".lstrip(), holder=info)
+        by = holder.describe(info)
+        message = f"The state of {name} is locked by {by} for {since}; its last heartbeat was {silent} ago."
+        takeover = f"If that run is dead, its lock is taken over {LEASE_SECONDS / 60:.0f} min after its last heartbeat."
+        return errors.StateLocked(
+            message, hint=f"{hint} {takeover}\nTo release it now: {command}".lstrip(), holder=info
+        )
 
     def _key(self, name: str) -> str:
         return f"{self._folder}{name}{SUFFIX}"
 
 
-def _id(found: Stored) -> str:
-    info = holder.loads(found.content)
-    return str(found.generation) if info is None else info.id
+def _id(lock: Stored) -> str:
+    info = holder.loads(lock.content)
+    return str(lock.generation) if info is None else info.id

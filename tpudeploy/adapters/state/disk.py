@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, hidden from git, or added to at their end.
+"""Files that are written atomically, hidden from git, or appended to.
 
-What lies in a `.tpudeploy` is readable by its owner alone: states and runs hold every plain value of a profile, and
-what servers answered. A backend folder of one's own keeps the modes that its owner gave it: a team may share it.
+Only the owner can read files in a `.tpudeploy` folder, because states and runs hold every plain value of a profile
+and the answers of servers. A backend folder that the user names keeps its modes, because a team may share it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tpudeploy.adapters.project import STATES
 from tpudeploy.domain import errors
 
 _OWNERS_FOLDER, _OWNERS_FILE = 0o700, 0o600
-_OTHERS = 0o077
+_OTHERS_BITS = 0o077
 
 
 def replace(path: Path, text: str, *, is_private: bool = False) -> None:
-    """Atomic: a reader sees the old text or the new, and so does whoever looks after a power cut.
+    """Replace a file atomically: a reader sees the old text or the new one, even after a power failure.
 
-    `is_private`: readable by its owner alone, wherever it lies. Raise `errors.StateError`.
+    `is_private` makes it readable by its owner only, in any folder. Raise `errors.StateError`.
     """
     with writing(path):
         make_folder(path.parent)
@@ -31,9 +31,9 @@ def replace(path: Path, text: str, *, is_private: bool = False) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and all above it. Raise OSError.
+    """Create a folder and all its parents. Raise OSError.
 
-    A `.tpudeploy` that others may look into, as earlier versions made it, is closed to them with all that it holds.
+    Access by others is removed from a `.tpudeploy` folder and its contents, which earlier versions left readable.
     """
     whole = folder.absolute()
     ours = next((f for f in (whole, *whole.parents) if f.name == STATES), None)
@@ -47,17 +47,17 @@ def make_folder(folder: Path) -> None:
 
 
 def file_mode(path: Path) -> int:
-    """Return the mode that a file is made with, before the umask."""
+    """Return the mode that a file is created with, before the umask."""
     return _OWNERS_FILE if STATES in path.absolute().parts else 0o666
 
 
 def append(path: Path, line: bytes) -> None:
-    """In one write at the end, wherever that is by then: lines of two runs never mix. Raise OSError."""
+    """Append a line in one write, so that the lines of two runs never mix. Raise OSError."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, file_mode(path))
     try:
         size = os.fstat(handle).st_size
-        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-        whole = b"\n" + line if torn else line
+        is_torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        whole = b"\n" + line if is_torn else line
         if os.write(handle, whole) < len(whole):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
@@ -65,7 +65,7 @@ def append(path: Path, line: bytes) -> None:
 
 
 def hide_from_git(folder: Path, what: str = "*") -> None:
-    """A state is one machine's memory, no source: unless somebody decided otherwise, git leaves it alone."""
+    """Make git ignore a folder, unless it has a .gitignore: a state belongs to one machine and is not source."""
     rules = folder / ".gitignore"
     if not rules.exists():
         rules.write_text(f"{what}\n", encoding="utf-8")
@@ -75,20 +75,23 @@ def hide_from_git(folder: Path, what: str = "*") -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise `errors.StateError` for what the disk refuses."""
+    """Raise `errors.StateError` in place of OSError."""
     try:
         yield
     except OSError as cause:
         raise errors.StateError(
             f"{path} cannot be written: {cause.strerror or cause}.",
-            hint="What it held before is unharmed, and nothing was asked for that it does not name.",
+            hint="Its previous content is intact, and nothing was requested that it does not record.",
         ) from cause
 
 
 def _close_to_others(ours: Path) -> None:
-    """Once: from then on everything is made as it should be. A link, or somebody else's folder, is left as it is."""
-    known = ours.lstat()
-    if not stat.S_ISDIR(known.st_mode) or known.st_uid != os.geteuid() or not known.st_mode & _OTHERS:
+    """Remove access by others, once; later files are created with the right modes.
+
+    A link or a folder of another user is left as it is.
+    """
+    status = ours.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not status.st_mode & _OTHERS_BITS:
         return
     for folder, _, names in os.walk(ours, topdown=False):
         for name in names:
@@ -99,11 +102,14 @@ def _close_to_others(ours: Path) -> None:
 
 
 def _write_beside(path: Path, text: str, mode: int) -> None:
-    """One name beside it, for who writes holds the lock: what a killed run leaves there, the next one overwrites."""
+    """Write a new file beside the old one and rename it.
+
+    The new file has a fixed name, because the writer holds the lock. The next run overwrites the file of a killed run.
+    """
     beside = path.with_name(f".{path.name}.new")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        if mode == _OWNERS_FILE:  # one that a killed run of an earlier version left may be wider
+        if mode == _OWNERS_FILE:  # a file that a killed run of an earlier version left behind may have a wider mode
             os.fchmod(handle, mode)
         file.write(text)
         file.flush()

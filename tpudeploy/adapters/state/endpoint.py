@@ -1,4 +1,4 @@
-"""`endpoints/NAME.json`: what clients read to find a deployment, as text."""
+"""The text of `endpoints/NAME.json`, which clients read to find a deployment."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def dumps(body: Mapping[str, object]) -> str:
 
 
 def loads(text: bytes, *, source: str) -> Mapping[str, object]:
-    """Raise `errors.StateUnreadable` for what names no `url`; `source` names the file in the message."""
-    hint = "`tpudeploy apply` writes it anew."
+    """Return the endpoint. Raise `errors.StateUnreadable`, which names `source`, if it has no `url`."""
+    hint = "Run `tpudeploy apply` to write it again."
     try:
         body = json.loads(text)
     except (ValueError, RecursionError) as cause:

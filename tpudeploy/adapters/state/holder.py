@@ -1,4 +1,4 @@
-"""Who holds a lock: what this run writes into one, and what is read out of another's."""
+"""The holder of a lock: the content that this run writes, and the parsed content of another run's lock."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any
 from tpudeploy.domain.lock import LockInfo
 from tpudeploy.version import VERSION
 
-# Where a pipeline says which page shows this run; ours first, for those that say it nowhere.
+# The variables in which pipelines give the URL of this run; ours comes first, for pipelines that have none.
 _RUN_URLS = ("TPUDEPLOY_RUN_URL", "CI_JOB_URL", "BUILDKITE_BUILD_URL", "CIRCLE_BUILD_URL")
 _GITHUB = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
 
 
 def who() -> str:
-    """user@host, for locks and goals."""
+    """Return user@host, for locks and approvals."""
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
     return f"{user}@{socket.gethostname()}"
 
 
 def this_run(who: str, operation: str, now: float) -> LockInfo:
-    """A lock's content, with an id of its own."""
+    """Return the content of a new lock, with its own id."""
     return LockInfo(
         id=uuid.uuid4().hex,
         operation=operation,
@@ -40,7 +40,7 @@ def this_run(who: str, operation: str, now: float) -> LockInfo:
 
 
 def run_url(environment: Mapping[str, str]) -> str:
-    """The page of this run; empty outside a pipeline."""
+    """Return the URL of this run's page, or "" outside a pipeline."""
     if all(environment.get(name) for name in _GITHUB):
         server, repository, run = (environment[name] for name in _GITHUB)
         return environment.get("TPUDEPLOY_RUN_URL") or f"{server}/{repository}/actions/runs/{run}"
@@ -52,7 +52,7 @@ def dumps(info: LockInfo) -> str:
 
 
 def loads(text: str | bytes) -> LockInfo | None:
-    """None for what is no lock of ours: empty, or not written yet."""
+    """Return the holder in a lock's content, or None if the content is empty or malformed."""
     try:
         tree: Mapping[str, Any] = json.loads(text)
         return LockInfo(
@@ -70,8 +70,8 @@ def loads(text: str | bytes) -> LockInfo | None:
         return None
 
 
-def told(info: LockInfo | None) -> str:
-    """The holder in a sentence."""
+def describe(info: LockInfo | None) -> str:
+    """Return the holder as part of a sentence."""
     if info is None:
         return "another run"
     page = f", {info.run_url}" if info.run_url else ""

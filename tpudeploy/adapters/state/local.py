@@ -1,4 +1,4 @@
-"""States as files: written beside, synced, renamed over; the lock is a file that the kernel frees when we die."""
+"""States as files, replaced atomically. The lock is a file lock, which the kernel releases when the process ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tpudeploy.ports import Clock, Snapshot
 
 
 class LocalState:
-    """`folder`/state/NAME.json with NAME.lock and earlier/, `folder`/zones.jsonl, `folder`/../endpoints/NAME.json.
+    """Stores `folder`/state/NAME.json, NAME.lock, earlier/, `folder`/zones.jsonl and `folder`/../endpoints/NAME.json.
 
     See `ports.StateBackend`.
     """
@@ -29,7 +29,7 @@ class LocalState:
         self._endpoints = folder.parent / "endpoints"
         self._clock = clock
         self._who = who
-        self._held: dict[str, int] = {}
+        self._handles: dict[str, int] = {}
 
     def read(self, name: str) -> Snapshot:
         path = self._path(name)
@@ -43,19 +43,19 @@ class LocalState:
         return Snapshot(state=state, version=_version(state))
 
     def write(self, name: str, state: State, *, over: str) -> str:
-        self._set_aside(name, over)
+        self._keep_previous(name, over)
         disk.replace(self._path(name), statefile.dumps(state))
         return _version(state)
 
     def delete(self, name: str, *, over: str) -> None:
-        self._set_aside(name, over)
+        self._keep_previous(name, over)
         with disk.writing(self._path(name)):
             self._path(name).unlink(missing_ok=True)
 
     def earlier(self, name: str) -> tuple[State, ...]:
-        now = self.read(name).state
-        before = earlier.read(self._earlier(name), name)
-        return tuple(state for state in before if now is None or _version(state) != _version(now))
+        current = self.read(name).state
+        states = earlier.read(self._earlier(name), name)
+        return tuple(state for state in states if current is None or _version(state) != _version(current))
 
     def lock(self, name: str, operation: str) -> Lease:
         path = self._path(name).with_suffix(".lock")
@@ -67,50 +67,51 @@ class LocalState:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as cause:
             os.close(handle)
-            raise _locked(name, _holder(path)) from cause
+            raise _locked_error(name, _read_holder(path)) from cause
         info = holder.this_run(self._who, operation, self._clock.now())
         with disk.writing(path):
             os.ftruncate(handle, 0)
             os.pwrite(handle, holder.dumps(info).encode(), 0)
-        self._held[info.id] = handle
+        self._handles[info.id] = handle
         return Lease(info=info, token=info.id)
 
     def prove(self, lease: Lease) -> None:
-        """Nothing to ask: the kernel takes it from nobody who lives."""
+        """Do nothing, because the kernel takes no lock from a live process."""
 
     def unlock(self, lease: Lease) -> None:
-        handle = self._held.pop(lease.token)
+        handle = self._handles.pop(lease.token)
         os.ftruncate(handle, 0)
-        os.close(handle)  # frees the kernel's lock
+        os.close(handle)  # releases the kernel's lock
 
     def force_unlock(self, lock_id: str) -> str:
-        """Refused where it is held: the process lives, for the kernel frees a lock with its process.
+        """Raise if the lock is held, because then its process is alive: the kernel releases a lock with its process.
 
-        One whose process was killed is free already, and only still says whose it was.
+        The lock of a killed process is free already, and its file only names the former holder.
         """
         for path in sorted(self._states.glob("*.lock")):
-            found = _holder(path)
-            if found is None or found.id != lock_id:
+            info = _read_holder(path)
+            if info is None or info.id != lock_id:
                 continue
-            if not _is_held(path):
+            if not _is_locked(path):
                 return path.stem
-            there = "" if found.host in {"", socket.gethostname()} else f", on {found.host}"
+            place = "" if info.host in {"", socket.gethostname()} else f", on {info.host}"
             raise errors.StateError(
-                f"The lock of {path.stem} is held by {holder.told(found)}, which still runs.",
-                hint=f"End that process{there}, and the lock ends with it: kill {found.pid}",
+                f"The lock of {path.stem} is held by {holder.describe(info)}, which still runs.",
+                hint=f"End that process{place}, and the lock ends with it: kill {info.pid}",
             )
         raise errors.StateError(
-            f"There is no lock with the id {lock_id}.", hint="Who holds one is said by whatever it keeps out."
+            f"There is no lock with the id {lock_id}.",
+            hint="A command that waits for a lock names its holder.",
         )
 
     def holder(self, name: str) -> LockInfo | None:
         path = self._path(name).with_suffix(".lock")
-        told = _holder(path)
-        # A free lock is empty, and is not touched: whoever takes it at this moment must find it free.
-        return told if told is not None and _is_held(path) else None
+        info = _read_holder(path)
+        # The lock is tested only if its file names a holder, so that a run taking a free lock finds it free.
+        return info if info is not None and _is_locked(path) else None
 
     def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:  # noqa: ARG002 - the port's
-        """None: the kernel frees the lock of a run that was killed."""
+        """Return none, because the kernel releases the lock of a run that was killed."""
         return {}
 
     def names(self) -> tuple[str, ...]:
@@ -148,15 +149,15 @@ class LocalState:
             disk.append(self._history, zonelog.line(tried).encode())
 
     def close(self) -> None:
-        """Nothing to free: the kernel does."""
+        """Do nothing, because the kernel releases the locks."""
 
-    def _set_aside(self, name: str, over: str) -> None:
-        """Keep what stands there, if it is what it was when it was read. Raise `errors.StateConflict`."""
-        now = self.read(name)
-        if now.version != over:
-            raise stored.conflict(name, now.version)
-        if now.state is not None:
-            earlier.keep(self._earlier(name), self._path(name), now.state)
+    def _keep_previous(self, name: str, over: str) -> None:
+        """Keep the state on disk as an earlier one, if its version is `over`. Raise `errors.StateConflict`."""
+        previous = self.read(name)
+        if previous.version != over:
+            raise stored.conflict(name, previous.version)
+        if previous.state is not None:
+            earlier.keep(self._earlier(name), self._path(name), previous.state)
 
     def _path(self, name: str) -> Path:
         return self._states / f"{name}.json"
@@ -169,16 +170,16 @@ def _version(state: State) -> str:
     return f"{state.lineage}/{state.serial}"
 
 
-def _holder(path: Path) -> LockInfo | None:
-    """None too where it was taken this very moment, and is not written yet."""
+def _read_holder(path: Path) -> LockInfo | None:
+    """Return the holder in a lock file, or None where it is absent or not written yet."""
     try:
         return holder.loads(path.read_bytes())
     except OSError:
         return None
 
 
-def _is_held(path: Path) -> bool:
-    """Whether who wrote himself into it still lives."""
+def _is_locked(path: Path) -> bool:
+    """Return whether the process that holds the lock file is alive."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -192,9 +193,9 @@ def _is_held(path: Path) -> bool:
     return False
 
 
-def _locked(name: str, by: LockInfo | None) -> errors.StateLocked:
+def _locked_error(name: str, by: LockInfo | None) -> errors.StateLocked:
     return errors.StateLocked(
-        f"The state of {name} is locked by {holder.told(by)}.",
-        hint="It is held for one step at a time: try again. The lock ends with its process, whatever happens to it.",
+        f"The state of {name} is locked by {holder.describe(by)}.",
+        hint="A run holds it for one step at a time. Try again. The lock is released when its process ends.",
         holder=by,
     )

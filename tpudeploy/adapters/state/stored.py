@@ -1,4 +1,4 @@
-"""A state as it was found, wherever it lies: read as the deployment's own, or refused; never guessed at."""
+"""Parsing of a stored state, in any backend. A state of another deployment is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpudeploy.domain.state import State
 
 
 def loads(content: bytes, name: str, *, source: str) -> State:
-    """The state of `name`. Raise `errors.StateUnreadable` or `errors.StateTooNew`; `source` names the place."""
+    """Return the state of `name`. Raise `errors.StateUnreadable` or `errors.StateTooNew`, which name `source`."""
     try:
         text = content.decode()
     except UnicodeDecodeError as cause:
@@ -25,16 +25,16 @@ def loads(content: bytes, name: str, *, source: str) -> State:
     return state
 
 
-def understood(contents: Iterable[bytes], name: str) -> Iterator[State]:
-    """Earlier states of `name`. One that cannot be read is left out: it is no longer what anything goes by."""
+def readable_states(contents: Iterable[bytes], name: str) -> Iterator[State]:
+    """Yield the earlier states of `name`. An unreadable one is left out, because nothing depends on it any more."""
     for content in contents:
         with suppress(errors.StateError):
             yield loads(content, name, source=name)
 
 
 def conflict(name: str, version: str) -> errors.StateConflict:
-    """Somebody else wrote: the state is at `version` now, "" for none."""
+    """Return the error for a state that another run wrote. It is at `version` now, or "" if it is absent."""
     return errors.StateConflict(
-        f"The state of {name} changed while we worked on it (it is now at {version or 'nothing'}).",
+        f"The state of {name} changed while this run worked on it (it is now at {version or 'nothing'}).",
         hint="Run the command again.",
     )
