@@ -242,8 +242,8 @@ def test_prompts_stay_inside_the_vocabulary_of_a_model_that_nobody_knows(bench: 
     ("reply", "told"),
     [
         (b"", "the connection was closed"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP: "),
-        (http("data: hello\n\n"), "no event of vLLM's: hello"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "not HTTP: "),
+        (http("data: hello\n\n"), "not an event of vLLM: hello"),
         (http("data: [DONE]\n\n"), "the stream had no tokens"),
         (http('data: {"error": {"message": "engine died"}}\n\n'), "engine died"),
         (http("no page", status="404 Not Found"), "HTTP 404: no page"),

@@ -156,8 +156,8 @@ class VllmClient:
         began = now()
         pieces: list[tuple[float, str]] = []
         usage: Mapping[str, Any] = {}
-        asked = {**body, "stream": True, "stream_options": {"include_usage": True}}
-        for chunk in self._chunks(path, asked):
+        request = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        for chunk in self._chunks(path, request):
             usage = chunk.get("usage") or usage
             for choice in chunk.get("choices", ()):
                 piece = choice.get("text") or choice.get("delta", {}).get("content") or ""

@@ -36,15 +36,15 @@ def facts(client: VllmClient) -> Told:
 
 
 def _api(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     models = _asked(client.described, "api", silent) or ()
     if models:
-        told["served_model"] = "\n".join(str(model.get("id", "")) for model in models)
+        values["served_model"] = "\n".join(str(model.get("id", "")) for model in models)
         root, length = models[0].get("root"), models[0].get("max_model_len")
-        told |= {"model": str(root)} if root else {}
-        told |= {"max_model_len": str(length)} if length else {}
+        values |= {"model": str(root)} if root else {}
+        values |= {"max_model_len": str(length)} if length else {}
     version = _asked(client.version, "version", silent)
-    return told | ({"version": version} if version else {})
+    return values | ({"version": version} if version else {})
 
 
 def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
@@ -58,13 +58,15 @@ def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     if not ranks:
         silent["metrics"] = f"they have no {_CACHE}"
         return process
-    told = process | {name: ranks[0][label] for label, name in _LABELS.items() if ranks[0].get(label, "None") != "None"}
+    values = process | {
+        name: ranks[0][label] for label, name in _LABELS.items() if ranks[0].get(label, "None") != "None"
+    }
     tokens = [rank.get(_TOKENS, "") for rank in ranks]
     if all(each.isdecimal() for each in tokens):
-        told["kv_cache_tokens"] = str(sum(map(int, tokens)))
+        values["kv_cache_tokens"] = str(sum(map(int, tokens)))
     if len(ranks) > 1:  # one may hold several ranks, where they are not processes of their own
-        told["data_parallel_size"] = str(len(ranks))
-    return told
+        values["data_parallel_size"] = str(len(ranks))
+    return values
 
 
 def vocabulary(client: VllmClient, model: str, sizes: Iterable[int]) -> int | None:
@@ -90,17 +92,17 @@ def vocabulary(client: VllmClient, model: str, sizes: Iterable[int]) -> int | No
 def running(client: VllmClient) -> int | None:
     """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
     text = _asked(client.metrics, "metrics", {})
-    told = {} if text is None else _sums(text, *_REQUESTS)
-    return int(sum(told.values())) if told else None
+    counts = {} if text is None else _sums(text, *_REQUESTS)
+    return int(sum(counts.values())) if counts else None
 
 
 def lookups(client: VllmClient) -> Lookups | None:
     """Of the prefix cache, all ranks together, from /metrics; None where nothing is said of it."""
     text = _asked(client.metrics, "metrics", {})
-    counted = {} if text is None else _sums(text, _ASKED, _HAD)
-    if _ASKED not in counted:
+    totals = {} if text is None else _sums(text, _ASKED, _HAD)
+    if _ASKED not in totals:
         return None
-    return Lookups(asked=counted[_ASKED], had=counted.get(_HAD, 0.0))
+    return Lookups(asked=totals[_ASKED], had=totals.get(_HAD, 0.0))
 
 
 def _sums(text: str, *names: str) -> Mapping[str, float]:

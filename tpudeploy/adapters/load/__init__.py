@@ -1,1 +1,1 @@
-"""The load client: thousands of streams against one endpoint, in one thread, timed as they are read."""
+"""The load client: thousands of streams to one endpoint, in one thread, timed as they are read."""

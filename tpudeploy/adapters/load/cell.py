@@ -1,4 +1,4 @@
-"""One cell: opens the streams, keeps each of them asking, decides when the window begins and ends. Runs in one loop."""
+"""One cell: it opens the streams, keeps each of them busy, and decides when the window begins and ends. One loop."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Answer, Observation, Offer
 
 _PATH = "/v1/completions"
-_TICK = 0.01  # seconds: how late this timer is, is how late everything is read
-_AT_ONCE = 128  # connections opened together: more would overflow the queue of a server that accepts slowly
-_TIMEOUT = 900.0  # seconds without an end: longer than any compilation, so the server hangs
-_MOST_FAILURES = 3  # in a row; then the stream asks no more
+_TICK = 0.01  # seconds; the delay of this timer is the delay of every read
+_CONNECT_BATCH = 128  # connections opened together; more would overflow the queue of a server that accepts slowly
+_TIMEOUT = 900.0  # seconds; longer than any compilation, so a server that takes longer hangs
+_MOST_FAILURES = 3  # in a row; then the stream stops
 
 
 @frozen
 class Place:
-    """Where the endpoint is. `headers` has its key, where it wants one."""
+    """The address of the endpoint. `headers` has its API key if it requires one."""
 
     host: str
     port: int
@@ -62,7 +62,7 @@ class Requests:
 
 
 class Cell:
-    """`is_stopped` is asked at each tick: True ends the cell, cut off."""
+    """One cell. `is_stopped` is called at each tick; True ends the cell, which is then cut off."""
 
     def __init__(self, place: Place, offer: Offer, is_stopped: Callable[[], bool]) -> None:
         self._place = place
@@ -81,7 +81,7 @@ class Cell:
         self._streams: list[Stream] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def observed(self) -> Observation:
+    async def observe(self) -> Observation:
         self._over = asyncio.get_running_loop().create_future()
         start = clock()
         self._deadline = None if self._offer.most_seconds is None else start + self._offer.most_seconds
@@ -89,11 +89,11 @@ class Cell:
         for stream in self._streams:
             self._again(stream)
         self._due = clock() + _TICK
-        ticking = asyncio.create_task(self._tick())
+        ticker = asyncio.create_task(self._tick())
         try:
             await self._over
         finally:
-            ticking.cancel()
+            ticker.cancel()
             for stream in self._streams:
                 stream.close()
         return Observation(
@@ -106,13 +106,13 @@ class Cell:
         )
 
     async def _open(self) -> None:
-        """All connections, before the clock runs."""
+        """Open all connections, before the clock runs."""
         self._streams = [Stream(self._end) for _ in range(self._offer.point.concurrency)]
-        for batch in _batches(self._streams, _AT_ONCE):
+        for batch in _batches(self._streams, _CONNECT_BATCH):
             await asyncio.gather(*map(self._connect, batch))
 
     async def _connect(self, stream: Stream) -> None:
-        """A stream that cannot be connected shows as not open."""
+        """Connect a stream. One that cannot be connected stays closed."""
         place = self._place
         try:
             await asyncio.get_running_loop().create_connection(lambda: stream, place.host, place.port, ssl=place.tls)
@@ -123,16 +123,16 @@ class Cell:
         if stream.is_open:
             stream.ask(self._requests.next())
             return
-        task = asyncio.get_running_loop().create_task(self._reconnected(stream))
-        self._tasks.add(task)  # the loop itself holds it only weakly
+        task = asyncio.get_running_loop().create_task(self._reconnect(stream))
+        self._tasks.add(task)  # the loop itself has only a weak reference
         task.add_done_callback(self._tasks.discard)
 
-    async def _reconnected(self, stream: Stream) -> None:
+    async def _reconnect(self, stream: Stream) -> None:
         await self._connect(stream)
         if stream.is_open:
             stream.ask(self._requests.next())
         else:
-            stream.refused()
+            stream.refuse()
 
     def _end(self, stream: Stream, answer: Answer) -> None:
         self._answers.append(answer)
@@ -162,10 +162,10 @@ class Cell:
             self._close()
 
     def _close(self) -> None:
-        """The window is over: nobody asks again, and what is under way is waited for."""
+        """End the window. No stream sends another request; those in flight are waited for."""
         if self._ended is None and self._began is not None:
             self._ended = clock()
-            self._lags.append(max(self._ended - self._due, 0.0))  # of the timer that has not come yet
+            self._lags.append(max(self._ended - self._due, 0.0))  # the delay of the timer that has not fired yet
             self._cpu = (time.process_time() - self._cpu_began) / max(self._ended - self._began, 1e-9)
 
     def _finish(self) -> None:
@@ -193,6 +193,6 @@ class Cell:
         self._finish()
 
 
-def _batches(of: list[Stream], size: int) -> Iterator[list[Stream]]:
-    for begin in range(0, len(of), size):
-        yield of[begin : begin + size]
+def _batches(streams: list[Stream], size: int) -> Iterator[list[Stream]]:
+    for begin in range(0, len(streams), size):
+        yield streams[begin : begin + size]

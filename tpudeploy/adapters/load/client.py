@@ -1,8 +1,8 @@
-"""LoadClient: what `ports.LoadDriver` asks for, by one thread with uvloop and httptools.
+"""LoadClient: implements `ports.LoadDriver` in one thread with uvloop and httptools.
 
-Measured (tests/bench/load.py) against a server that knows its own latencies. Of what else there is, aiohttp reads the
-first token at 2,048 streams a tenth to a quarter late and httpx several times; h11 on plain asyncio is right, with a
-third of the headroom.
+It is measured (tests/bench/load.py) against a server with known latencies. Of the alternatives, aiohttp measures the
+time to the first token at 2,048 streams 10 to 25 % too long, and httpx several times too long; h11 on plain asyncio is
+right, with a third of the headroom.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tpudeploy.domain.benchmark import Evidence, Measured, Slo
 from tpudeploy.domain.load import Observation, Offer
 
 _PORTS = {"http": 80, "https": 443}
-_SPARE = 64  # files beside the connections
+_SPARE = 64  # open files in addition to the connections
 
 
 class LoadClient:
@@ -35,9 +35,9 @@ class LoadClient:
 
     def check(self) -> None:
         try:
-            import uvloop  # noqa: F401 - only whether it is there
+            import uvloop  # noqa: F401 - only checks that it is installed
 
-            from tpudeploy.adapters.load import cell  # noqa: F401 - and what it needs
+            from tpudeploy.adapters.load import cell  # noqa: F401 - and its requirements
         except ImportError as cause:
             raise errors.UsageError(
                 f"The load client needs {cause.name}, which is not installed.",
@@ -61,7 +61,7 @@ class LoadClient:
         )
 
     def observe(self, offer: Offer) -> Observation:
-        """The samples themselves. A cell that `stop` ends is cut off."""
+        """Return the samples of one cell. A cell that `stop` ends is cut off."""
         self.check()
         import uvloop
 
@@ -78,14 +78,14 @@ class LoadClient:
         )
         loop = uvloop.new_event_loop()
         try:
-            return loop.run_until_complete(Cell(place, offer, self._stopped.is_set).observed())
+            return loop.run_until_complete(Cell(place, offer, self._stopped.is_set).observe())
         finally:
-            loop.run_until_complete(loop.shutdown_default_executor())  # the threads that looked names up
+            loop.run_until_complete(loop.shutdown_default_executor())  # the threads that resolve names
             loop.close()
 
 
 def _make_room(files: int) -> None:
-    """A connection is an open file, and many systems allow 1,024 until one asks for more."""
+    """Raise the limit of open files: each connection is one, and many systems allow only 1,024 by default."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < files:
         most = files if hard == resource.RLIM_INFINITY else min(files, hard)

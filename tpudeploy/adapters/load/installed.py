@@ -1,7 +1,8 @@
-"""Installed: a load driver that runs somebody else's client, out of process, and reads the result it writes.
+"""Installed: a load driver that runs another client as a separate process and reads the result that it writes.
 
-Each cell runs it twice: the first pass warms up and is thrown away. No secret is put on a command line, where every
-user of the machine could read it: a client that takes its key in no other way measures no endpoint that wants one.
+Each cell runs it twice; the first pass is a warm-up, and its result is discarded. No secret is put on a command line,
+where every user of the machine could read it. A client that accepts a key only there cannot measure an endpoint that
+requires one.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Offer
 
 _POLL = 0.05  # seconds
-_WARM_UP = 10.0  # seconds of it, where a client counts time and not requests
-_LAST = 3  # lines of its log, where it fails
+_WARM_UP = 10.0  # seconds, for clients that limit the time and not the requests
+_LAST_LINES = 3  # of the client's log, shown if it fails
 
 
 @frozen
 class Case:
-    """What a command line is made of. `requests` is of this pass; the result goes to `folder`."""
+    """The values of a command line. `requests` is the number in this pass; the result is written to `folder`."""
 
     offer: Offer
     url: str
@@ -41,7 +42,7 @@ class Case:
 
 @frozen
 class Client:
-    """`program` is looked for on PATH; `key` is the variable it takes a key in; `result` the file it writes."""
+    """A client program on PATH. `key` is the environment variable for its API key; `result` is the file it writes."""
 
     program: str
     arguments: Callable[[Case], list[str]]
@@ -64,7 +65,7 @@ def _vllm(case: Case) -> list[str]:
 
 
 def _guidellm(case: Case) -> list[str]:
-    """Of 0.8: every earlier version takes other words."""
+    """Return the arguments of guidellm 0.8; all earlier versions have other flags."""
     point = case.offer.point
     lengths = f"prompt_tokens={point.context_tokens},output_tokens={point.output_tokens}"
     return [
@@ -113,10 +114,10 @@ CLIENTS: Mapping[Driver, Client] = {
 
 
 class Installed:
-    """See `ports.LoadDriver`. `tokenizer` is a model id of the hub, or a folder."""
+    """See `ports.LoadDriver`. `tokenizer` is a model id on the hub, or a folder."""
 
     def __init__(self, driver: Driver, url: str, *, tokenizer: str, api_key: str | None = None) -> None:
-        """Raise `errors.UsageError` where it is not installed, or cannot be given the key."""
+        """Raise `errors.UsageError` where the client is not installed, or cannot receive the key safely."""
         self._client = CLIENTS[driver]
         self._url = url
         self._tokenizer = tokenizer
@@ -133,7 +134,7 @@ class Installed:
         self._program = program
 
     def check(self) -> None:
-        """All that can be known before is known since it was made."""
+        """Do nothing, because the constructor checks all that can be checked beforehand."""
 
     def stop(self) -> None:
         self._stopped.set()
@@ -155,7 +156,7 @@ class Installed:
         return Measured(figures=result.figures, evidence=result.evidence, errors=result.errors, seconds=seconds)
 
     def _run(self, offer: Offer, began: float, *, requests: int, seconds: float) -> str | None:
-        """Its result, or None where the offer's time was over first. Raise `errors.Interrupted`."""
+        """Return the client's result, or None where the offer's time ended first. Raise `errors.Interrupted`."""
         with tempfile.TemporaryDirectory(prefix="tpudeploy-bench-") as name:
             folder = Path(name)
             case = Case(
@@ -175,13 +176,13 @@ class Installed:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C is ours: it would end it before we know
+                    start_new_session=True,  # Ctrl-C must reach us and not the client
                 )
-                if not self._ended(process, ends):
+                if not self._wait(process, ends):
                     return None
             if process.returncode == -signal.SIGINT:
-                # Until its setsid the child is of our process group, so Ctrl-C may reach it before it is the client,
-                # and before our own handler has run. Nothing else sends it this signal.
+                # Until its setsid, the child is in our process group, so Ctrl-C may reach it before the client starts
+                # and before our own handler runs. Nothing else sends it this signal.
                 raise errors.Interrupted("Interrupted.")
             if process.returncode:
                 raise errors.BenchFailed(
@@ -189,8 +190,8 @@ class Installed:
                 )
             return _read_result(folder, self._client.result)
 
-    def _ended(self, process: subprocess.Popen[bytes], ends: float | None) -> bool:
-        """False where its time was over before it had ended; raise `errors.Interrupted` once `stop` was called."""
+    def _wait(self, process: subprocess.Popen[bytes], ends: float | None) -> bool:
+        """Wait for the process. Return False if its time ended first; raise `errors.Interrupted` after `stop`."""
         try:
             while process.poll() is None:
                 if self._stopped.wait(_POLL):
@@ -200,7 +201,7 @@ class Installed:
             return True
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, 9)  # its own session: with its workers
+                os.killpg(process.pid, 9)  # kills the whole session, including workers
                 process.wait()
 
     def _environment(self) -> dict[str, str]:
@@ -217,4 +218,4 @@ def _read_result(folder: Path, name: str) -> str:
 
 def _last(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return " | ".join(lines[-_LAST:]) or "it said nothing"
+    return " | ".join(lines[-_LAST_LINES:]) or "it said nothing"

@@ -1,7 +1,7 @@
-"""One connection of the load client: writes a request, stamps what comes back, says when it has ended.
+"""One connection of the load client: it writes a request, timestamps the response and reports its end.
 
-No event is parsed as JSON but the one that has the usage and those that nobody expects: a stream's pieces are counted,
-not read, and reading them would be most of the client's work.
+Only the event with the usage and unexpected events are parsed as JSON. The pieces of a stream are counted and not
+parsed, because parsing them would be most of the client's work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from httptools import HttpParserError, HttpResponseParser
 from tpudeploy.domain.load import Answer
 
 clock = time.perf_counter
-# vLLM writes JSON without spaces, others with.
+# vLLM writes JSON without spaces; other servers write it with spaces.
 _PIECE = (b'"choices":[{', b'"choices": [{')
 _USAGE = (b'"usage":{', b'"usage": {')
 _DONE = b"[DONE]"
@@ -26,12 +26,12 @@ _MOST_BYTES = 4096  # of an error's body
 
 
 class Stream(asyncio.Protocol):
-    """`ended` is called once for each `ask`, from within the loop; it may ask again at once."""
+    """A connection. It calls `on_end` once for each `ask`, from within the loop; the callee may `ask` again at once."""
 
-    def __init__(self, ended: Callable[[Stream, Answer], None]) -> None:
-        self._ended = ended
+    def __init__(self, on_end: Callable[[Stream, Answer], None]) -> None:
+        self._on_end = on_end
         self._transport: asyncio.Transport | None = None
-        self._leaving = 0
+        self._closing_connections = 0
         self.turn = -1
         self.failures = 0  # in a row
         self.asked_at: float | None = None
@@ -54,12 +54,12 @@ class Stream(asyncio.Protocol):
         self.asked_at = clock()
         self._transport.writelines(request)
 
-    def refused(self) -> None:
-        """What would have been asked could not be: there is no connection."""
+    def refuse(self) -> None:
+        """Report a request that could not be sent, because there is no connection."""
         self.turn += 1
         self.failures += 1
         now = clock()
-        self._ended(
+        self._on_end(
             self,
             Answer(
                 turn=self.turn,
@@ -73,18 +73,18 @@ class Stream(asyncio.Protocol):
         )
 
     def abort(self, why: str) -> None:
-        """End the connection, and the request that is under way with that error."""
-        self.close()  # first, or whoever hears of it would ask again on this one
+        """Close the connection, and end the request in flight with this error."""
+        self.close()  # comes first, because the callee of `on_end` would otherwise ask again on this connection
         self._fail(why)
 
     def close(self) -> None:
         if self._transport is not None:
-            self._leaving += 1
+            self._closing_connections += 1
             self._transport.abort()
             self._transport = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's inherits from none of asyncio's
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's class inherits from none of asyncio's
         self._parser = HttpResponseParser(self)
 
     def data_received(self, data: bytes) -> None:
@@ -92,11 +92,11 @@ class Stream(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except HttpParserError as cause:
-            self.abort(f"no HTTP: {cause}")
+            self.abort(f"not HTTP: {cause}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._leaving:
-            self._leaving -= 1  # closed by us: the next connection may be under way already
+        if self._closing_connections:
+            self._closing_connections -= 1  # we closed it, and the next connection may exist already
             return
         self._transport = None
         if self._is_under_way and self._is_done:
@@ -140,7 +140,7 @@ class Stream(asyncio.Protocol):
             if "error" in tree:
                 self._error = _message(data)
         except (ValueError, AttributeError):
-            self._error = f"no event of vLLM's: {data[:80].decode(errors='replace')}"
+            self._error = f"not an event of vLLM: {data[:80].decode(errors='replace')}"
 
     @property
     def _is_under_way(self) -> bool:
@@ -158,14 +158,14 @@ class Stream(asyncio.Protocol):
             turn=self.turn,
             sent_at=self.asked_at,
             ended_at=clock() if error else self._now,
-            # A piece without a token, which only says why the stream ends, may come last.
+            # The last piece may have no token and only the reason why the stream ends.
             arrivals=tuple(self._arrivals if output_tokens is None else self._arrivals[:output_tokens]),
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens if output_tokens is not None else len(self._arrivals),
             error=error,
         )
         self.asked_at = None
-        self._ended(self, answer)
+        self._on_end(self, answer)
 
 
 def _count(usage: object, name: str) -> int | None:
@@ -174,7 +174,7 @@ def _count(usage: object, name: str) -> int | None:
 
 
 def _message(body: bytes) -> str:
-    """What an error's body says."""
+    """Return the message in an error's body."""
     try:
         tree = json.loads(body)
         error = tree.get("error", tree)
