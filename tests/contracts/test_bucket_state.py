@@ -392,18 +392,18 @@ def test_a_step_costs_six_requests_and_opening_none(bucket: InBucket) -> None:
 @pytest.mark.parametrize(
     ("backend", "words"),
     [
-        ("s3://bucket/states", "none that we know"),
-        ("gs:/bucket/states", "none that we know"),
-        ("GS://bucket", "none that we know"),
-        ("https://storage.googleapis.com/bucket", "none that we know"),
+        ("s3://bucket/states", "is not supported"),
+        ("gs:/bucket/states", "is not supported"),
+        ("GS://bucket", "is not supported"),
+        ("https://storage.googleapis.com/bucket", "is not supported"),
         ("gs://", "names no bucket"),
         ("gs:///states", "names no bucket"),
         ("gs://Bucket", "names no bucket"),
         ("gs://b", "names no bucket"),
-        ("gs://bucket/a//b", "no good name"),
-        ("gs://bucket/a*", "no good name"),
-        ("gs://bucket/a\nb", "no good name"),
-        (f"gs://bucket/{'x' * 600}", "no good name"),
+        ("gs://bucket/a//b", "not a valid name"),
+        ("gs://bucket/a*", "not a valid name"),
+        ("gs://bucket/a\nb", "not a valid name"),
+        (f"gs://bucket/{'x' * 600}", "not a valid name"),
     ],
 )
 def test_a_backend_that_cannot_be_is_refused_when_it_is_named(backend: str, words: str) -> None:

@@ -108,7 +108,7 @@ def test_who_finds_the_lock_is_told_who_holds_it_and_nothing_happens(
     assert said.code == 10
     assert "The state of gemma is locked by ada@" in said.words
     assert "`apply`, https://gitlab.example/jobs/7) for 0:01:30" in said.words
-    assert "try again" in said.words
+    assert "Try again" in said.words
     assert f"tpudeploy force-unlock {lease.info.id}" in said.words
     assert not at.asked()
     assert at.run("plan", "gemma.yaml", *BACKEND).code == 0
