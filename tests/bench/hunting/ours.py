@@ -26,13 +26,12 @@ from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Refusal
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.step import Done, Forget, GiveUp, Reclaim, Release, Request, Step, Wait
+from tpudeploy.emulator import VirtualClock
+from tpudeploy.engine.budget import CreateBudget
 
 PROFILE = Path(__file__).parents[3] / "profiles" / "gemma4-e2b-v6e1.yaml"
 MODELS = (Provisioning.FLEX_START, Provisioning.SPOT)
 PATIENCE = Patience()
-# What engine/budget.py allows at once after a rest.
-BURST = 20
-
 
 Tell = Callable[[float, Record, Step], None]
 
@@ -68,21 +67,6 @@ def _any_deployment() -> Deployment:
     return Workspace.open().deployment(profile, offline=True)
 
 
-class _Budget:
-    """The project's creates: a token bucket, as in engine/budget.py."""
-
-    def __init__(self) -> None:
-        self._left, self._at = float(BURST), 0.0
-
-    def left(self, now: float) -> int:
-        self._left = min(BURST, self._left + (now - self._at) / PATIENCE.create_every)
-        self._at = now
-        return max(0, int(self._left))
-
-    def spend(self) -> None:
-        self._left -= 1.0
-
-
 class _Hunt:
     def __init__(self, world: World, aim: Deployment, tell: Tell, *, skips: bool) -> None:
         self._aim = aim
@@ -90,7 +74,8 @@ class _Hunt:
         self._cloud = Cloud(world, metadata={SPEC_KEY: self._print})
         self._boot = world.setting.boot
         self._state = State(deployment=aim.name, lineage="0" * 32, records=(Record(index=0),))
-        self._budget = _Budget()
+        self._clock = VirtualClock(start=0.0)
+        self._creates = CreateBudget(self._clock, every=PATIENCE.create_every)
         self._tell = tell
         self._skips = skips
         self._now = 0.0
@@ -110,7 +95,9 @@ class _Hunt:
         """Look, decide, act; seconds until that is due again, infinite until something changes, None at the end."""
         observed = self._look()
         self._state = remember(self._state, observed)
-        moment = Moment(observed=observed, patience=PATIENCE, creates=self._budget.left(self._now))
+        self._clock.sleep(self._now - self._clock.now())
+        creates, creates_in = self._creates.left(), self._creates.opens_in()
+        moment = Moment(observed=observed, patience=PATIENCE, creates=creates, creates_in=creates_in)
         steps = decide(self._aim, self._record, moment)
         for step in steps:
             self._tell(self._now, self._record, step)
@@ -180,7 +167,7 @@ class _Hunt:
         )
         self._put(attempt, None)
         self._state = replace(self._state, next_attempt=self._state.next_attempt + 1)
-        self._budget.spend()
+        self._creates.spend()
         refusal = self._cloud.ask(self._now, attempt.name, place.zone, place.provisioning, lapses)
         if refusal is not None:
             self._drop(attempt, refusal)
