@@ -22,7 +22,9 @@ FORMAT = "tpudeploy.plan/1"
 _FAMILY = "tpudeploy.plan/"
 _BEGINNING = 200
 # What plans of the same format say since a later version, and an older file may lack.
-_ADDED_LATER = frozenset({"fingerprint", "slices_at_once", "seconds_at_once", "usd_per_hour_at_once", "to_verify"})
+_ADDED_LATER = frozenset(
+    {"fingerprint", "slices_at_once", "seconds_at_once", "usd_per_hour_at_once", "to_verify", "would_not_start"}
+)
 
 
 def is_plan(text: str) -> bool:
