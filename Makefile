@@ -1,6 +1,6 @@
 # make demo        the whole way on an emulator: apply, ask, look, destroy
 # make test        the test suite; long searches are sampled
-# make exhaustive  the long searches, whole, the long stories, and the startup script under a real systemd
+# make exhaustive  the long searches, whole, the long stories, the startup script under a real systemd, and a real vLLM on CPU
 # make lint        format, lint, types, floors, shell, workflows
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpudeploy.core.bootlog import read
+from tpudeploy.core.bootlog import effective, read
 from tpudeploy.core.bootlog.signatures import SIGNATURES
 from tpudeploy.core.bootlog.signatures.row import Signature
 from tpudeploy.domain.bootlog import Cause
@@ -212,3 +212,13 @@ def _cause(log: str) -> Cause:
     found = read(log).cause
     assert found is not None
     return found
+
+
+def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
+    """The line is that of a real CPU engine, whose phases were also one too few."""
+    line = (
+        "(EngineCore pid=20026) INFO 11-22 17:25:15 [kv_cache_utils.py:2327] CPU KV cache size: 4,194,304 tokens, "
+        "Maximum concurrency for 1,024 tokens per request: 4096.00x"
+    )
+    assert effective(line) == {"kv_cache_tokens": "4194304"}
+    assert [phase.name for phase in read(line).phases] == ["compile"]

@@ -38,6 +38,7 @@ class World:
     secrets: dict[str, tuple[int, str]] = field(default_factory=dict)
     machines: list[Machine] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
+    engine: tuple[str, ...] = ()
 
     def storage(self, method: str, target: str) -> Response:
         return text(f"{method} {target}: no such bucket", 404)
@@ -62,6 +63,7 @@ class World:
             clock=clock or self.clock,
             metadata=lambda: dict(self.metadata),
             storage=lambda method, target, _: self.storage(method, target),
+            engine=self.engine,
             note_unsupported=self.unsupported.append,
             secret=lambda resource: self.secrets.get(resource, (404, f"Secret [{resource}] not found.")),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from desk import PROFILE, Desk, Open
 
 from tpudeploy.core.attest import attest
@@ -59,6 +60,20 @@ def _of_the_real_boot(tmp_path: Path) -> Details:
     deployment = sized(Profile.load(tmp_path / "gemma.yaml"))
     told = Told(log=effective(LOG.read_text(encoding="utf-8")))
     return details(deployment, told, attest(deployment, told, address="gemma[0]"))
+
+
+def test_the_caches_size_is_that_of_the_engines_own_blocks(tmp_path: Path) -> None:
+    """A real engine took blocks of 128 tokens where 64 were planned."""
+    (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
+    deployment = sized(Profile.load(tmp_path / "gemma.yaml"))
+    told = Told(cache={"num_blocks": "9000", "block_size": "128"})
+    (kv,) = (
+        m
+        for m in details(deployment, told, attest(deployment, told, address="gemma[0]")).memory
+        if m.name == "KV cache"
+    )
+    assert kv.planned is not None
+    assert kv.measured == pytest.approx(kv.planned, rel=0.001)  # 18,000 blocks of 64
 
 
 def test_a_real_boots_memory_is_within_30_mib_of_the_plan(tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ def _memory(budget: HbmBudget, told: Told) -> Iterator[Share]:
     kv = used - weights if used is not None and weights is not None else _each(told.log, "kv_cache_bytes", chips)
     if kv is None:
         blocks = number(told.cache.get("num_blocks"))
-        kv = None if blocks is None else round(blocks * budget.bytes_per_block)
+        # The engine's blocks may be of another size than planned; a token of the cache takes as many bytes in any.
+        block_size = number(told.cache.get("block_size")) or budget.block_size
+        kv = None if blocks is None else round(blocks * block_size * budget.bytes_per_block / budget.block_size)
     hbm = limit if limit is not None else _each(told.log, "hbm_bytes", chips)
     left = None if hbm is None or kv is None or weights is None else hbm - weights - kv
     yield Share(name="weights", planned=budget.weights_bytes_per_chip, measured=weights)

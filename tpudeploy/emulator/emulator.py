@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -174,14 +174,20 @@ class Emulator:
 
 @contextmanager
 def running(
-    *, clock: Clock | None = None, scenario: Mapping[str, Any] | Path | str | None = None, port: int = 0
+    *,
+    clock: Clock | None = None,
+    scenario: Mapping[str, Any] | Path | str | None = None,
+    port: int = 0,
+    engine: Sequence[str] = (),
 ) -> Iterator[Emulator]:
     """An emulator for the length of a `with`. Without a clock, real time and a person's timings.
 
+    `engine` is the command of a real engine, which its real nodes run instead of the stand-in, in real time.
     Raise ScenarioInvalid for a scenario that cannot be played; its format stands in scenario.py.
     """
     timings = DEMO if clock is None or isinstance(clock, RealClock) else Timings()
-    emulator = Emulator(clock=clock or RealClock(), scenario=Scenario.load(scenario, timings=timings), port=port)
+    played = replace(Scenario.load(scenario, timings=timings), engine=tuple(engine))
+    emulator = Emulator(clock=clock or RealClock(), scenario=played, port=port)
     try:
         yield emulator
     finally:

@@ -43,6 +43,7 @@ def _host(cloud: Cloud, slice_: QueuedResource, node: Node, worker: int) -> Host
         secret=lambda resource: secrets.access(cloud.scenario, resource),
         storage=partial(node_storage.exchange, cloud),
         jitter=slice_.jitter.of("worker", worker),
+        engine=cloud.scenario.engine,
         note_unsupported=lambda message: cloud.unsupported.append(f"{node_id}: {message}"),
     )
     if cloud.scenario.simulated:

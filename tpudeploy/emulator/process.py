@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -48,21 +49,22 @@ def serve(
     port: int = DEFAULT_PORT,
     scenario: Path | None = None,
     speed: float = 1.0,
+    engine: Sequence[str] = (),
 ) -> None:
     """Serve until Ctrl-C or SIGTERM. Raise EmulatorRunning, ScenarioInvalid, or UsageError for a taken port."""
     with _only_one() as record:
         _sweep()
-        with _emulator(port, scenario, speed) as emulator, ended_by_signal() as wait:
+        with _emulator(port, scenario, speed, engine) as emulator, ended_by_signal() as wait:
             _note(record, emulator.host)
             on_ready(emulator)
             wait()
 
 
-def run(argv: Sequence[str], *, scenario: Path | None = None, speed: float = 1.0) -> int:
+def run(argv: Sequence[str], *, scenario: Path | None = None, speed: float = 1.0, engine: Sequence[str] = ()) -> int:
     """An emulator for the length of one command; the command's exit code."""
     if shutil.which(argv[0]) is None:
         raise UsageError(f"There is no command `{argv[0]}`.")
-    with _emulator(0, scenario, speed) as emulator:
+    with _emulator(0, scenario, speed, engine) as emulator:
         environment = {"GOOGLE_CLOUD_PROJECT": "emulated", **os.environ, **emulator.environment}
         command = [sys.executable, "-I", "-S", str(_LEASH), str(os.getpid()), *argv]
         with subprocess.Popen(command, env=environment) as child, signals_reach(child):
@@ -78,8 +80,10 @@ def record_file() -> Path:
 
 
 @contextmanager
-def _emulator(port: int, scenario: Path | None, speed: float) -> Iterator[Emulator]:
-    played = Scenario.load(scenario, timings=DEMO)
+def _emulator(port: int, scenario: Path | None, speed: float, engine: Sequence[str]) -> Iterator[Emulator]:
+    played = replace(Scenario.load(scenario, timings=DEMO), engine=tuple(engine))
+    if engine:
+        _check_engine(played, speed)
     try:
         emulator = Emulator(clock=RealClock(speed), scenario=played, port=port)
     except OSError as cause:
@@ -88,6 +92,18 @@ def _emulator(port: int, scenario: Path | None, speed: float) -> Iterator[Emulat
         yield emulator
     finally:
         emulator.close()
+
+
+def _check_engine(scenario: Scenario, speed: float) -> None:
+    """Raise UsageError where a real engine cannot run."""
+    if shutil.which(scenario.engine[0]) is None:
+        raise UsageError(f"There is no command `{scenario.engine[0]}`.", hint="--engine takes a vLLM command line")
+    if scenario.simulated:
+        raise UsageError(
+            "A real engine needs real nodes, and the scenario has simulated ones.", hint="remove `nodes: simulated`"
+        )
+    if speed != 1:
+        raise UsageError("A real engine runs in real time.", hint="use --engine without --speed")
 
 
 @contextmanager

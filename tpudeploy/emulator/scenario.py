@@ -84,6 +84,7 @@ class Scenario:
     versioned_buckets: tuple[str, ...] = ()
     project: Surroundings = field(default_factory=Surroundings)
     trouble: tuple[Trouble, ...] = ()
+    engine: tuple[str, ...] = ()  # no key of a file: a scenario names no program to run
 
     def draw(self, *what: object) -> float:
         """Return a number in [0, 1) that depends on the seed and on `what` alone, not on the order of draws."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(argv=[])  # what follows a bare `--`
     options.option(parser, "scenario", "A file of scripted faults.", type=Path)
     options.option(parser, "port", "With `start`: the port to listen on.", type=_port)
+    options.option(
+        parser,
+        "engine",
+        "Run a real engine instead of the stand-in: the command line of a vLLM built for CPUs.",
+        type=_engine,
+        default=(),
+        metavar="CMD",
+    )
     options.option(parser, "speed", "Run its time this many times faster.", type=_speed, default=1.0)
 
 
@@ -33,7 +42,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
             raise UsageError(
                 "`emulator run` needs a command.", hint="tpudeploy emulator run -- tpudeploy apply my.yaml"
             )
-        return process.run(given.argv, scenario=scenario, speed=given.speed)
+        return process.run(given.argv, scenario=scenario, speed=given.speed, engine=given.engine)
 
     def ready(emulator: Emulator) -> None:
         context.terminal.talk("The emulator is ready. In another terminal:")
@@ -44,7 +53,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
         context.terminal.talk("Ctrl-C ends it, with every machine on it.")
 
     port = given.port if given.port is not None else process.DEFAULT_PORT
-    process.serve(on_ready=ready, port=port, scenario=scenario, speed=given.speed)
+    process.serve(on_ready=ready, port=port, scenario=scenario, speed=given.speed, engine=given.engine)
     return exits.SUCCESS
 
 
@@ -52,6 +61,16 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) >= 1 << 16:
         raise argparse.ArgumentTypeError(f"`{text}` is no port; ports go from 0 (any that is free) to 65535")
     return int(text)
+
+
+def _engine(text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as cause:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a command: {cause}") from cause
+    if not words:
+        raise argparse.ArgumentTypeError("it is empty; write the command of a vLLM, e.g. vllm")
+    return words
 
 
 def _speed(text: str) -> float:

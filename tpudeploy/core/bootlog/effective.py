@@ -11,7 +11,8 @@ from tpudeploy.core.bootlog.read import last_start
 from tpudeploy.core.bootlog.said import number
 from tpudeploy.domain.bootlog import Line
 
-# Names are those of core/attest.py. Up to 0.26 the cache's size has a line of its own, from 0.32 on it is `TPU KV …`.
+# Names are those of core/attest.py. Up to 0.26 the cache's size has a line of its own, from 0.32 on the line names the
+# device: `TPU KV …`, `CPU KV …`.
 _SAYS: Mapping[str, re.Pattern[str]] = {
     "version": re.compile(r"version (\d+\.\d+\.\d+\S*?)(?:,|$)|LLM engine \(v(\S+?)\)"),
     "model": re.compile(r"with config: model='([^']+)'|'model_tag': '([^']+)'"),
@@ -28,7 +29,7 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
     "block_size": re.compile(r"regular_attn_shape=\(num_blocks, \((\d+),"),
     "kv_cache_dtype": re.compile(r"regular_attn_dtype=(\w+)"),
     "compile_seconds": re.compile(r"^init engine .* took .*\(compilation: ([\d.]+) s\)"),
-    "kv_cache_tokens": re.compile(r"(?:GPU|TPU) KV cache size: ([\d,]+) tokens"),
+    "kv_cache_tokens": re.compile(r"\b[A-Z]+ KV cache size: ([\d,]+) tokens"),
 }
 # Of all chips of a rank together (tpu_inference 0.32.0 worker/tpu_worker.py:512-570).
 _MEMORY = re.compile(r"total_hbm_(limit|limit_cap|used|avail)_gb=([\d.]+)GiB")

@@ -26,7 +26,7 @@ _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "weights",
         re.compile(r"^Loading model with MODEL_IMPL_TYPE|^Starting to load model|^Time spent downloading weights"),
     ),
-    ("compile", re.compile(r"^Memory statistics \||^[GT]PU KV cache size:|^Precompile .+ -->")),
+    ("compile", re.compile(r"^Memory statistics \||^[A-Z]+ KV cache size:|^Precompile .+ -->")),
     ("warm-up", re.compile(r"^init engine \(profile, create kv cache, warmup model\) took")),
 )
 _SIDE_BY_SIDE = ("image", "secrets", "mirror", "cache")  # these begin in any order

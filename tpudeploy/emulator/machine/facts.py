@@ -20,6 +20,7 @@ class Facts:
     """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text).
 
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
+    `engine` is the command of a real engine, which runs where the stand-in would (engine.py); () for the stand-in.
     `note_unsupported` is given what the script asked of a stand-in that this cannot do.
     """
 
@@ -35,6 +36,7 @@ class Facts:
     secret: Callable[[str], tuple[int, str]]
     storage: Callable[[str, str, bytes], Response]
     jitter: Jitter = field(default_factory=Jitter)
+    engine: Sequence[str] = ()
     note_unsupported: Callable[[str], None] = field(default=_nobody_listens)
 
 

@@ -1,11 +1,14 @@
-"""One container: what it was asked for, and the stand-in process that is all it ever runs."""
+"""One container: what it was asked for, and the process that stands in for it, or the real engine."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ from tpudeploy.emulator.machine import session
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 
 PARENT = str(Path(__file__).parents[4])  # where `tpudeploy` is imported from
-START = "import sys; sys.path.insert(0, sys.argv[1]); from tpudeploy.emulator.machine.vllm.main import run; run()"
+START = "import sys; sys.path.insert(0, sys.argv[1]); from tpudeploy.emulator.machine.{program} import run; run()"
 GRACE = 5.0  # real seconds that a stopped stand-in has before it is killed
 
 
@@ -22,7 +25,8 @@ GRACE = 5.0  # real seconds that a stopped stand-in has before it is killed
 class Container:
     """`environment` is complete, secrets and all: it lives in memory and in the stand-in's pipe, never on disk.
 
-    `says` is what the stand-in last told the node: "starting", "asleep" or "serving".
+    `says` is what the stand-in last told the node: "starting", "asleep" or "serving". A real engine (`is_real`) tells
+    nothing, and nobody waits for it to.
     """
 
     id: str
@@ -34,16 +38,18 @@ class Container:
     port: int
     log_file: Path
     created: float
+    is_real: bool = False
     says: str = "starting"
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
-        self.says = "starting"
+        self.says = "serving" if self.is_real else "starting"
+        start = START.format(program="engine" if self.is_real else "vllm.main")
         with self.log_file.open("ab") as log:
             self.process = session.start(
-                [sys.executable, "-I", "-c", START, PARENT],
+                [sys.executable, "-I", "-c", start, PARENT],
                 output=log,
-                environment={"LANG": "C.UTF-8"},
+                environment=os.environ if self.is_real else {"LANG": "C.UTF-8"},
                 folder=self.log_file.parent,
             )
         assert self.process.stdin is not None
@@ -68,11 +74,12 @@ class Container:
         if self.process is None:
             return
         if self.is_running:
-            self.process.kill() if kill else self.process.terminate()
-        try:
-            self.process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+            if not kill:
+                self.process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(GRACE)
+            with suppress(ProcessLookupError):  # its group is its own: what an engine started goes with it
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         assert self.process.stdin is not None
         self.process.stdin.close()

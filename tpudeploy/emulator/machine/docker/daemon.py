@@ -12,12 +12,13 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from tpudeploy.emulator.machine import engine
 from tpudeploy.emulator.machine.addresses import Addresses
 from tpudeploy.emulator.machine.docker.chip import BUSY, Chip
 from tpudeploy.emulator.machine.docker.container import Container
 from tpudeploy.emulator.machine.docker.mounts import on_node
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
-from tpudeploy.emulator.machine.docker.serve import find_serve, listens, refusal
+from tpudeploy.emulator.machine.docker.serve import Serve, find_serve, listens, refusal
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
@@ -164,6 +165,7 @@ class Daemon:
             port=port,
             log_file=self._root.containers / f"{name}.log",
             created=self._facts.clock.now(),
+            is_real=bool(self._facts.engine),
             task={
                 "container": identity,
                 "control": self._control,
@@ -180,8 +182,35 @@ class Daemon:
                 "jitter": {"share": jitter.share, "source": jitter.source},
                 **{name: getattr(self._behaviour, name) for name in TOLD},
                 **({"crash": BUSY} if is_busy else {}),
+                **self._order(options, serve, environment, place),
             },
         )
+
+    def _order(
+        self,
+        options: RunOptions,
+        serve: Serve | None,
+        environment: Mapping[str, str],
+        place: tuple[str, int] | None,
+    ) -> Mapping[str, Any]:
+        """Return what a real engine is told instead of the stand-in, where one was asked for."""
+        if not self._facts.engine or serve is None:
+            return {}
+        ordered = engine.order(
+            self._facts.engine,
+            serve.words,
+            environment,
+            place=place or (self._addresses.inner_address, 0),
+            volumes=options.volumes,
+            root=self._root,
+            has_avx512=engine.has_avx512(),
+        )
+        setup = ("the setup steps are not run: no text of a profile is",) if serve.has_setup else ()
+        return {
+            "words": ordered.words,
+            "environment": ordered.environment,
+            "notes": (*setup, *ordered.notes),
+        }
 
     def _cache_folder(self, options: RunOptions, environment: Mapping[str, str]) -> str | None:
         """Where on the node the server's compile cache lies; None where it dies with the container."""
