@@ -222,3 +222,17 @@ def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
     )
     assert effective(line) == {"kv_cache_tokens": "4194304"}
     assert [phase.name for phase in read(line).phases] == ["compile"]
+
+
+@pytest.mark.parametrize(
+    ("written", "model"),
+    [
+        ("/root/.cache/huggingface/hub/models--google--gemma-4-E2B-it/snapshots/0a1b", "google/gemma-4-E2B-it"),
+        ("/root/.cache/huggingface/hub/models--gpt2/snapshots/0a1b", "gpt2"),
+        ("google/gemma-4-E2B-it", "google/gemma-4-E2B-it"),
+        ("/tpudeploy/weights", "/tpudeploy/weights"),
+    ],
+)
+def test_a_model_from_the_hubs_cache_is_the_model_by_its_name(written: str, model: str) -> None:
+    """An engine with HF_HUB_OFFLINE names the folder in its log, and the model in its API."""
+    assert effective(f"Initializing a V1 LLM engine (v0.32.0) with config: model='{written}'")["model"] == model

@@ -34,6 +34,8 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
 # Of all chips of a rank together (tpu_inference 0.32.0 worker/tpu_worker.py:512-570).
 _MEMORY = re.compile(r"total_hbm_(limit|limit_cap|used|avail)_gb=([\d.]+)GiB")
 _GIB = 2**30
+# huggingface_hub file_download.py: repo_folder_name.
+_SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/[^/]+/?$")
 _RANK = re.compile(r"EngineCore_DP\d+")
 # By jax._src.compiler; at its default level it does not say so, then `cache_hits` is not told (UNVERIFIED on a TPU).
 _HIT = re.compile(r"Persistent compilation cache hit for", re.IGNORECASE)
@@ -50,6 +52,8 @@ def effective(text: str) -> Mapping[str, str]:
             if found is not None:
                 told[name] = next(group for group in found.groups() if group is not None).replace(",", "")
         told |= _memory(dict(_MEMORY.findall(line.text)))
+    if "model" in told:
+        told["model"] = _model_id(told["model"])
     ranks = {line.process for line in start if _RANK.fullmatch(line.process)}
     graphs = timeline.graphs([line for line in start if not ranks or line.process == min(ranks)])
     is_whole = any(timeline.READY.search(line.text) for line in start)  # a log that still grows has not all of them
@@ -57,6 +61,12 @@ def effective(text: str) -> Mapping[str, str]:
         told.pop("data_parallel_size", None)
         told |= {"data_parallel_size": str(len(ranks))} if is_whole else {}
     return {**told, **_hits(start)} | ({"graphs": str(graphs)} if graphs and is_whole else {})
+
+
+def _model_id(model: str) -> str:
+    """Return the name of a model that the log calls by its folder in the hub's cache, as vLLM does with HF_HUB_OFFLINE."""
+    found = _SNAPSHOT.search(model)
+    return model if found is None else found[1].replace("--", "/")
 
 
 def _memory(written: Mapping[str, str]) -> Mapping[str, str]:
