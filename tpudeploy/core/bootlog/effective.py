@@ -64,7 +64,7 @@ def effective(text: str) -> Mapping[str, str]:
 
 
 def _model_id(model: str) -> str:
-    """Return the name of a model that the log calls by its folder in the hub's cache, as vLLM does with HF_HUB_OFFLINE."""
+    """Return the name of a model that the log calls by its folder in the hub's cache: so it is with HF_HUB_OFFLINE."""
     found = _SNAPSHOT.search(model)
     return model if found is None else found[1].replace("--", "/")
 
