@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 VOCABULARY = 512
 LENGTH = 2_048
@@ -26,8 +27,8 @@ TEMPLATE = (
 
 def make(folder: Path) -> None:
     """Write config, weights, tokenizer and chat template."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    import torch  # type: ignore[import-not-found] # it is there where vLLM is
+    from transformers import LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found] # as above
 
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -48,8 +49,14 @@ def make(folder: Path) -> None:
     _tokenizer().save_pretrained(folder)
 
 
-def _tokenizer() -> object:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+def _tokenizer() -> Any:
+    from tokenizers import (  # type: ignore[import-not-found] # as above
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        trainers,
+    )
     from transformers import PreTrainedTokenizerFast
 
     alphabet = pre_tokenizers.ByteLevel.alphabet()
