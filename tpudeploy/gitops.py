@@ -236,7 +236,8 @@ def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, ke
     if not marker.is_approval:
         return (
             None,
-            f"The plan on pull request #{pull.number} was cut short, forbidden or not signed: it approves nothing.",
+            f"The plan on pull request #{pull.number} is truncated, contains an error or is not signed: it approves"
+            " nothing.",
         )
     expected = approval.sign_comment(key, pipeline.repository, pull, label, comment)
     statuses = forge.statuses(pull.head_commit, _approval_context(label))
@@ -374,7 +375,7 @@ def report(
     for open_ in forge.issues(LABEL):
         of = approval.loads(open_.body)
         if of is not None and of.about == "drift" and of.label in well:
-            forge.settle(open_, issue.settled(of.label))
+            forge.settle(open_, issue.resolution(of.label))
 
 
 def _revisions(plan: Plan) -> Mapping[str, Revision]:

@@ -88,7 +88,7 @@ def test_a_fall_after_a_change_of_flags_is_found_and_exits_13(at: Desk, arm: Arm
     answers(at, arm(0.88))
     said = at.run(*GATE, "-against", before)
     assert said.code == 13, said.all
-    assert said.out.splitlines()[-1] == "Quality fell."
+    assert said.out.splitlines()[-1] == "Quality regressed."
     assert "0 gained" in said.out
     assert "in the same way" not in said.out
     assert "--kv-cache-dtype" in " ".join(sheet(at, _after(said))["server"])
@@ -104,8 +104,8 @@ def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: Desk, arm:
     answers(at, arm(0.95))
     said = at.run(*GATE, "-against", before)
     assert said.code == 0, said.all
-    assert said.out.splitlines()[-1] == "No fall of quality was found."
-    assert "400 questions of both: 0 lost, 0 gained" in said.out
+    assert said.out.splitlines()[-1] == "No quality regression was detected."
+    assert "400 questions in both: 0 lost, 0 gained" in said.out
     assert "a fall of up to 0.4% cannot be excluded" in said.out
     assert "a fall of 2% would be found 80% of the time; 401 questions find it 80%" in said.out
     assert "what was compared is chance" in said.out
@@ -137,7 +137,7 @@ def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: Desk, arm
     assert "below 50% these questions cannot show a fall" in said.err
     again = at.run(*GATE, "-against", kept(said))
     assert again.code == 1
-    assert "These questions cannot tell." in again.out
+    assert "This number of questions cannot decide it." in again.out
     assert "below 50%" in again.out
 
 

@@ -12,7 +12,7 @@ from tpudeploy.core.stage import stage
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.loading import Profile, sized
-from tpudeploy.views.stage import in_words
+from tpudeploy.views.stage import progress
 
 LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
@@ -64,7 +64,7 @@ def test_time_that_passes_before_the_first_graph_shortens_what_is_left_and_never
 
 def test_more_graphs_than_were_planned_are_counted_without_an_end(budget: HbmBudget) -> None:
     found = stage(_at("Compiling graph 250", 400), budget, now=1000.0)
-    assert in_words(found, "").startswith("compiling 250, about ")
+    assert progress(found, "").startswith("compiling 250, about ")
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_more_graphs_than_were_planned_are_counted_without_an_end(budget: HbmBud
 )
 def test_each_stage_has_its_words(budget: HbmBudget, phase: BootPhase, detail: str, words: str) -> None:
     found = stage(BootReport(phase=phase, detail=detail, started=900.0), budget, now=1000.0)
-    assert in_words(found, detail).startswith(words)
+    assert progress(found, detail).startswith(words)
 
 
 def test_the_layers_of_the_image_are_told_in_per_cent(budget: HbmBudget) -> None:
     found = stage(BootReport(phase=BootPhase.IMAGE, detail="Pulling the image", pulled=40), budget, now=1000.0)
-    told = in_words(found, "Pulling the image")
+    told = progress(found, "Pulling the image")
     assert told.startswith("Pulling the image (40 % of the image's layers), at least ")
 
 
@@ -105,4 +105,4 @@ def test_when_an_earlier_container_was_started_says_nothing_of_the_next(budget: 
 
 def test_without_a_plan_nothing_is_foretold() -> None:
     found = stage(_at("Compiling graph 7", 100), Unsized(because="the model is not known"), now=1000.0)
-    assert in_words(found, "") == "compiling 7"
+    assert progress(found, "") == "compiling 7"

@@ -334,7 +334,7 @@ def test_a_risky_flag_that_keeps_answers_right_is_judged_by_its_speed(desk: Open
     )
     said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
     assert said.code == 0, said.all
-    assert "No fall of quality was found." in said.out
+    assert "No quality regression was detected." in said.out
     assert "0 lost, 0 gained of 40" in said.out
     assert re.search(r"^B is better: requests/s", said.out, re.MULTILINE)
     assert re.search(r"^Keep B: write in \S+gemma.yaml, under serving\n  kv_cache_dtype: fp8$", said.out, re.MULTILINE)

@@ -267,7 +267,7 @@ def test_an_abandoned_slice_that_will_not_go_keeps_nobody_from_the_endpoint(desk
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 0, applied.all
     said = applied.err
-    assert said.index("Serving at") < said.index("nothing of it is left")
+    assert said.index("Serving at") < said.index("Deleted ")
     assert list(at.slices.values()) == ["ACTIVE"]
 
 

@@ -23,8 +23,10 @@ def test_one_line_says_that_all_is_as_planned(desk: Open) -> None:
     at = desk()
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
-    lines = [line for line in said.err.splitlines() if "Attested" in line]
-    assert lines == ["gemma[0]: Attested: 17,996 blocks, 1,151,744 tokens: as planned; 4 declared settings in effect"]
+    lines = [line for line in said.err.splitlines() if "Verified: " in line]
+    assert lines == [
+        "gemma[0]: Verified: KV cache as planned (17,996 blocks, 1,151,744 tokens); 4 declared settings in effect"
+    ]
     assert _asks(at, "entries:list") == 0, "API and metrics said it all: Logging was not asked"
 
 
@@ -79,15 +81,15 @@ def test_what_cannot_be_read_is_said_and_is_no_alarm(desk: Open) -> None:
     at = desk()
     said = at.run("apply", "-auto-approve", at.write(CLOSED))
     assert said.code == 0, said.all
-    assert "metrics told nothing (they have no vllm:cache_config_info)" in said.err
-    assert "Not" not in next(line for line in said.err.splitlines() if "Attested" in line)
+    assert "metrics reported nothing (they have no vllm:cache_config_info)" in said.err
+    assert "Not" not in next(line for line in said.err.splitlines() if "Verified: " in line)
 
 
 def test_an_endpoint_that_is_out_of_reach_is_no_alarm(desk: Open) -> None:
     at = desk(boot={"reachable": False})
     said = at.run("apply", "-auto-approve", at.write())
     assert said.code == 0, said.all
-    assert "Nothing attested: api and metrics told nothing (it cannot be reached from here)" in said.err
+    assert "Nothing verified: api and metrics reported nothing (it cannot be reached from here)" in said.err
 
 
 def test_the_log_is_read_where_only_the_log_can_tell(desk: Open) -> None:
@@ -105,7 +107,7 @@ def test_a_setting_that_is_ignored_is_held_against_what_was_applied(desk: Open) 
     at.write(ignoring.replace("16384", "8192").replace("[spot]", "[spot]\n  network: {tags: [search]}"))
     said = at.run("apply", "-auto-approve", "gemma.yaml")
     assert said.code == 0, said.all
-    assert "Attested: 4 declared settings in effect" in said.err
+    assert "Verified: 4 declared settings in effect" in said.err
 
 
 def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open) -> None:
@@ -124,9 +126,9 @@ def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open)
     _start_as_told(at)
     mended = at.run(*apply)
     assert mended.code == 0, mended.all
-    assert "Attested: 4 declared settings in effect" in mended.err
+    assert "Verified: 4 declared settings in effect" in mended.err
     asked = len(at.emulator.requests)
-    assert at.run(*apply).out.startswith("No changes. What runs is what the profile says.")
+    assert at.run(*apply).out.startswith("No changes. The running deployment matches the profile.")
     assert not any("/v1/models" in r.path for r in at.emulator.requests[asked:])
 
 
@@ -154,10 +156,10 @@ def test_a_fleet_asks_again_only_where_it_was_otherwise(desk: Open) -> None:
     profiles = [at.write(PROFILE.replace("name: gemma", f"name: {n}"), f"{n}.yaml") for n in names]
     first = at.run("apply", "-auto-approve", *profiles)
     assert first.code == 13, first.all
-    assert (first.err.count("Not in effect"), first.err.count("Attested: ")) == (1, 3), first.err
+    assert (first.err.count("Not in effect"), first.err.count("Verified: ")) == (1, 3), first.err
     again = at.run("apply", "-auto-approve", *profiles)
     assert again.code == 13, again.all
-    assert (again.err.count("Not in effect"), again.err.count("Attested: ")) == (1, 1), again.err
+    assert (again.err.count("Not in effect"), again.err.count("Verified: ")) == (1, 1), again.err
 
 
 def test_a_pipeline_says_13_again_too(desk: Open) -> None:
@@ -250,4 +252,4 @@ def test_what_comes_back_while_it_is_watched_is_asked_again(desk: Open) -> None:
     at = desk(trouble=[{"fault": "preempt", "after": 900, "times": 1}])
     at.killed(4000, "apply", "-auto-approve", "-watch", at.write())
     said = at.capture.readouterr().err
-    assert said.count("gemma[0]: Attested: 4 declared settings in effect") == 2, said
+    assert said.count("gemma[0]: Verified: 4 declared settings in effect") == 2, said

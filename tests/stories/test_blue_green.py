@@ -80,7 +80,7 @@ def test_the_new_slice_serves_and_clients_are_sent_there_before_the_old_one_is_d
     assert applied.code == 0, applied.all
     (new,) = at.slices
     assert new != old
-    told = [applied.err.index(word) for word in ("Serving at", f"{old} serves those it still has", f"Deleting {old}")]
+    told = [applied.err.index(word) for word in ("Serving at", f"{old} drains for", f"Deleting {old}")]
     assert told == sorted(told), applied.err
     changed = [
         r.resource for r in at.emulator.requests if r.method in {"PATCH", "DELETE"} or r.resource.endswith(":reset")
@@ -307,7 +307,7 @@ def test_how_long_clients_hold_an_endpoint_is_a_setting(desk: Open) -> None:
     (old,) = at.slices
     at.write(GREEN)
     applied = at.run("apply", "-auto-approve", profile)
-    assert f"{old} serves those it still has, for 10m 0s at least" in applied.err
+    assert f"{old} drains for at least 10m 0s" in applied.err
 
 
 def test_with_the_state_in_a_bucket_clients_find_the_endpoint_there(desk: Open) -> None:

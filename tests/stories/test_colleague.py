@@ -33,7 +33,7 @@ def test_another_deployment_drafts_what_the_failed_one_cannot(failed_and_serving
     assert said.code == plain.code == 0
     assert said.out.startswith(plain.out), "our finding is what it was, and comes first"
     head, *draft = said.out.removeprefix(plain.out).strip().splitlines()
-    assert head == ("A draft by google/gemma-4-E2B-it, asked at helper. A model wrote it, and nobody has checked it:")
+    assert head == ("A draft by google/gemma-4-E2B-it, asked at helper. A model wrote it, and it has not been checked:")
     assert draft
     assert all(line.startswith("  │") for line in draft)
     told = re.search(r"The prompt had (\d+) tokens", " ".join(line[3:].strip() for line in draft))

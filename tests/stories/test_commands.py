@@ -187,7 +187,7 @@ def test_status_tells_each_phase_as_it_comes(desk: Open) -> None:
 
 def test_status_without_profiles_tells_of_everything_that_has_a_state_here(desk: Open) -> None:
     at = desk()
-    assert at.run("status").out == "Nothing is deployed from here.\n"
+    assert at.run("status").out == "Nothing is deployed from this folder.\n"
     other = at.write(PROFILE.replace("name: gemma", "name: other"), "other.yaml")
     assert at.run("apply", "-auto-approve", at.write(), other).code == 0
     told = at.run("status").words

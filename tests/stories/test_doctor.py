@@ -68,7 +68,7 @@ def test_where_everything_is_there_nothing_stands_in_the_way(desk: Open) -> None
     said, found = examined(at)
     assert said.code == 0
     assert {grade for grade, _ in found.values()} == {"ok"}
-    assert "Nothing stands in the way." in said.out
+    assert "All preconditions are met." in said.out
     assert f"The machine runs as {VLLM}" in said.out
     assert "tcp:8000 is open to 203.0.113.7/32 (allow-vllm)" in said.out
     assert "$1.40 to $1.78 a chip and hour" in said.out

@@ -44,7 +44,7 @@ def test_what_nobody_touched_has_no_drift(desk: Open) -> None:
     profile = _deployed(at)
     told = at.run("drift", profile)
     assert told.code == 0, told.all
-    assert told.out == "No changes. What is there is what was last applied.\n"
+    assert told.out == "No changes. The live resources match what was last applied.\n"
     assert at.run("drift", at.write(PROFILE.replace("16384", "8192"))).code == 0, "what is meant is no drift"
 
 
@@ -165,7 +165,7 @@ def test_a_slice_that_was_taken_away_is_told_as_lost_and_asked_for_again(desk: O
     (row,) = document["resource_drift"]
     assert (row["address"], row["kind"], row["change"]["actions"]) == ("gemma[0]", "lost", ["delete"])
     planned = at.run("plan", profile)
-    assert "# gemma[0] has been taken away" in planned.out
+    assert "# gemma[0] was taken away by Google" in planned.out
     assert "Plan: 1 to add" in planned.out
 
 

@@ -69,7 +69,7 @@ def test_what_was_never_deployed_has_not_drifted(pipeline: Both) -> None:
         (
             _start_another,
             "not in effect",
-            "tpudeploy: gemma does not do what it was told",
+            "tpudeploy: gemma does not run with its declared settings",
             "not in effect: `max_model_len` of `gemma[0]`",
         ),
         (_relabel, "drift", "tpudeploy: gemma differs from its profile", "+ placement.labels.team"),

@@ -54,8 +54,8 @@ def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(de
     state_file(at).unlink()
     told = at.run("gc")
     assert told.code == 0, told.all
-    assert "Foreign: no state of their deployment is here." in told.out
-    assert "Left alone, for they may be somebody else's; -foreign removes them:" in told.out
+    assert "Foreign: their deployment has no state here." in told.out
+    assert "Kept, because they may belong to another project; -foreign removes them:" in told.out
     assert f"{name} us-east5-a v6e-1 spot ACTIVE 2h 2m old $1.40/h 1 chip" in told.words
     assert list(at.slices) == [name]
 
@@ -63,7 +63,7 @@ def test_a_lost_state_is_foreign_and_left_alone_until_a_person_says_otherwise(de
     assert removed.code == 0, removed.all
     assert "Plan: 1 to remove; saves $1.40/h at list price, gives 1 chip of quota back." in removed.out
     assert f"gemma[0]: Deleting {name} in us-east5-a (no state here remembers it)" in removed.err
-    assert f"gemma[0]: {name} is gone: nothing of it is left" in removed.err
+    assert f"gemma[0]: Deleted {name}" in removed.err
     assert "Done! 1 removed." in removed.out
     assert at.slices == {}
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0  # the quota of one chip is free again
@@ -85,7 +85,7 @@ def test_a_state_of_another_lineage_disowns_what_it_does_not_name(desk: Open) ->
     rewritten(at, lineage="f" * 32, records=[])
     told = at.run("gc")
     assert told.code == 0, told.all
-    assert "Foreign: of another lineage than the state here of their deployment." in told.out
+    assert "Foreign: their lineage differs from that of their deployment's state." in told.out
     assert at.slices == {name: "ACTIVE"}
     assert at.run("gc", "-foreign", "-auto-approve").code == 0
     assert at.slices == {}
@@ -101,7 +101,7 @@ def test_what_a_restored_backup_has_forgotten_is_left_over(desk: Open) -> None:
     state_file(at).write_text(backup, encoding="utf-8")
     told = at.run("gc", "-auto-approve")
     assert told.code == 0, told.all
-    assert "Left over: the state here of their deployment does not name them. To be removed:" in told.out
+    assert "Orphaned: their deployment's state does not list them. To be removed:" in told.out
     assert f"- {newer} us-east5-a v6e-4 spot ACTIVE" in told.words
     assert f"Deleting {newer} in us-east5-a (its state does not name it)" in told.err
     assert at.slices == {}
@@ -179,7 +179,7 @@ def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(
     state_file(at).unlink()
     told = at.run("gc", "-foreign", "-auto-approve")
     assert told.code == 0, told.all
-    assert "in the 18 zones that we know: all at once was refused" in told.out
+    assert "in the 18 zones in the catalog, because listing all zones at once was refused" in told.out
     assert at.slices == {}
 
 

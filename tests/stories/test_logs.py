@@ -83,7 +83,7 @@ def test_a_log_that_is_none_has_nothing_to_explain(desk: Open) -> None:
     at = desk()
     (at.folder / "x.log").write_bytes(b"\x00\xff\x1b[2J\n" * 50)
     said = at.run("logs", "--file", "x.log", "--explain")
-    assert said.out == "Nothing in this log is a boot's: no phase, no cause.\n"
+    assert said.out == "This log holds no phase of a boot and no known cause of a failure.\n"
 
 
 def test_explain_takes_what_an_engine_said(desk: Open) -> None:

@@ -61,14 +61,14 @@ def test_what_serves_is_adopted_as_it_stands(desk: Open) -> None:
     (name,) = bereft(at)
     planned = at.run("plan", "-adopt", "-detailed-exitcode", "gemma.yaml")
     assert planned.code == 2
-    assert "gemma[0] will be adopted as it stands" in planned.out
+    assert "gemma[0] will be adopted unchanged" in planned.out
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in planned.out
     assert not (at.folder / ".tpudeploy" / "state" / "gemma.json").exists()
 
     before = len(at.emulator.requests)
     adopted = at.run("apply", "-adopt", "-auto-approve", "gemma.yaml")
     assert adopted.code == 0, adopted.all
-    assert f"gemma[0]: Adopted {name} in us-east5-a: remembered from here on" in adopted.err
+    assert f"gemma[0]: Adopted {name} in us-east5-a: it is now in the state" in adopted.err
     assert 'gemma[0] endpoint = "http://' in adopted.out
     changing = [r for r in at.emulator.requests[before:] if r.method != "GET" and "getGuestAttributes" not in r.path]
     assert changing == []
@@ -136,7 +136,7 @@ def test_labels_and_tags_are_adopted_as_they_are_and_changed_in_place(desk: Open
     assert at.run("apply", "-auto-approve", at.write(tagged.replace("TEAM", "at-first"))).code == 0
     names = bereft(at, tagged.replace("TEAM", "search"))
     at.clock.sleep(60)  # a patch takes a while to show
-    assert "will be adopted as it stands" in at.run("plan", "-adopt", "gemma.yaml").out
+    assert "will be adopted unchanged" in at.run("plan", "-adopt", "gemma.yaml").out
     at.write(PROFILE + "  labels: {team: ads, cost: low}\n  network: {tags: [web]}\n")
     planned = at.run("plan", "-adopt", "gemma.yaml")
     assert "gemma[0] will be updated in place" in planned.out
@@ -170,7 +170,7 @@ def test_every_replica_is_adopted_and_surplus_ones_are_shown_to_go(desk: Open) -
     assert "3 slices exist of gemma" in at.run("plan", "gemma.yaml").err
     at.write(PROFILE + "replicas: 2\n")
     planned = at.run("plan", "-adopt", "gemma.yaml")
-    assert planned.out.count("will be adopted as it stands") == 2
+    assert planned.out.count("will be adopted unchanged") == 2
     assert "gemma[2] will be destroyed" in planned.out
     assert at.run("apply", "-adopt", "-auto-approve", "gemma.yaml").code == 0
     assert sorted(at.slices) == names[:2]
@@ -370,7 +370,7 @@ def test_what_google_fills_in_by_itself_is_no_difference(desk: Open) -> None:
     node = slice_.body["tpu"]["nodeSpec"][0]["node"]
     node["networkConfig"] |= {"network": "projects/emulated/global/networks/default", "subnetwork": "default"}
     node["serviceAccount"] = {"email": "1-compute@developer.gserviceaccount.com"}
-    assert "will be adopted as it stands" in at.run("plan", "-adopt", "gemma.yaml").out
+    assert "will be adopted unchanged" in at.run("plan", "-adopt", "gemma.yaml").out
 
 
 def test_a_network_that_google_names_in_full_is_the_same_network(desk: Open) -> None:
@@ -378,7 +378,7 @@ def test_a_network_that_google_names_in_full_is_the_same_network(desk: Open) -> 
     bereft(at, PROFILE + "  network: {network: vpc}\n")
     (slice_,) = at.emulator._cloud.slices.values()
     slice_.body["tpu"]["nodeSpec"][0]["node"]["networkConfig"]["network"] = "projects/emulated/global/networks/vpc"
-    assert "will be adopted as it stands" in at.run("plan", "-adopt", "gemma.yaml").out
+    assert "will be adopted unchanged" in at.run("plan", "-adopt", "gemma.yaml").out
     at.write(PROFILE + "  network: {network: other}\n")
     planned = at.run("plan", "-adopt", "gemma.yaml")
     assert 'network.network = "projects/emulated/global/networks/vpc" -> "other" # forces replacement' in planned.words

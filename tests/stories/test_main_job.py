@@ -111,7 +111,7 @@ def test_a_changed_slice_type_is_replaced_create_before_destroy(desk: Open) -> N
     assert applied.code == 0, applied.all
     assert old not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
-    told = [applied.err.index(word) for word in ("Serving at", f"{old} serves those it still has", f"Deleting {old}")]
+    told = [applied.err.index(word) for word in ("Serving at", f"{old} drains for", f"Deleting {old}")]
     assert told == sorted(told), applied.err
 
 

@@ -313,7 +313,7 @@ def test_the_json_is_what_policy_tools_read(desk: Open) -> None:
 
 def test_show_without_a_plan_prints_what_the_states_remember(desk: Open) -> None:
     at = desk()
-    assert at.run("show").out == "The states here remember no slice.\n"
+    assert at.run("show").out == "The states here hold no slice.\n"
     _deployed(at)
     (name,) = at.slices
     requests = len(at.emulator.requests)

@@ -267,7 +267,7 @@ def test_a_plan_too_long_for_a_comment_is_cut_and_approves_nothing(pipeline: Bot
     _merged(pipeline)
     comment = here.comment()
     assert len(comment) < LONGEST
-    assert "Cut short, so this approves nothing" in comment
+    assert "This comment is truncated, so it approves nothing" in comment
     assert "Merging applies" not in comment  # it says one thing
     assert "Merging applies nothing: the comment cannot show the whole plan." in here.summary
     assert "Merging applies this plan" not in here.summary
@@ -277,7 +277,7 @@ def test_a_plan_too_long_for_a_comment_is_cut_and_approves_nothing(pipeline: Bot
     assert "variable_1999" in here.summary
     stopped = at.run(*APPLY)
     assert stopped.code == 11
-    assert "cut short" in stopped.err
+    assert "truncated, contains an error or is not signed" in stopped.err
     assert not at.asked()
 
 
@@ -362,7 +362,7 @@ def test_what_an_apply_came_to_speaks_of_no_approval_however_long_it_is(lines: i
     error = errors.CloudError("Google said no.", hint="\n".join(["a line of what it said"] * lines))
     text = outcome.result("1 failed", [error])
     assert len(text) < LONGEST
-    assert ("Cut short" in text) == (lines > 1)
+    assert ("Truncated, because" in text) == (lines > 1)
     assert "approve" not in text
 
 

@@ -66,7 +66,7 @@ def test_of_a_machine_that_says_nothing_of_itself_the_plan_alone_tells(desk: Ope
     assert at.run("apply", "-auto-approve", "-wait", "granted", at.write(MEASURED)).code == 0
     at.clock.sleep(120)
     said = at.run("status", "gemma.yaml")
-    found = re.search(r"boot +the machine says nothing of it, at least (\d+) min left", said.out)
+    found = re.search(r"boot +the machine reports no progress, at least (\d+) min left", said.out)
     assert found, said.out
     assert 6 <= int(found[1]) <= 11
     at.clock.sleep(900)

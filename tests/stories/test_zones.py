@@ -234,7 +234,7 @@ def test_hardware_and_prices_are_kept_for_a_day_with_their_age(desk: Open) -> No
     at.clock.sleep(5 * HOUR)
     said = at.run("zones", profile)
     assert (reads(at, "/acceleratorTypes"), reads(at, "/skus")) == first
-    assert said.out.count("read 5h ago; --refresh reads anew") == 2
+    assert said.out.count("read 5h ago; --refresh reads it again") == 2
     assert reads(at, "/consumerQuotaMetrics") == 2  # quota is read every time
     at.run("zones", profile, "-refresh")
     assert reads(at, "/skus") == 2 * first[1]
@@ -296,7 +296,7 @@ SILENT: tuple[tuple[str, Mapping[str, str], str], ...] = (
     ("serviceusage.*", {"fault": "unavailable"}, "quota not known"),
     ("serviceusage.*", {"fault": "iam-denied"}, "roles/serviceusage.serviceUsageViewer lets you see it"),
     ("serviceusage.*", {"fault": "connection-refused"}, "quota not known"),
-    ("queuedResources.list", {"fault": "unavailable"}, "the limit: what is held is not known"),
+    ("queuedResources.list", {"fault": "unavailable"}, "the limit: current usage is unknown"),
     ("cloudbilling.*", {"fault": "unavailable"}, "`~` marks list prices of 2026-08"),
     ("cloudbilling.*", {"fault": "rate-limit"}, "`~` marks list prices of 2026-08"),
     ("cloudbilling.*", {"fault": "lost-reply"}, "`~` marks list prices of 2026-08"),
@@ -452,4 +452,4 @@ def test_it_only_reads(desk: Open) -> None:
 
 def test_a_type_that_no_zone_lists_is_said_to_be_so(desk: Open) -> None:
     at = desk(offers=dict.fromkeys(generation("v6e").zones, ()))
-    assert "no zone is known to list it" in at.run("zones").out
+    assert "no known zone offers it" in at.run("zones").out

@@ -12,7 +12,7 @@ from tpudeploy.core import approval
 from tpudeploy.core.approval import Approval, Marker
 from tpudeploy.core.revision import shell_lines
 from tpudeploy.views.fenced import code, fence, prose
-from tpudeploy.views.fitted import Part, fitted
+from tpudeploy.views.fitted import Part, fit
 
 STEADY = settings(derandomize=True, deadline=None, max_examples=200)
 TEXT = st.text(alphabet=st.sampled_from("ab `|<>@#_*[]()\\!~\n\r\t-\u2028é模"), max_size=80)
@@ -22,12 +22,12 @@ PART = st.builds(Part, text=st.text(alphabet="ab模\n", max_size=4000), title=st
 @STEADY
 @given(parts=st.lists(PART, max_size=8), limit=st.integers(min_value=500, max_value=6000))
 def test_a_text_is_whole_or_short_enough_and_says_so(parts: list[Part], limit: int) -> None:
-    made = fitted(parts, limit)
+    made = fit(parts, limit)
     assert len(made.text.encode()) <= limit
     whole = "\n\n".join(part.text for part in parts if part.text)
     assert made.is_whole == (len(whole.encode()) <= limit)
     assert (made.text == whole) == made.is_whole
-    assert ("Cut short" in made.text) != made.is_whole
+    assert ("truncated" in made.text) != made.is_whole
 
 
 def test_the_longest_part_goes_and_the_others_stay() -> None:
@@ -37,17 +37,17 @@ def test_the_longest_part_goes_and_the_others_stay() -> None:
         Part(text="c" * 9, can_go=True),
     ]
     parts[1] = Part(text="a" * 4000, title="a", can_go=True)
-    made = fitted(parts, 1000)
+    made = fit(parts, 1000)
     assert "_Left out: a._" in made.text
     assert "b" * 400 in made.text
     assert "c" * 9 in made.text
 
 
 def test_a_table_is_cut_between_rows() -> None:
-    made = fitted([Part(text="\n".join(["| a |", "|---|", *(f"| row {n} |" for n in range(500))]))], 1000)
+    made = fit([Part(text="\n".join(["| a |", "|---|", *(f"| row {n} |" for n in range(500))]))], 1000)
     rows = [line for line in made.text.splitlines() if line.startswith("|")]
     assert all(re.fullmatch(r"\| (a|row \d+) \||\|---\|", row) for row in rows)
-    assert "cut short here" in made.text
+    assert "… (truncated)" in made.text
 
 
 @STEADY

@@ -76,7 +76,7 @@ class Live:
             return ()
         with self._lock:
             outlooks, now, paint = dict(self._outlooks), self._clock.now(), self._terminal.paint
-        rows = table(outlooks, now=now, width=columns - 1, most=most, paint=paint)
+        rows = table(outlooks, now=now, width=columns - 1, max_lines=most, paint=paint)
         return ("", *rows) if rows else ()
 
     def _draw(self, rows: tuple[str, ...]) -> None:

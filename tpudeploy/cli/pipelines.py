@@ -159,7 +159,7 @@ def _with_approval(given: argparse.Namespace, context: Context, run: Run, planne
         )
     except errors.Unapproved as error:
         show_unapproved()
-        run.tell_result(outcome.stopped(error, planned))
+        run.tell_result(outcome.interruption(error, planned))
         raise
     if approved.diagnostics != planned.diagnostics:
         show_unapproved()

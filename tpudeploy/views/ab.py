@@ -15,7 +15,7 @@ from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Row
 from tpudeploy.domain.side import Side
 from tpudeploy.views import words
-from tpudeploy.views.accuracy import WORDS
+from tpudeploy.views.accuracy import JUDGEMENTS
 from tpudeploy.views.bench import EMULATED, number, seconds
 from tpudeploy.views.paint import Paint
 
@@ -186,7 +186,7 @@ def _quality(of: Result, found: Quality, paint: Paint, width: int | None) -> Ite
     yield paint.bold(words.plain(f"Quality, by {experiment.questions}"))
     changed = f"{counts.lost} lost, {counts.gained} gained of {counts.questions}"
     yield f"  A has {counts.before:.1%} right, B {counts.after:.1%}: {changed}"
-    yield f"  {WORDS[found.judgement]} A fall of up to {max(found.most, 0):.1%} cannot be excluded."
+    yield f"  {JUDGEMENTS[found.judgement]} A fall of up to {max(found.most, 0):.1%} cannot be excluded."
     said = (*([f"{found.because}."] if found.because else []), *found.remarks)
     yield from (line for text in said for line in words.wrapped(words.plain(f"  {text}"), width, indent="    "))
 

@@ -1,4 +1,4 @@
-"""Rules, resources and configurations as YAML, each with a line that says what it is; a dashboard as JSON."""
+"""Format alert rules, resources and configurations as YAML with a heading, and a dashboard as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WIDE = 1 << 20  # an expression stays on its line
 
 
 def documents(what: str, trees: Sequence[Mapping[str, Any]]) -> str:
-    """YAML, documents apart by `---`."""
+    """Return the trees as YAML documents, separated by `---`, under a comment that says what they are."""
     import yaml
 
     texts = (

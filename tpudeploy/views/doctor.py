@@ -1,4 +1,4 @@
-"""A diagnosis, one line a precondition: how it stands, what was found, what to do."""
+"""Format a diagnosis: one line for each precondition with its grade, what was observed, and what to do."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
 
-def doctor(of: Diagnosis, paint: Paint, *, width: int | None, emulated: bool) -> str:
-    """`width` as in `views.zones`."""
-    where = f" in {of.project}" if of.project else ""
-    lines = [f"{paint.bold(of.name)}, {of.type}{where}", ""]
-    column = max(len(f.check) for f in of.findings)
-    lines += [line for finding in of.findings for line in _finding(finding, column, paint, width)]
-    lines += ["", _summary(of, paint)]
+def doctor(diagnosis: Diagnosis, paint: Paint, *, width: int | None, emulated: bool) -> str:
+    """Return the diagnosis as text. `width` as in `views.zones`."""
+    where = f" in {diagnosis.project}" if diagnosis.project else ""
+    lines = [f"{paint.bold(diagnosis.name)}, {diagnosis.type}{where}", ""]
+    column = max(len(f.check) for f in diagnosis.findings)
+    lines += [line for finding in diagnosis.findings for line in _finding(finding, column, paint, width)]
+    lines += ["", _summary(diagnosis, paint)]
     if emulated:
-        lines.append(paint.yellow("On the emulator: the project and all in it is made up."))
+        lines.append(paint.yellow("On the emulator: the project and everything in it are simulated."))
     return "\n".join(lines)
 
 
-def _finding(of: Finding, column: int, paint: Paint, width: int | None) -> Iterator[str]:
-    grade = of.grade.ljust(max(map(len, Grade)))
+def _finding(finding: Finding, column: int, paint: Paint, width: int | None) -> Iterator[str]:
+    grade = finding.grade.ljust(max(map(len, Grade)))
     indent = " " * (2 + len(grade) + 2 + column + 2)
-    head = f"  {grade}  {of.check.ljust(column)}  "
-    first, *rest = words.wrapped(head + words.plain(of.message), width, indent=indent)
-    yield first.replace(grade, _coloured(of.grade, grade, paint), 1)
+    head = f"  {grade}  {finding.check.ljust(column)}  "
+    first, *rest = words.wrapped(head + words.plain(finding.message), width, indent=indent)
+    yield first.replace(grade, _coloured(finding.grade, grade, paint), 1)
     yield from rest
-    yield from (paint.dim(line) for line in words.advice(of.hint, width, indent=indent))
+    yield from (paint.dim(line) for line in words.advice(finding.hint, width, indent=indent))
 
 
 def _coloured(grade: Grade, text: str, paint: Paint) -> str:
@@ -41,16 +41,16 @@ def _coloured(grade: Grade, text: str, paint: Paint) -> str:
             return paint.yellow(text)
 
 
-def _summary(of: Diagnosis, paint: Paint) -> str:
-    counts = {grade: of.count(grade) for grade in (Grade.FAIL, Grade.WARN, Grade.UNKNOWN)}
-    told = ", ".join(f"{count} {_WORDS[grade]}" for grade, count in counts.items() if count)
-    if not told:
-        return paint.green("Nothing stands in the way.")
-    return (paint.red if counts[Grade.FAIL] else paint.yellow)(f"{told[0].upper()}{told[1:]}.")
+def _summary(diagnosis: Diagnosis, paint: Paint) -> str:
+    counts = {grade: diagnosis.count(grade) for grade in (Grade.FAIL, Grade.WARN, Grade.UNKNOWN)}
+    text = ", ".join(f"{count} {_WORDS[grade]}" for grade, count in counts.items() if count)
+    if not text:
+        return paint.green("All preconditions are met.")
+    return (paint.red if counts[Grade.FAIL] else paint.yellow)(f"{text[0].upper()}{text[1:]}.")
 
 
 _WORDS = {
-    Grade.FAIL: "to be mended before `apply`",
-    Grade.WARN: "worth a look",
-    Grade.UNKNOWN: "that could not be told",
+    Grade.FAIL: "to fix before `apply`",
+    Grade.WARN: "to review",
+    Grade.UNKNOWN: "could not be determined",
 }

@@ -1,4 +1,4 @@
-"""The JSON Schemas of the documents that commands print with --json, by the name in their `format`."""
+"""Define the JSON Schemas of the documents that commands print with --json, by the name in their `format`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tpudeploy.views.schema_of import (
     object_of,
 )
 
-# A run in a list: its cells are counted, and not listed.
+# A list of runs counts the cells of each run instead of listing them.
 _COUNTED = {Run: As(adds={"cells": WHOLE}, drops=frozenset({"cells"}))}
 _PHASE = object_of({"name": TEXT, "began": NUMBER, "seconds": nullable(NUMBER)})
 _CAUSE = object_of({"signature": TEXT, "what": TEXT, "line": WHOLE, "text": TEXT, "process": TEXT, "remedy": TEXT})
@@ -91,7 +91,7 @@ _SWEEP = object_of(
         "tried": WHOLE,
     }
 )
-# Of a model that can be sized; where it cannot, `cannot_size_because` stands instead.
+# The keys for a model that can be sized; otherwise `cannot_size_because` replaces them.
 _BUDGET: Mapping[str, Schema] = {
     **dict.fromkeys(("model", "accelerator_type", "start_basis"), TEXT),
     **dict.fromkeys(("tensor_parallel_size", "data_parallel_size", "max_model_len", "block_size", "num_blocks"), WHOLE),
@@ -130,14 +130,14 @@ _ERROR: Mapping[str, Any] = {
 }
 
 
-def _kind(kind: str, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
+def _document(kind: str, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
     head = {"format": {"const": f"tpudeploy.{kind}/1"}}
     return lambda: document(f"tpudeploy {kind}", {**head, **(keys or {})}, **more)
 
 
-def _of(kind: str, of: type, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
-    """Of a document that is one class's `to_dict`, and what stands beside it."""
-    return _kind(kind, keys, of=of, **more)
+def _class_document(kind: str, cls: type, keys: Mapping[str, Any] | None = None, **more: Any) -> Callable[[], Schema]:
+    """Return the schema of a document that is one class's `to_dict` and further keys."""
+    return _document(kind, keys, cls=cls, **more)
 
 
 def _verb(name: str, keys: Mapping[str, Schema]) -> Schema:
@@ -155,9 +155,9 @@ def _state_changes() -> Schema:
 
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
-    "error": _kind("error", _ERROR),
-    "diagnostics": _kind("diagnostics", {"valid": TRUTH, "profiles": [_CHECKED]}),
-    "size": _kind(
+    "error": _document("error", _ERROR),
+    "diagnostics": _document("diagnostics", {"valid": TRUTH, "profiles": [_CHECKED]}),
+    "size": _document(
         "size",
         {
             "name": TEXT,
@@ -168,11 +168,11 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         },
         optional=_BUDGET,
     ),
-    "render": _kind("render", {"name": TEXT, "what": TEXT, "text": TEXT, "content": ANYTHING}),
-    "doctor": _of("doctor", Diagnosis, {"emulated": TRUTH, "counts": mapping_of(WHOLE)}),
-    "zones": _kind("zones", {"emulated": TRUTH, "tables": tuple[Zones, ...]}),
-    "gc": _of("gc", Garbage, {"report": Report | None, "error": TpudeployError | None}),
-    "status": _kind(
+    "render": _document("render", {"name": TEXT, "what": TEXT, "text": TEXT, "content": ANYTHING}),
+    "doctor": _class_document("doctor", Diagnosis, {"emulated": TRUTH, "counts": mapping_of(WHOLE)}),
+    "zones": _document("zones", {"emulated": TRUTH, "tables": tuple[Zones, ...]}),
+    "gc": _class_document("gc", Garbage, {"report": Report | None, "error": TpudeployError | None}),
+    "status": _document(
         "status",
         {
             "emulated": TRUTH,
@@ -182,13 +182,13 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         },
         optional=("details", "timelines"),
     ),
-    "show": _kind(
+    "show": _document(
         "show",
         {"states": list_of(_STATE), "values": object_of({"root_module": object_of({"resources": list_of(_RESOURCE)})})},
     ),
-    "output": _kind("output", {"name": TEXT, **_OUTPUTS}, optional=_OUTPUTS),
-    "outputs": _kind("outputs", {"deployments": list_of(object_of({"name": TEXT, **_OUTPUTS}))}),
-    "logs": _kind(
+    "output": _document("output", {"name": TEXT, **_OUTPUTS}, optional=_OUTPUTS),
+    "outputs": _document("outputs", {"deployments": list_of(object_of({"name": TEXT, **_OUTPUTS}))}),
+    "logs": _document(
         "logs",
         {
             "logs": list_of(_LOG),
@@ -197,15 +197,15 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         },
         optional=("draft", "no_draft"),
     ),
-    "verify": _kind(
+    "verify": _document(
         "verify",
         {"name": TEXT, "holds": TRUTH, "settings": list_of(_SETTING), "silent": mapping_of(mapping_of(TEXT))},
     ),
-    "accuracy": _kind(
+    "accuracy": _document(
         "accuracy", {"after": _SHEET, "before": _SHEET, "verdict": Verdict}, optional=("before", "verdict")
     ),
-    "metrics": _kind("metrics", {"replicas": tuple[Metered, ...]}),
-    "query": _kind(
+    "metrics": _document("metrics", {"replicas": tuple[Metered, ...]}),
+    "query": _document(
         "query",
         {
             "answer": TEXT,
@@ -214,10 +214,10 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
             **dict.fromkeys(("tokens_per_second", "tokens_per_second_after_first"), nullable(NUMBER)),
         },
     ),
-    "runs": _kind("runs", {"runs": tuple[Run, ...]}, written=_COUNTED),
-    "comparison": _of("comparison", Comparison, written=_COUNTED),
-    "ab": _of("ab", Result, {"left": WHOLE, "margin": NUMBER}),
-    "operating": _kind(
+    "runs": _document("runs", {"runs": tuple[Run, ...]}, printed_as=_COUNTED),
+    "comparison": _class_document("comparison", Comparison, printed_as=_COUNTED),
+    "ab": _class_document("ab", Result, {"left": WHOLE, "margin": NUMBER}),
+    "operating": _document(
         "operating",
         {
             "emulated": TRUTH,
@@ -225,17 +225,17 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
             "loads": [{"context_tokens": WHOLE, "output_tokens": WHOLE, "points": tuple[OperatingPoint, ...]}],
         },
     ),
-    "recommendation": _of("recommendation", Recommendation, {"profile": nullable(TEXT)}),
-    "alerts": _kind("alerts", {"text": TEXT, "remarks": TEXTS}),
-    "import": _kind("import", {"type": {"const": "import"}, "address": TEXT, "slice": Attempt}),
-    "state-list": _kind("state-list", {"resources": list_of(object_of({"address": TEXT, "slices": TEXTS}))}),
-    "state-show": _kind(
+    "recommendation": _class_document("recommendation", Recommendation, {"profile": nullable(TEXT)}),
+    "alerts": _document("alerts", {"text": TEXT, "remarks": TEXTS}),
+    "import": _document("import", {"type": {"const": "import"}, "address": TEXT, "slice": Attempt}),
+    "state-list": _document("state-list", {"resources": list_of(object_of({"address": TEXT, "slices": TEXTS}))}),
+    "state-show": _document(
         "state-show",
         {"deployment": TEXT, "lineage": TEXT, "serial": WHOLE, "resources": tuple[Record, ...]},
-        written={Record: As(adds={"address": TEXT})},
+        printed_as={Record: As(adds={"address": TEXT})},
     ),
     "state-change": _state_changes,
-    "state-history": _kind(
+    "state-history": _document(
         "state-history",
         {
             "deployment": TEXT,
@@ -244,18 +244,18 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
             ],
         },
     ),
-    "unlock": _kind("unlock", {"name": TEXT, "id": TEXT}),
-    "files": _kind("files", {"files": TEXTS}),
-    "profiles": _kind("profiles", {"profiles": TEXTS}),
-    "explanation": _kind("explanation", dict.fromkeys(("code", "title", "text"), TEXT)),
-    "explanations": _kind(
+    "unlock": _document("unlock", {"name": TEXT, "id": TEXT}),
+    "files": _document("files", {"files": TEXTS}),
+    "profiles": _document("profiles", {"profiles": TEXTS}),
+    "explanation": _document("explanation", dict.fromkeys(("code", "title", "text"), TEXT)),
+    "explanations": _document(
         "explanations",
         {"groups": list_of(object_of({"name": TEXT, "codes": list_of(object_of({"code": TEXT, "title": TEXT}))}))},
     ),
-    "completion": _kind("completion", {"shell": TEXT, "script": TEXT}),
-    "emulator": _kind("emulator", {"environment": mapping_of(TEXT)}),
-    "version": _kind("version", {"tpudeploy": TEXT, "vllm": TEXT}),
-    "ci": _kind(
+    "completion": _document("completion", {"shell": TEXT, "script": TEXT}),
+    "emulator": _document("emulator", {"environment": mapping_of(TEXT)}),
+    "version": _document("version", {"tpudeploy": TEXT, "vllm": TEXT}),
+    "ci": _document(
         "ci",
         {
             "does": {"enum": ["plan", "apply", "drift"]},

@@ -1,4 +1,4 @@
-"""A model's draft, drawn so that nobody takes it for a finding."""
+"""Format a model's draft so that it cannot be mistaken for a verified finding."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tpudeploy.views.paint import Paint
 _BAR = "│ "
 
 
-def draft(of: Draft, paint: Paint, *, width: int | None) -> str:
-    """`width` as in `views.zones`."""
-    head = f"A draft by {words.plain(of.model)}, asked at {of.by}. A model wrote it, and nobody has checked it:"
+def draft(draft: Draft, paint: Paint, *, width: int | None) -> str:
+    """Return the draft behind a bar on each line. `width` as in `views.zones`."""
+    head = f"A draft by {words.plain(draft.model)}, asked at {draft.by}. A model wrote it, and it has not been checked:"
     room = None if width is None else width - 2 - len(_BAR)
-    said = [part for line in of.text.splitlines() for part in words.wrapped(words.plain(line), room, indent="")]
-    return "\n".join([paint.yellow(head), *(f"  {paint.dim(f'{_BAR}{line}'.rstrip())}" for line in said)])
+    lines = [part for line in draft.text.splitlines() for part in words.wrapped(words.plain(line), room, indent="")]
+    return "\n".join([paint.yellow(head), *(f"  {paint.dim(f'{_BAR}{line}'.rstrip())}" for line in lines)])

@@ -1,4 +1,4 @@
-"""Text of others inside GitHub's Markdown: nothing of it can end a block, make a table's cell, or call a person."""
+"""Quote untrusted text in GitHub's Markdown: it cannot end a block, add a table cell, or mention a person."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from tpudeploy.views.words import plain
 _TICKS = re.compile(r"`+")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _MARKS = re.compile(r"([\\*\[\]~]|(?<!\w)_|_(?!\w))")
-_APART = "\u200b"  # stands between an @ and a name, so that it is no mention
+_APART = "\u200b"  # goes between an @ and a name, so that GitHub does not notify anyone
 
 
 def fence(lines: Iterable[str], language: str = "") -> str:
-    """A code block, whose fence is longer than any run of backticks in it."""
+    """Return a code block whose fence is longer than any run of backticks inside it."""
     body = plain("\n".join(lines))
     ticks = "`" * max(3, *(len(run) + 1 for run in _TICKS.findall(body)), 3)
     return f"{ticks}{language}\n{body}\n{ticks}"
 
 
 def code(text: str) -> str:
-    """Inline, and safe in a table."""
+    """Return inline code that is safe in a table cell."""
     inner = " ".join(plain(text).split()).replace("`", "'").replace("|", "\\|")
     return f"`{inner}`" if inner else ""
 
 
 def prose(text: str) -> str:
-    """A sentence of a message. What it has in backticks stays code."""
+    """Return a sentence of a message with its Markdown escaped. Text in backticks stays code."""
     pieces = " ".join(plain(text).split()).split("`")
-    told = [code(piece) if n % 2 else _escaped(piece) for n, piece in enumerate(pieces)]
-    return "".join(told)
+    parts = [code(piece) if n % 2 else _escape(piece) for n, piece in enumerate(pieces)]
+    return "".join(parts)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     for character, entity in _ENTITIES.items():
         text = text.replace(character, entity)
     return _MARKS.sub(r"\\\1", text).replace("@", f"@{_APART}").replace("|", "\\|")
 
 
 def details(summary: str, body: str) -> str:
-    """Folded away. `summary` is HTML already."""
+    """Return `body` in a collapsed section. `summary` is already HTML."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"

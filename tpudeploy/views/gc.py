@@ -1,4 +1,4 @@
-"""What `gc` found, a line each, in groups by whose it is and what happens to it."""
+"""Format the orphans that `gc` lists: one line each, grouped by owner and by what happens to them."""
 
 from __future__ import annotations
 
@@ -9,77 +9,79 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Report
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.table import aligned
 
-_WHOSE: Mapping[Claim, str] = {
-    Claim.LEFTOVER: "Left over: the state here of their deployment does not name them.",
-    Claim.NO_STATE: "Foreign: no state of their deployment is here.",
-    Claim.OTHER_LINEAGE: "Foreign: of another lineage than the state here of their deployment.",
+_OWNERS: Mapping[Claim, str] = {
+    Claim.LEFTOVER: "Orphaned: their deployment's state does not list them.",
+    Claim.NO_STATE: "Foreign: their deployment has no state here.",
+    Claim.OTHER_LINEAGE: "Foreign: their lineage differs from that of their deployment's state.",
 }
-_GOES = "To be removed:"
-_STAYS = "Left alone, for they may be somebody else's; -foreign removes them:"
-_ALIKE = (
-    "Foreign, and by nothing but their names like ours. Always left alone; if they are yours:\n"
+_REMOVED_NOTE = "To be removed:"
+_KEPT_NOTE = "Kept, because they may belong to another project; -foreign removes them:"
+_UNSIGNED_NOTE = (
+    "Foreign: only their names look like ours. They are never removed; if they are yours, run:\n"
     "  gcloud compute tpus queued-resources delete NAME --zone=ZONE --force"
 )
 
 
-def gc(of: Garbage, paint: Paint) -> str:
-    """The whole, ending with what removing would give back."""
-    groups = ("\n".join(_group(heading, strays, of, paint)) for heading, strays in _groups(of) if strays)
-    return "\n\n".join([_looked(of), *groups, paint.bold(_summary(of.going))])
+def gc(garbage: Garbage, paint: Paint) -> str:
+    """Return all groups, ending with the cost and quota that removal would free."""
+    groups = ("\n".join(_group(heading, strays, garbage, paint)) for heading, strays in _groups(garbage) if strays)
+    return "\n\n".join([_scope(garbage), *groups, paint.bold(_summary(garbage.going))])
 
 
 def done(report: Report, paint: Paint) -> str:
     return paint.green(f"\nDone! {report.count(Action.DESTROY)} removed.")
 
 
-def _looked(of: Garbage) -> str:
-    where = f"project{'s' if len(of.projects) > 1 else ''} {', '.join(of.projects)}"
-    how = f", in the {len(of.looked_in)} zones that we know: all at once was refused" if of.looked_in else ""
-    found = len(of.strays) + of.needed
-    return f"Looked through {where}{how}. Found {found} with tpudeploy's mark, {of.needed} of them needed."
+def _scope(garbage: Garbage) -> str:
+    where = f"project{'s' if len(garbage.projects) > 1 else ''} {', '.join(garbage.projects)}"
+    if garbage.looked_in:
+        zones = f"{len(garbage.looked_in)} zones in the catalog"
+        where = f"{where}, in the {zones}, because listing all zones at once was refused"
+    count = len(garbage.strays) + garbage.needed
+    return f"Looked through {where}. Found {count} with tpudeploy's mark, {garbage.needed} of them needed."
 
 
-def _groups(of: Garbage) -> Iterator[tuple[str, list[Stray]]]:
-    signed = [s for s in of.strays if s.goes or s.found.is_signed]
-    for claim, whose in _WHOSE.items():
-        yield f"{whose} {_GOES}", [s for s in signed if s.claim is claim and s.goes]
-    for claim, whose in _WHOSE.items():
-        yield f"{whose}\n{_STAYS}", [s for s in signed if s.claim is claim and not s.goes]
-    yield _ALIKE, [s for s in of.strays if s not in signed]
+def _groups(garbage: Garbage) -> Iterator[tuple[str, list[Stray]]]:
+    removed = [stray for stray in garbage.strays if stray.goes]
+    kept_signed = [stray for stray in garbage.strays if stray.found.is_signed and not stray.goes]
+    for claim, owner in _OWNERS.items():
+        yield f"{owner} {_REMOVED_NOTE}", [stray for stray in removed if stray.claim is claim]
+    for claim, owner in _OWNERS.items():
+        yield f"{owner}\n{_KEPT_NOTE}", [stray for stray in kept_signed if stray.claim is claim]
+    yield _UNSIGNED_NOTE, [stray for stray in garbage.strays if not stray.goes and not stray.found.is_signed]
 
 
-def _group(heading: str, strays: Sequence[Stray], of: Garbage, paint: Paint) -> Iterator[str]:
+def _group(heading: str, strays: Sequence[Stray], garbage: Garbage, paint: Paint) -> Iterator[str]:
     yield heading
     yield ""
-    rows = [tuple(_columns(s, with_project=len(of.projects) > 1)) for s in strays]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for stray, row in zip(strays, rows, strict=True):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    rows = [tuple(_columns(s, with_project=len(garbage.projects) > 1)) for s in strays]
+    for stray, line in zip(strays, aligned(rows), strict=True):
         yield f"  {paint.red('-') if stray.goes else ' '} {words.plain(line)}"
 
 
-def _columns(of: Stray, *, with_project: bool) -> Iterator[str]:
-    yield of.found.ref.name
+def _columns(stray: Stray, *, with_project: bool) -> Iterator[str]:
+    yield stray.found.ref.name
     if with_project:
-        yield of.found.ref.project
-    yield of.found.ref.zone
-    yield of.found.asked.accelerator_type or "unknown type"
-    yield of.found.asked.provisioning
-    yield of.found.slice.raw_state
-    yield "age unknown" if of.age is None else f"{words.duration(of.age)} old"
-    yield "no cost" if of.usd_per_hour == 0 else words.hourly(of.usd_per_hour)
-    yield "" if of.chips is None else _chips(of.chips)
+        yield stray.found.ref.project
+    yield stray.found.ref.zone
+    yield stray.found.asked.accelerator_type or "unknown type"
+    yield stray.found.asked.provisioning
+    yield stray.found.slice.raw_state
+    yield "age unknown" if stray.age is None else f"{words.duration(stray.age)} old"
+    yield "no cost" if stray.usd_per_hour == 0 else words.hourly(stray.usd_per_hour)
+    yield "" if stray.chips is None else _chips(stray.chips)
 
 
 def _summary(going: Iterable[Stray]) -> str:
-    known = tuple(going)
-    if not known:
+    strays = tuple(going)
+    if not strays:
         return "Nothing to remove."
-    priced = [s.usd_per_hour for s in known if s.usd_per_hour is not None]
-    more = "" if len(priced) == len(known) else " and more"
+    priced = [s.usd_per_hour for s in strays if s.usd_per_hour is not None]
+    more = "" if len(priced) == len(strays) else " and more"
     saved = f"saves {words.hourly(sum(priced))}{more} at list price, " if sum(priced) or more else ""
-    return f"Plan: {len(known)} to remove; {saved}gives {_chips(sum(s.chips or 0 for s in known))} of quota back."
+    return f"Plan: {len(strays)} to remove; {saved}gives {_chips(sum(s.chips or 0 for s in strays))} of quota back."
 
 
 def _chips(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Events and results as one JSON line each.
+"""Format events and results as one JSON line each.
 
 The first line of a stream names its version. An event is `{"v": 1, "type": …, "line": what a person reads, …facts}`; a
 result is its `.to_dict()`, with a `format`. Versions grow by what is added; readers pass over keys they do not know.
@@ -27,7 +27,7 @@ VERSION = 1
 
 
 def first() -> str:
-    """The line that every stream begins with."""
+    """Return the line that every stream begins with."""
     return json.dumps({"v": VERSION, "type": "version", "format": FORMAT, "tpudeploy": TPUDEPLOY})
 
 
@@ -37,31 +37,31 @@ def line(event: Event) -> str:
     return json.dumps({"v": VERSION, **facts}, ensure_ascii=False)
 
 
-def kind(of: type[Event]) -> str:
-    """`PhaseChanged` is `phase_changed`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", of.__name__).lower()
+def kind(event_type: type[Event]) -> str:
+    """Return the name of an event in a document: `PhaseChanged` is `phase_changed`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", event_type.__name__).lower()
 
 
-def error(of: TpudeployError) -> str:
-    """The last line of a stream that something stopped."""
-    return json.dumps({"v": VERSION, **error_tree(of)}, ensure_ascii=False)
+def error(failure: TpudeployError) -> str:
+    """Return the last line of a stream that ended with an error."""
+    return json.dumps({"v": VERSION, **error_tree(failure)}, ensure_ascii=False)
 
 
-def error_document(of: TpudeployError) -> str:
-    """The document of a command that something stopped."""
-    return json.dumps(error_tree(of), ensure_ascii=False)
+def error_document(failure: TpudeployError) -> str:
+    """Return the document of a command that ended with an error."""
+    return json.dumps(error_tree(failure), ensure_ascii=False)
 
 
-def error_tree(of: TpudeployError) -> dict[str, object]:
-    """An error for programs. Every problem of the profiles is in `diagnostics`."""
-    diagnostics = of.diagnostics if isinstance(of, ConfigError) else ()
-    return {"format": ERROR, "type": "error", **of.to_dict(), "diagnostics": tree(diagnostics)}
+def error_tree(failure: TpudeployError) -> dict[str, object]:
+    """Return an error for programs. `diagnostics` holds every problem of the profiles."""
+    diagnostics = failure.diagnostics if isinstance(failure, ConfigError) else ()
+    return {"format": ERROR, "type": "error", **failure.to_dict(), "diagnostics": tree(diagnostics)}
 
 
-def document(of: Mapping[str, object]) -> str:
-    """A document as a line of a stream. It has a `type`, as every line has."""
-    return json.dumps({"v": VERSION, **of}, ensure_ascii=False)
+def document(document: Mapping[str, object]) -> str:
+    """Return a document as a line of a stream. Like every line, it has a `type`."""
+    return json.dumps({"v": VERSION, **document}, ensure_ascii=False)
 
 
-def result(of: Plan | Report | Garbage) -> str:
-    return json.dumps(of.to_dict(), ensure_ascii=False)
+def result(result: Plan | Report | Garbage) -> str:
+    return json.dumps(result.to_dict(), ensure_ascii=False)

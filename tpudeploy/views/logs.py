@@ -1,4 +1,4 @@
-"""A boot log, explained: the cause with its line and what to do, or the phases of a start with their seconds."""
+"""Explain a boot log: the cause with its line and what to do, or the phases of a start with their seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tpudeploy.domain.bootlog import Cause, Phase, Reading
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
-# What a phase's own word is too short for.
+# The text of each phase whose own name is too short.
 _PHASES = {
     "boot": "machine boots",
     "docker": "docker",
@@ -26,58 +26,60 @@ _PHASES = {
 _BAR = 40
 
 
-def explained(of: Reading, paint: Paint, *, width: int | None) -> str:
-    """`width` as in `views.zones`."""
+def explanation(reading: Reading, paint: Paint, *, width: int | None) -> str:
+    """Return the explanation of a log. `width` as in `views.zones`."""
     blocks = []
-    if of.cause is not None:
-        blocks.append("\n".join(_cause(of.cause, paint, width)))
-    if of.phases and (of.cause is None or len(of.phases) > 1):
-        blocks.append("\n".join(_timeline(of, paint)))
-    if of.notes:
-        blocks.append("\n".join(_notes(of, paint, width)))
-    return "\n\n".join(blocks) or "Nothing in this log is a boot's: no phase, no cause."
+    if reading.cause is not None:
+        blocks.append("\n".join(_cause(reading.cause, paint, width)))
+    if reading.phases and (reading.cause is None or len(reading.phases) > 1):
+        blocks.append("\n".join(_timeline(reading, paint)))
+    if reading.notes:
+        blocks.append("\n".join(_notes(reading, paint, width)))
+    return "\n\n".join(blocks) or "This log holds no phase of a boot and no known cause of a failure."
 
 
-def _cause(of: Cause, paint: Paint, width: int | None) -> Iterator[str]:
-    yield from words.wrapped(f"{paint.red(of.what)} ({of.signature})", width, indent="")
-    who = f"{of.line.process}: " if of.line.process else ""
-    yield from words.wrapped(f"  line {of.line.number}  {who}{words.plain(of.line.text.strip())}", width, indent="    ")
+def _cause(cause: Cause, paint: Paint, width: int | None) -> Iterator[str]:
+    yield from words.wrapped(f"{paint.red(cause.what)} ({cause.signature})", width, indent="")
+    who = f"{cause.line.process}: " if cause.line.process else ""
+    yield from words.wrapped(
+        f"  line {cause.line.number}  {who}{words.plain(cause.line.text.strip())}", width, indent="    "
+    )
     yield ""
-    yield from words.wrapped(f"What to do: {of.remedy}", width, indent="  ")
+    yield from words.wrapped(f"What to do: {cause.remedy}", width, indent="  ")
 
 
-def _timeline(of: Reading, paint: Paint) -> Iterator[str]:
-    """A bar a phase, all on one scale, each where its time is."""
-    end = "it serves" if of.is_serving else "it did not serve"
-    yield f"{paint.bold(words.duration(of.seconds))} until {'it serves' if of.is_serving else 'the end of the log'}"
-    yield from bars(of, paint, of.phases)
-    if not of.is_serving and of.cause is None:
-        yield paint.yellow(f"The log ends there: {end}, and nothing in it says why.")
+def _timeline(reading: Reading, paint: Paint) -> Iterator[str]:
+    """Return one bar per phase, all on one time scale."""
+    end = "it serves" if reading.is_serving else "the end of the log"
+    yield f"{paint.bold(words.duration(reading.seconds))} until {end}"
+    yield from bars(reading, paint, reading.phases)
+    if not reading.is_serving and reading.cause is None:
+        yield paint.yellow("The log ends there: it did not serve, and the log does not say why.")
 
 
-def bars(of: Reading, paint: Paint, marked: Collection[Phase]) -> Iterator[str]:
-    """A line a phase; those that are `marked` in full, what ran beside them in outline."""
-    width = max(len(named(of, phase)) for phase in of.phases)
-    for phase in of.phases:
+def bars(reading: Reading, paint: Paint, highlighted: Collection[Phase]) -> Iterator[str]:
+    """Return one line per phase. Highlighted phases have solid bars, the others light ones."""
+    width = max(len(phase_name(reading, phase)) for phase in reading.phases)
+    for phase in reading.phases:
         took = "unfinished" if phase.seconds is None else words.duration(phase.seconds)
-        bar = _bar(of, phase, "█" if phase in marked or phase.seconds is None else "░")
-        yield f"  {named(of, phase).ljust(width)}  {took.rjust(10)}  {paint.dim(bar)}".rstrip()
+        bar = _bar(reading, phase, "█" if phase in highlighted or phase.seconds is None else "░")
+        yield f"  {phase_name(reading, phase).ljust(width)}  {took.rjust(10)}  {paint.dim(bar)}".rstrip()
 
 
-def named(of: Reading, phase: Phase) -> str:
+def phase_name(reading: Reading, phase: Phase) -> str:
     name = _PHASES.get(phase.name, phase.name)
-    return f"{of.graphs} {name}" if phase.name == "compile" else name
+    return f"{reading.graphs} {name}" if phase.name == "compile" else name
 
 
-def _bar(of: Reading, phase: Phase, block: str) -> str:
-    whole = of.seconds or 1.0
-    left = round(_BAR * phase.began / whole)
-    seconds = phase.seconds if phase.seconds is not None else of.seconds - phase.began
-    return " " * left + block * max(1, round(_BAR * seconds / whole))
+def _bar(reading: Reading, phase: Phase, block: str) -> str:
+    whole = reading.seconds or 1.0
+    offset = round(_BAR * phase.began / whole)
+    seconds = phase.seconds if phase.seconds is not None else reading.seconds - phase.began
+    return " " * offset + block * max(1, round(_BAR * seconds / whole))
 
 
-def _notes(of: Reading, paint: Paint, width: int | None) -> Iterator[str]:
-    yield paint.dim("Looks like trouble, and is none:")
-    for line, why in of.notes:
-        said = words.plain(line.text.strip())
-        yield from words.wrapped(f"  line {line.number}  {said[:100]}: {why}.", width, indent="    ")
+def _notes(reading: Reading, paint: Paint, width: int | None) -> Iterator[str]:
+    yield paint.dim("These lines look like errors, but are harmless:")
+    for line, why in reading.notes:
+        text = words.plain(line.text.strip())
+        yield from words.wrapped(f"  line {line.number}  {text[:100]}: {why}.", width, indent="    ")

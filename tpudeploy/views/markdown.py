@@ -1,4 +1,4 @@
-"""A plan as a comment on a pull request: what would happen in a table, the rest folded away, within GitHub's limit."""
+"""Format a plan as a pull request comment within GitHub's limit: a table of changes, with the details collapsed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tpudeploy.domain.plan import Action, Change, Drift, Effect, FieldChange, Go
 from tpudeploy.version import VERSION
 from tpudeploy.views import words
 from tpudeploy.views.fenced import code, details, fence, prose
-from tpudeploy.views.fitted import Fitted, Part, fitted
+from tpudeploy.views.fitted import Fitted, Part, fit
 from tpudeploy.views.plan import summary, symbol
 from tpudeploy.views.words import plain
 
-# GitHub refuses a body of more than 65,536 characters, with 422; room is left for the marker and for others' words.
+# GitHub refuses a body of more than 65,536 characters with status 422. The rest is for the marker and other text.
 COMMENT_BYTES = 60_000
-# A step's summary of more than a mebibyte is not shown; others may have written into it before.
+# GitHub does not show a step summary of more than one mebibyte, and earlier steps may have written to it.
 SUMMARY_BYTES = 1_000_000
 
-_CUT = (
-    "> [!CAUTION]\n> Cut short, so this approves nothing. All of it is in the files of the run, and more on its page."
+_TRUNCATED = (
+    "> [!CAUTION]\n> This comment is truncated, so it approves nothing. The run's artifacts hold the whole plan."
 )
 
-_WILL: Mapping[Action, str] = {
+_VERBS: Mapping[Action, str] = {
     Action.CREATE: "create",
     Action.UPDATE: "update in place",
     Action.RESTART: "restart in place",
@@ -35,7 +35,7 @@ _WILL: Mapping[Action, str] = {
 
 
 def plan(
-    of: Plan,
+    plan: Plan,
     revisions: Mapping[str, Revision],
     *,
     orphans: Iterable[str],
@@ -48,48 +48,50 @@ def plan(
 
     `ending` is the last line: what merging does. Where the text is cut, its notice is the only one that says that.
     """
-    shown = [c for c in of.changes if c.action is not Action.NO_OP]
-    about = summary(shown).removeprefix("Plan: ").rstrip(".") if shown else "no changes"
-    head = f"### tpudeploy plan · {about}{_money(shown)}"
-    notes = "\n".join([*_checks(of.diagnostics), *map(_orphan, orphans), *_pending(of.goals)])
-    parts = [Part(text=head), *changes(of, revisions), Part(text=notes)]
-    fingerprint = whole if shown else ""
-    complete = fitted([*parts, Part(text=_foot(fingerprint, run_url, ending if shown else ""))], limit, notice=_CUT)
-    if complete.is_whole:
-        return complete
-    return fitted([*parts, Part(text=_foot(fingerprint, run_url))], limit, notice=_CUT)
+    pending = [c for c in plan.changes if c.action is not Action.NO_OP]
+    outcome = summary(pending).removeprefix("Plan: ").rstrip(".") if pending else "no changes"
+    head = f"### tpudeploy plan · {outcome}{_money(pending)}"
+    notes = "\n".join([*_checks(plan.diagnostics), *map(_orphan_note, orphans), *_unfinished_runs(plan.goals)])
+    parts = [Part(text=head), *changes(plan, revisions), Part(text=notes)]
+    fingerprint = whole if pending else ""
+    comment = fit(
+        [*parts, Part(text=_footer(fingerprint, run_url, ending if pending else ""))], limit, notice=_TRUNCATED
+    )
+    if comment.is_whole:
+        return comment
+    return fit([*parts, Part(text=_footer(fingerprint, run_url))], limit, notice=_TRUNCATED)
 
 
-def changes(of: Plan, revisions: Mapping[str, Revision] | None = None) -> list[Part]:
-    """What a plan would do, from the table to the differences."""
+def changes(plan: Plan, revisions: Mapping[str, Revision] | None = None) -> list[Part]:
+    """Return the parts that describe a plan's changes, from the table to the diffs."""
     sides = revisions or {}
-    shown = [c for c in of.changes if c.action is not Action.NO_OP]
-    table = _table([_row(c, sides.get(c.deployment)) for c in shown])
-    sections = (part for goal in of.goals for part in _sections(goal, sides.get(goal.name)))
-    return [Part(text=_warning(shown, sides)), Part(text=table), *sections]
+    pending = [c for c in plan.changes if c.action is not Action.NO_OP]
+    table = _table([_row(c, sides.get(c.deployment)) for c in pending])
+    sections = (part for goal in plan.goals for part in _sections(goal, sides.get(goal.name)))
+    return [Part(text=_warning(pending, sides)), Part(text=table), *sections]
 
 
 def failure(message: str, hint: str, diagnostics: Sequence[Diagnostic], *, run_url: str, limit: int) -> Fitted:
-    """No plan, and why."""
-    head = "### tpudeploy plan · none could be made"
+    """Return the comment for a plan that could not be made, with the error."""
+    head = "### tpudeploy plan · failed"
     why = [prose(line) for line in (message, *hint.splitlines())]
     checks = "\n".join(_checks(diagnostics)) if diagnostics else ""
-    return fitted([Part(text=t) for t in (head, "\\\n".join(why), checks, _foot("", run_url))], limit)
+    return fit([Part(text=t) for t in (head, "\\\n".join(why), checks, _footer("", run_url))], limit)
 
 
-def _money(shown: Iterable[Change]) -> str:
-    known = list(shown)
-    if not known:
+def _money(changes: Iterable[Change]) -> str:
+    priced = list(changes)
+    if not priced:
         return ""
-    before, after = (sum(usd or 0.0 for usd in side) for side in zip(*map(_prices, known), strict=True))
-    more = any(c.usd_per_hour_after is None and c.action is not Action.DESTROY for c in known)
-    unknown = " and what has no known price" if more else ""
-    return f" · {words.hourly(before)} → **{words.hourly(after)}**{unknown}{_ceiling(known, after)}"
+    before, after = (sum(usd or 0.0 for usd in side) for side in zip(*map(_prices, priced), strict=True))
+    has_unknown = any(c.usd_per_hour_after is None and c.action is not Action.DESTROY for c in priced)
+    unknown = " and what has no known price" if has_unknown else ""
+    return f" · {words.hourly(before)} → **{words.hourly(after)}**{unknown}{_ceiling(priced, after)}"
 
 
-def _ceiling(shown: Sequence[Change], after: float) -> str:
-    """What may be billed at one time while slices are acquired: more requests may be granted than are kept."""
-    together = [c for c in shown if c.slices_at_once > 1]
+def _ceiling(changes: Sequence[Change], after: float) -> str:
+    """Return what may be billed at one time during acquisition: more requests may be granted than are kept."""
+    together = [c for c in changes if c.slices_at_once > 1]
     if any(c.usd_per_hour_at_once is None for c in together):
         return "; more at one time while slices are acquired, at prices that are not all known"
     most = after + sum((c.usd_per_hour_at_once or 0.0) - (c.usd_per_hour_after or 0.0) for c in together)
@@ -101,18 +103,18 @@ def _prices(change: Change) -> tuple[float | None, float | None]:
     return change.usd_per_hour_before, change.usd_per_hour_after
 
 
-def _warning(shown: Iterable[Change], sides: Mapping[str, Revision]) -> str:
+def _warning(changes: Iterable[Change], sides: Mapping[str, Revision]) -> str:
     lines = [
-        f"> {_threat(c, sides.get(c.deployment))}"
-        for c in shown
+        f"> {_describe_downtime(c, sides.get(c.deployment))}"
+        for c in changes
         if c.action in {Action.REPLACE, Action.RESTART, Action.DESTROY}
     ]
     return "\n".join(["> [!WARNING]", *(f"{line}\\" for line in lines[:-1]), *lines[-1:]]) if lines else ""
 
 
-def _threat(change: Change, of: Revision | None) -> str:
+def _describe_downtime(change: Change, revision: Revision | None) -> str:
     name = code(change.address)
-    start = None if of is None else _start(of.after)
+    start = None if revision is None else _start(revision.after)
     down = "meanwhile" if start is None else f"for about {words.duration(start)}"
     match change.action:
         case Action.REPLACE if change.hands_over:
@@ -133,35 +135,35 @@ def _table(rows: list[str]) -> str:
     return "\n".join([head, "|---|---|---|---|---|---|---|", *rows])
 
 
-def _row(change: Change, of: Revision | None) -> str:
-    before, after = (of.before, of.after) if of is not None else (None, None)
+def _row(change: Change, revision: Revision | None) -> str:
+    before, after = (revision.before, revision.after) if revision is not None else (None, None)
     if change.action in {Action.CREATE, Action.DESTROY}:
         before, after = (None, after) if change.action is Action.CREATE else (before, None)
     cells = [
         code(symbol(change)),
         code(change.address),
-        _WILL[change.action],
+        _VERBS[change.action],
         _why(change),
-        _moved(change.usd_per_hour_before, change.usd_per_hour_after, words.hourly),
-        _moved(_kv(before), _kv(after), lambda tokens: f"{tokens:,.0f} tokens"),
-        _moved(_start(before), _start(after), words.duration),
+        _transition(change.usd_per_hour_before, change.usd_per_hour_after, words.hourly),
+        _transition(_kv(before), _kv(after), lambda tokens: f"{tokens:,.0f} tokens"),
+        _transition(_start(before), _start(after), words.duration),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _kv(of: Holding | None) -> float | None:
-    return None if of is None else of.kv_cache_tokens
+def _kv(holding: Holding | None) -> float | None:
+    return None if holding is None else holding.kv_cache_tokens
 
 
-def _start(of: Holding | None) -> float | None:
-    return None if of is None else of.start_seconds
+def _start(holding: Holding | None) -> float | None:
+    return None if holding is None else holding.start_seconds
 
 
-def _moved(before: float | None, after: float | None, told: Callable[[float], str]) -> str:
+def _transition(before: float | None, after: float | None, text: Callable[[float], str]) -> str:
     if before is None or after is None or before == after:
-        known = after if after is not None else before
-        return "" if known is None else told(known)
-    return f"{told(before)} → {told(after)}"
+        value = after if after is not None else before
+        return "" if value is None else text(value)
+    return f"{text(before)} → {text(after)}"
 
 
 def _why(change: Change) -> str:
@@ -169,59 +171,59 @@ def _why(change: Change) -> str:
     costs = {Action.REPLACE: Effect.REPLACE, Action.RESTART: Effect.RESTART, Action.UPDATE: Effect.COSMETIC}
     cost = Effect.RESTART if change.hands_over else costs.get(change.action)
     telling = [f for f in change.fields if f.effect is cost]
-    named = [f"{code(f.path)}{_place(f)}" for f in telling]
+    named = [f"{code(f.path)}{_origin(f)}" for f in telling]
     more = [f"and {len(named) - 2} more"] if len(named) > 2 else []  # noqa: PLR2004 - two fit a cell
     return "; ".join([*(prose(r) for r in (change.reason,) if r is not Reason.NONE), *named[:2], *more])
 
 
-def _place(field: FieldChange) -> str:
+def _origin(field: FieldChange) -> str:
     return "" if field.origin is None else f" ({code(f'{field.origin.file}:{field.origin.line}')})"
 
 
-def _sections(goal: Goal, of: Revision | None) -> Iterator[Part]:
+def _sections(goal: Goal, revision: Revision | None) -> Iterator[Part]:
     if goal.drift:
-        yield _part(goal.name, "changed outside of tpudeploy", [line for d in goal.drift for line in outside(d)])
-    shown = [c for c in goal.changes if c.action is not Action.NO_OP]
-    if shown:
-        lines = [line for change in shown for line in difference(change)]
-        yield _part(goal.name, "attributes", lines)
-    if of is None or not shown:
+        yield _diff_part(goal.name, "changed outside of tpudeploy", [line for d in goal.drift for line in outside(d)])
+    pending = [c for c in goal.changes if c.action is not Action.NO_OP]
+    if pending:
+        lines = [line for change in pending for line in difference(change)]
+        yield _diff_part(goal.name, "attributes", lines)
+    if revision is None or not pending:
         return
-    if of.docker:
-        yield _part(goal.name, "docker command", of.docker)
-    if of.script:
-        yield _part(goal.name, "startup script", of.script)
-    if not of.is_compared and any(c.slice_name and c.fields for c in shown):
-        yield Part(text=f"What {code(goal.name)} runs now cannot be rendered by this version, so that is not compared.")
+    if revision.docker:
+        yield _diff_part(goal.name, "docker command", revision.docker)
+    if revision.script:
+        yield _diff_part(goal.name, "startup script", revision.script)
+    if not revision.is_compared and any(c.slice_name and c.fields for c in pending):
+        yield Part(text=f"This version cannot render what {code(goal.name)} runs now, so the diff omits it.")
 
 
-def _part(name: str, what: str, lines: Iterable[str]) -> Part:
+def _diff_part(name: str, what: str, lines: Iterable[str]) -> Part:
     body = details(f"<code>{name}</code>: {what}", fence(lines, "diff"))
     return Part(text=body, title=f"{name}, {what}", can_go=True)
 
 
 def difference(change: Change) -> Iterator[str]:
-    """GitHub colours a line of a diff by its first character: + green, - red, ! orange, @@ as a heading."""
-    yield f"@@ {change.address}: {_WILL[change.action]} @@"
-    written = words.told(change)
-    width = max((len(f.path) for f in written), default=0)
-    for field in written:
+    """Yield a change as diff lines. GitHub colours by the first character: + green, - red, ! orange, @@ heading."""
+    yield f"@@ {change.address}: {_VERBS[change.action]} @@"
+    visible = words.visible_fields(change)
+    width = max((len(f.path) for f in visible), default=0)
+    for field in visible:
         yield _field(field, change, width)
-    hidden = change.unchanged or len(change.fields) - len(written)
+    hidden = change.unchanged or len(change.fields) - len(visible)
     if hidden:
         yield f"  # {hidden} {'defaults' if change.action is Action.CREATE else 'unchanged attributes'}"
 
 
-def _value(of: Json) -> str:
-    """Uncut, unlike on a terminal: what is approved is seen to its end."""
-    return plain(json.dumps(of, ensure_ascii=False))
+def _value(value: Json) -> str:
+    """Return the whole value, unlike on a terminal, because an approver must see all of it."""
+    return plain(json.dumps(value, ensure_ascii=False))
 
 
-def outside(of: Drift) -> Iterator[str]:
-    """What is live beside what was last applied."""
-    detail = f", {plain(of.detail)}" if of.detail else ""
-    yield f"@@ {of.address}: {of.kind}{detail} @@"
-    for field in of.fields:
+def outside(drift: Drift) -> Iterator[str]:
+    """Yield the live values beside those that were last applied."""
+    detail = f", {plain(drift.detail)}" if drift.detail else ""
+    yield f"@@ {drift.address}: {drift.kind}{detail} @@"
+    for field in drift.fields:
         yield f"! {field.path} = {_value(field.applied)} (applied) -> {_value(field.live)} (live)"
 
 
@@ -236,31 +238,31 @@ def _field(field: FieldChange, change: Change, width: int) -> str:
     return f"! {name} = {_value(field.before)} -> {_value(field.after)}{forces}{at}"
 
 
-def _checks(of: Sequence[Diagnostic]) -> Iterator[str]:
-    if not of:
+def _checks(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
+    if not diagnostics:
         yield "- All checks passed."
-    for each in of:
-        mark = "**Error:**" if each.severity is Severity.ERROR else "**Warning:**"
-        at = "" if each.location is None else f" · {code(str(each.location))}"
-        hint = f" {prose(each.hint)}" if each.hint else ""
-        yield f"- {mark} {prose(each.message)}{hint} ({code(each.code)}{at})"
+    for diagnostic in diagnostics:
+        mark = "**Error:**" if diagnostic.severity is Severity.ERROR else "**Warning:**"
+        at = "" if diagnostic.location is None else f" · {code(str(diagnostic.location))}"
+        hint = f" {prose(diagnostic.hint)}" if diagnostic.hint else ""
+        yield f"- {mark} {prose(diagnostic.message)}{hint} ({code(diagnostic.code)}{at})"
 
 
-def _orphan(name: str) -> str:
+def _orphan_note(name: str) -> str:
     return (
-        f"- **Note:** {code(name)} has a state, and none of these profiles is its own. That alone destroys nothing: "
-        f"{code('tpudeploy destroy')}, with the profile as it was, does."
+        f"- **Note:** {code(name)} has a state, but no profile here. That alone destroys nothing: to destroy it, run "
+        f"{code('tpudeploy destroy')}with its last profile."
     )
 
 
-def _pending(goals: Iterable[Goal]) -> Iterator[str]:
+def _unfinished_runs(goals: Iterable[Goal]) -> Iterator[str]:
     for goal in goals:
         if goal.resumes:
-            yield f"- **Note:** {code(goal.name)}: an earlier run did not reach its end; what it began stays approved."
+            yield f"- **Note:** {code(goal.name)}: an earlier run did not finish; the changes it started stay approved."
 
 
-def _foot(whole: str, run_url: str, ending: str = "") -> str:
-    told = [f"fingerprint {code(whole)}"] if whole else []
-    told += [f"[run]({run_url})"] if run_url else []
-    line = " · ".join([*told, f"tpudeploy {VERSION}"])
+def _footer(whole: str, run_url: str, ending: str = "") -> str:
+    parts = [f"fingerprint {code(whole)}"] if whole else []
+    parts += [f"[run]({run_url})"] if run_url else []
+    line = " · ".join([*parts, f"tpudeploy {VERSION}"])
     return f"{line}\\\n{ending}" if ending else line

@@ -1,4 +1,4 @@
-"""Where replicas stand with their places: summed up in words, or a line each, as wide as a screen and no wider."""
+"""Format the state of each place that a replica may run in: as a summary, or as a table as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TypeAlias
 from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.table import aligned
 
 Outlooks: TypeAlias = Mapping[str, Sequence[Place]]  # by the replica's address
 
 _RANK = {state: rank for rank, state in enumerate(PlaceState)}
 _WAITING = {PlaceState.ASKED, PlaceState.QUEUED, PlaceState.PROVISIONING}
 _FREE = "not asked"
-# What ends by itself, before the time that is left.
+# The text before the remaining time, for states that end by themselves.
 _ENDS = {
     PlaceState.UP: "ends in",
     PlaceState.QUEUED: "lapses in",
@@ -26,70 +27,65 @@ _ENDS = {
 
 
 def summary(places: Iterable[Place]) -> str:
-    """`1 provisioning, 2 queued, 9 refused (7 stockout, 2 quota), 3 not asked`."""
-    known = list(places)
-    counts = Counter(p.state for p in known)
-    told = (f"{counts[s]} {_word(s)}{_kinds(known) if s is PlaceState.REFUSED else ''}" for s in _RANK if counts[s])
-    return ", ".join(told) or "nothing is left"
+    """Return `1 provisioning, 2 queued, 9 refused (7 stockout, 2 quota), 3 not asked`."""
+    rows = list(places)
+    counts = Counter(p.state for p in rows)
+    parts = (f"{counts[s]} {_word(s)}{_kinds(rows) if s is PlaceState.REFUSED else ''}" for s in _RANK if counts[s])
+    return ", ".join(parts) or "no place remains"
 
 
 def waiting(why: str, places: Iterable[Place]) -> str:
-    """What is waited for: requests that may be granted, else `why`; and what refused, until one is about to land."""
-    known = list(places)
-    counts = Counter(p.state for p in known)
+    """Return what the run waits for: pending requests, else `why`; and the refusals, until one is provisioning."""
+    rows = list(places)
+    counts = Counter(p.state for p in rows)
     refused = counts[PlaceState.REFUSED]
-    asked = [p for p in known if p.state in _WAITING]
-    if refused and refused == len(known):
-        return f"refused everywhere{_kinds(known)}"
-    if asked and not counts[PlaceState.UP]:
-        why = asked[0].why or asked[0].state if len(asked) == 1 else summary(asked)
+    pending = [p for p in rows if p.state in _WAITING]
+    if refused and refused == len(rows):
+        return f"refused everywhere{_kinds(rows)}"
+    if pending and not counts[PlaceState.UP]:
+        why = pending[0].why or pending[0].state if len(pending) == 1 else summary(pending)
     if not refused or counts[PlaceState.PROVISIONING]:
         return why
-    return f"{why}; refused in {refused} place{'s' if refused > 1 else ''}{_kinds(known)}"
+    return f"{why}; refused in {refused} place{'s' if refused > 1 else ''}{_kinds(rows)}"
 
 
-def table(outlooks: Outlooks, *, now: float, width: int, most: int, paint: Paint) -> tuple[str, ...]:
-    """The places that came furthest, a line each; the last of at most `most` lines says what is left out."""
-    rows = sorted(((a, p) for a, places in outlooks.items() for p in places), key=lambda row: _order(*row))
-    shown = rows if len(rows) <= most else rows[: max(0, most - 1)]
-    cells = [_cells(where if len(outlooks) > 1 else "", place, now) for where, place in shown]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+def table(outlooks: Outlooks, *, now: float, width: int, max_lines: int, paint: Paint) -> tuple[str, ...]:
+    """Return the most advanced places, one line each; the last of at most `max_lines` lines summarises the others."""
+    rows = sorted(((a, p) for a, places in outlooks.items() for p in places), key=lambda row: _rank(*row))
+    visible = rows if len(rows) <= max_lines else rows[: max(0, max_lines - 1)]
+    texts = aligned([_cells(address if len(outlooks) > 1 else "", place, now) for address, place in visible])
     lines = [
-        _painted(place, words.cut(_aligned(row, widths), width), paint)
-        for row, (_, place) in zip(cells, shown, strict=True)
+        _coloured(place, words.cut(f"  {text}", width), paint) for text, (_, place) in zip(texts, visible, strict=True)
     ]
-    rest = [place for _, place in rows[len(shown) :]]
-    if rest:
-        lines.append(paint.dim(words.cut(f"  … and {_more(rest)}", width)))
+    hidden = [place for _, place in rows[len(visible) :]]
+    if hidden:
+        lines.append(paint.dim(words.cut(f"  … and {_describe_hidden(hidden)}", width)))
     return tuple(lines)
 
 
-def _more(rest: Sequence[Place]) -> str:
-    return summary(rest) if len({p.state for p in rest}) == 1 else f"{len(rest)} more: {summary(rest)}"
+def _describe_hidden(places: Sequence[Place]) -> str:
+    if len({place.state for place in places}) == 1:
+        return summary(places)
+    return f"{len(places)} more: {summary(places)}"
 
 
-def _order(where: str, place: Place) -> tuple[int, float, str, str, str]:
-    """Whatever was first to come furthest; of refusals, the one that is over first."""
+def _rank(address: str, place: Place) -> tuple[int, float, str, str, str]:
+    """Return the sort key: most advanced first, then longest in that state; for refusals, the one that ends first."""
     since = place.until if place.state is PlaceState.REFUSED else place.since
-    return (_RANK[place.state], since or 0.0, where, place.zone, place.provisioning)
+    return (_RANK[place.state], since or 0.0, address, place.zone, place.provisioning)
 
 
-def _cells(where: str, place: Place, now: float) -> tuple[str, ...]:
-    """All but the last of which say little, and are shown whole."""
+def _cells(address: str, place: Place, now: float) -> tuple[str, ...]:
+    """Return the cells of a row. Only the last one may be long enough to be cut."""
     since = "" if place.since is None else words.duration(max(0.0, now - place.since))
     ends = ""
     if place.state in _ENDS and place.until is not None and place.until > now:
         ends = f"{_ENDS[place.state]} {words.duration(place.until - now)}"
     why = " ".join(words.plain(place.why).split())
-    return (where, place.zone, place.provisioning, _word(place.state), since, ends, why)
+    return (address, place.zone, place.provisioning, _word(place.state), since, ends, why)
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    columns = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True) if width)
-    return f"  {'  '.join(columns)}".rstrip()
-
-
-def _painted(place: Place, line: str, paint: Paint) -> str:
+def _coloured(place: Place, line: str, paint: Paint) -> str:
     match place.state:
         case PlaceState.UP:
             return paint.green(line)
@@ -105,7 +101,7 @@ def _word(state: PlaceState) -> str:
 
 
 def _kinds(places: Iterable[Place]) -> str:
-    """` (stockout)`, or with counts where they differ."""
+    """Return ` (stockout)`, with counts if there are several kinds."""
     kinds = Counter(p.kind for p in places if p.state is PlaceState.REFUSED)
     if len(kinds) == 1:
         return f" ({next(iter(kinds))})"

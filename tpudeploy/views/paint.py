@@ -1,4 +1,4 @@
-"""Colour, or none: every view reads well without it."""
+"""Colour text with ANSI escapes, or leave it plain: every view is readable without colour."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Paint:
-    """`colour` False: every method gives its text back."""
+    """Wraps text in ANSI escapes. With `colour` False, every method returns its text unchanged."""
 
     colour: bool = False
 

@@ -1,4 +1,4 @@
-"""A plan as people read it: Terraform's manners, with the line that caused each change."""
+"""Format a plan as text in Terraform's style, with the line of the profile that caused each change."""
 
 from __future__ import annotations
 
@@ -18,51 +18,53 @@ _MEANING = {
     "-/+": "destroy and then create replacement",
     "+/-": "create replacement and then destroy",
 }
-_WILL = {
+_VERBS = {
     Action.CREATE: "will be created",
     Action.UPDATE: "will be updated in place",
-    Action.RESTART: "will be restarted in place: the chips stay, nothing serves meanwhile",
+    Action.RESTART: "will be restarted in place: the slice is kept, and nothing serves until the server is back",
     Action.REPLACE: "must be replaced",
     Action.DESTROY: "will be destroyed",
 }
 
 
-def plan(of: Plan, paint: Paint) -> str:
-    """The whole plan, ending with Terraform's summary line."""
-    if of.mode is Mode.REFRESH_ONLY:
-        return drift.alone(of.drift, paint, is_partial=of.is_forbidden)
-    shown = [c for c in of.changes if c.action is not Action.NO_OP]
-    if not shown:
-        return "\n".join([_nothing(of), *_pending(of.goals)])
-    symbols = dict.fromkeys(symbol(c) for c in shown)
+def plan(plan: Plan, paint: Paint) -> str:
+    """Return the whole plan, ending with Terraform's summary line."""
+    if plan.mode is Mode.REFRESH_ONLY:
+        return drift.alone(plan.drift, paint, is_partial=plan.is_forbidden)
+    changes = [c for c in plan.changes if c.action is not Action.NO_OP]
+    if not changes:
+        return "\n".join([_no_changes(plan), *_unfinished_runs(plan.goals)])
+    symbols = dict.fromkeys(symbol(c) for c in changes)
     legend = [f"  {_coloured(s, paint)} {_MEANING[s]}" for s in symbols]
-    blocks = ["\n".join(_change(c, paint)) for c in shown]
+    blocks = ["\n".join(_change(c, paint)) for c in changes]
     head = ["Actions are indicated with the following symbols:", *legend, "", "tpudeploy will perform these actions:"]
-    touched = {c.address for c in shown}
-    outside = [d for d in of.drift if d.address in touched]
-    note = [drift.section(outside, paint), ""] if outside else []
-    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(shown))])
+    addresses = {c.address for c in changes}
+    drifts = [d for d in plan.drift if d.address in addresses]
+    note = [drift.section(drifts, paint), ""] if drifts else []
+    return "\n".join([*note, *head, "", "\n\n".join(blocks), "", paint.bold(summary(changes))])
 
 
-def _nothing(of: Plan) -> str:
-    if errors_in(of.diagnostics):
-        return "No changes."  # the errors say what is there
-    wanted = any(goal.deployment is not None for goal in of.goals)
-    unverified = [goal.name for goal in of.goals if goal.to_verify]
+def _no_changes(plan: Plan) -> str:
+    if errors_in(plan.diagnostics):
+        return "No changes."  # the errors describe what exists
+    is_desired = any(goal.deployment is not None for goal in plan.goals)
+    unverified = [goal.name for goal in plan.goals if goal.to_verify]
     if unverified:
         names = ", ".join(unverified)
-        return f"No changes. The engine of {names} did not do what its profile says when it was last verified."
-    return f"No changes. {'What runs is what the profile says.' if wanted else 'There is nothing to destroy.'}"
+        return f"No changes. The engine of {names} did not run with its profile's settings when it was last verified."
+    return (
+        f"No changes. {'The running deployment matches the profile.' if is_desired else 'There is nothing to destroy.'}"
+    )
 
 
 def summary(changes: Iterable[Change]) -> str:
-    """`Plan: 1 to add, 0 to change, 0 to destroy.`; a replace counts in both."""
+    """Return `Plan: 1 to add, 0 to change, 0 to destroy.` A replacement counts as one to add and one to destroy."""
     actions = [c.action for c in changes]
-    add = sum(a in {Action.CREATE, Action.REPLACE} for a in actions)
-    destroy = sum(a in {Action.DESTROY, Action.REPLACE} for a in actions)
-    restart = actions.count(Action.RESTART)
-    restarts = f", {restart} to restart" if restart else ""
-    return f"Plan: {add} to add, {actions.count(Action.UPDATE)} to change{restarts}, {destroy} to destroy."
+    additions = sum(a in {Action.CREATE, Action.REPLACE} for a in actions)
+    removals = sum(a in {Action.DESTROY, Action.REPLACE} for a in actions)
+    restarts = actions.count(Action.RESTART)
+    restarts_text = f", {restarts} to restart" if restarts else ""
+    return f"Plan: {additions} to add, {actions.count(Action.UPDATE)} to change{restarts_text}, {removals} to destroy."
 
 
 def symbol(change: Change) -> str:
@@ -71,53 +73,53 @@ def symbol(change: Change) -> str:
     return _SYMBOLS[change.action]
 
 
-def _pending(goals: Iterable[Goal]) -> Iterator[str]:
+def _unfinished_runs(goals: Iterable[Goal]) -> Iterator[str]:
     for goal in goals:
         if goal.resumes:
             command = "destroy" if goal.deployment is None else "apply"
-            yield f"An earlier run for {goal.name} did not reach its end; `tpudeploy {command}` finishes it."
+            yield f"An earlier run for {goal.name} did not finish; `tpudeploy {command}` completes it."
 
 
 def _change(change: Change, paint: Paint) -> Iterator[str]:
     mark = symbol(change)
-    yield f"  # {paint.bold(change.address)} {_will(change)}"
+    yield f"  # {paint.bold(change.address)} {_verb(change)}"
     if change.reason not in {Reason.NONE, Reason.REQUESTED}:
         yield f"  # ({change.reason})"
     yield f"{_coloured(mark.rjust(3), paint)} {change.address}{_where(change)}"
-    written = words.told(change)
+    visible = words.visible_fields(change)
     if change.action is Action.DESTROY:
-        written = [f for f in change.fields if f.path in _TELLING]
-    width = max((len(f.path) for f in written), default=0)
-    for field in written:
+        visible = [f for f in change.fields if f.path in _IDENTIFYING]
+    width = max((len(f.path) for f in visible), default=0)
+    for field in visible:
         yield _field(field, change, width, paint)
-    hidden = change.unchanged or len(change.fields) - len(written)
+    hidden = change.unchanged or len(change.fields) - len(visible)
     if hidden:
-        yield paint.dim(f"        # ({hidden} {_hidden(change)}{'s' if hidden > 1 else ''} hidden)")
+        yield paint.dim(f"        # ({hidden} {_hidden_noun(change)}{'s' if hidden > 1 else ''} hidden)")
     yield from _cost(change, paint)
 
 
-def _will(change: Change) -> str:
+def _verb(change: Change) -> str:
     if change.reason is Reason.REQUESTED:
         return f"will be replaced, {change.reason}"
     if change.reason is Reason.ADOPTED and change.action is Action.UPDATE and not change.fields:
-        return "will be adopted as it stands"
+        return "will be adopted unchanged"
     if change.hands_over:
         return "will be handed over to another slice"
-    return "will be completed" if _goes_on(change) else _WILL[change.action]
+    return "will be completed" if _is_resumed(change) else _VERBS[change.action]
 
 
-def _goes_on(change: Change) -> bool:
-    """Whether an earlier run has made a part of it."""
+def _is_resumed(change: Change) -> bool:
+    """Return whether an earlier run already created a part of it."""
     return change.action is Action.CREATE and bool(change.slice_name)
 
 
-def _hidden(change: Change) -> str:
-    if change.action is Action.DESTROY or _goes_on(change):
+def _hidden_noun(change: Change) -> str:
+    if change.action is Action.DESTROY or _is_resumed(change):
         return "attribute"
     return "default" if change.action is Action.CREATE else "unchanged attribute"
 
 
-_TELLING = {"model.id", "tpu.type", "serving.image"}
+_IDENTIFYING = {"model.id", "tpu.type", "serving.image"}
 
 
 def _where(change: Change) -> str:
@@ -141,12 +143,12 @@ def _field(field: FieldChange, change: Change, width: int, paint: Paint) -> str:
 
 
 def _outside(field: FieldChange) -> str:
-    """Where the value before is none that was applied here."""
+    """Return a note if the value before was not applied by tpudeploy."""
     return f" (live; applied: {words.value(field.applied)})" if field.is_drift else ""
 
 
 def _why(field: FieldChange, change: Change, paint: Paint) -> str:
-    """What this one attribute costs, where it is what the whole change costs."""
+    """Return a note on what a change of this attribute requires, if it decides the action of the whole change."""
     match change.action, field.effect:
         case Action.REPLACE, Effect.REPLACE:
             return paint.red(" # forces replacement")
@@ -168,25 +170,28 @@ def _cost(change: Change, paint: Paint) -> Iterator[str]:
         yield paint.dim(f"        # about {words.hourly(before)} -> {words.hourly(after)}{most} at list price")
     elif change.action is Action.DESTROY and before is not None:
         yield paint.dim(f"        # about {words.hourly(before)} at list price is saved")
-    yield from (paint.dim(f"        # {line}") for line in (*_at_once(change), *_handed_over(change), *_deltas(change)))
+    yield from (
+        paint.dim(f"        # {line}") for line in (*_billing_ceiling(change), *_handover(change), *_estimates(change))
+    )
     if change.max_run_seconds is not None:
         yield paint.dim(
             f"        # {words.duration(change.max_run_seconds)} after the grant Google deletes the machine"
         )
 
 
-def _at_once(change: Change) -> Iterator[str]:
-    """The ceiling of what may be billed at one time, and for how long."""
+def _billing_ceiling(change: Change) -> Iterator[str]:
+    """Return the maximum that may be billed at one time, and for how long."""
     if change.slices_at_once <= 1 or change.seconds_at_once is None:
         return
     usd = change.usd_per_hour_at_once
     cost = "at prices that are not all known" if usd is None else f"at most {words.hourly(usd)}"
     yield f"up to {change.slices_at_once} slices may be billed at one time ({cost}): requests may be granted together;"
-    yield f"the next look deletes what is not needed, and it is gone within {words.duration(change.seconds_at_once)}"
+    seconds = words.duration(change.seconds_at_once)
+    yield f"the next observation deletes what is not needed, which takes at most {seconds}"
 
 
-def _handed_over(change: Change) -> Iterator[str]:
-    """For how long two are paid for, until when there is time, and what does not stop it."""
+def _handover(change: Change) -> Iterator[str]:
+    """Return how long both slices are billed, when the old run ends, and whether prevent_destroy applies."""
     if not change.hands_over:
         return
     before, after, start = change.usd_per_hour_before, change.usd_per_hour_after, change.start_seconds_after
@@ -194,20 +199,20 @@ def _handed_over(change: Change) -> Iterator[str]:
     takes = "its start" if start is None else f"its start, about {words.minutes(start)},"
     yield f"both are billed{cost}, from the grant of the new one: for {takes} and until the old one is drained"
     if change.run_ends_at is not None:
-        yield f"its run ends at {words.moment(change.run_ends_at)}, whatever has become of the successor"
+        yield f"its run ends at {words.moment(change.run_ends_at)}, even if the successor does not serve by then"
     if change.after.get("lifecycle.prevent_destroy"):
-        yield "prevent_destroy does not stop it: this slice goes only once the other one serves"
+        yield "prevent_destroy does not prevent this: the old slice is deleted only after the new one serves"
 
 
-def _deltas(change: Change) -> Iterator[str]:
-    """How long nothing serves, and what memory and start become."""
+def _estimates(change: Change) -> Iterator[str]:
+    """Return how long nothing serves, and how KV cache and cold start change."""
     least, most = change.downtime_seconds_least, change.downtime_seconds_most
     if least is not None and most is not None:
         yield f"nothing serves for about {words.span(least, most)}: the old server ends, the new one starts"
     elif change.action is Action.REPLACE and not change.create_before_destroy:
-        after = change.start_seconds_after
-        start = "its start" if after is None else f"a start of about {words.minutes(after)}"
-        yield f"nothing serves from the end of the old slice on: for the wait for chips, and {start}"
+        start_seconds = change.start_seconds_after
+        start_text = "its start" if start_seconds is None else f"a start of about {words.minutes(start_seconds)}"
+        yield f"nothing serves after the old slice is deleted: for the wait for chips, and {start_text}"
     tokens, start_before, start_after = _tokens(change), change.start_seconds_before, change.start_seconds_after
     starts = ""
     if start_before is not None and start_after is not None and round(start_before / 60) != round(start_after / 60):

@@ -1,4 +1,4 @@
-"""The schema of what policy tools read of a plan: see domain/policy.py."""
+"""Define the JSON Schema of the part of a plan that policy tools read. See domain/policy.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resolved profile as YAML, each value with the place it came from: the tool for debugging overlays."""
+"""Format the resolved profile as YAML with the origin of each value, to debug overlays."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from tpudeploy.core.pins import COMMIT, DIGEST, unpinned
 from tpudeploy.domain.deployment import Deployment
 
-# Beside which key a pin is told: a lock file holds it, not the profile.
+# The key that each pin is shown beside: the lock file holds pins, not the profile.
 _PINS = {"serving.image": DIGEST, "model.id": COMMIT}
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w./-]*")
 
 
 def profile(name: str, deployment: Deployment) -> str:
-    """Valid YAML that resolves to the same deployment. Values no file says are marked as defaults."""
+    """Return YAML that resolves to the same deployment. Values that no file sets are marked as defaults."""
     tree: dict[str, Any] = {"version": 1, "name": name, "replicas": deployment.replicas}
     for path, value in unpinned(deployment.attributes).items():
         *sections, key = _parts(path)
@@ -28,29 +28,32 @@ def profile(name: str, deployment: Deployment) -> str:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """A dotted path cut into keys; below an open mapping the rest is one key, dots and all."""
-    for opened in ("serving.args", "serving.env", "placement.labels", "secrets"):
-        if path.startswith(f"{opened}."):
-            return (*opened.split("."), path.removeprefix(f"{opened}."))
+    """Split a dotted path into keys; below an open mapping the rest is one key, including its dots."""
+    for section in ("serving.args", "serving.env", "placement.labels", "secrets"):
+        if path.startswith(f"{section}."):
+            return (*section.split("."), path.removeprefix(f"{section}."))
     return tuple(path.split("."))
 
 
 def _lines(tree: Mapping[str, Any], deployment: Deployment, depth: int) -> list[str]:
     lines: list[str] = []
     pad = "  " * depth
-    for key, value in tree.items():
-        word = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
-        match value:
+    for key, node in tree.items():
+        quoted_key = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
+        match node:
             case dict():
-                lines += [f"{pad}{word}:", *_lines(value, deployment, depth + 1)]
-            case (str(path), of):
-                lines.append(f"{pad}{word}: {json.dumps(of, ensure_ascii=False)}  # {_origin(path, deployment)}")
+                lines += [f"{pad}{quoted_key}:", *_lines(node, deployment, depth + 1)]
+            case (str(path), value):
+                lines.append(
+                    f"{pad}{quoted_key}: {json.dumps(value, ensure_ascii=False)}  # {_origin(path, deployment)}"
+                )
             case _:
-                lines.append(f"{pad}{word}: {json.dumps(value)}")
+                lines.append(f"{pad}{quoted_key}: {json.dumps(node)}")
     return lines
 
 
 def _origin(path: str, deployment: Deployment) -> str:
-    at = deployment.origin(path)
-    to = deployment.attributes.get(_PINS.get(path, ""))
-    return f"{'default' if at is None else f'{at.file}:{at.line}'}{'' if to is None else f', pinned to {to}'}"
+    location = deployment.origin(path)
+    pin = deployment.attributes.get(_PINS.get(path, ""))
+    origin = "default" if location is None else f"{location.file}:{location.line}"
+    return origin if pin is None else f"{origin}, pinned to {pin}"

@@ -1,4 +1,4 @@
-"""What a person was told before: a sweep asks the same places again and again, for hours. Programs hear all of it."""
+"""Suppress repeated event lines for people: a sweep asks the same places for hours. Programs get every event."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tpudeploy.domain import events
 from tpudeploy.domain.slices import Phase
 
 _Place: TypeAlias = "tuple[str, str, str]"  # address, zone, provisioning
-# What every request may come to, and what follows a refusal. Whatever else happens is news.
+# Phases that any request may reach, and that follow a refusal. Every other phase is news.
 _USUAL = {Phase.CREATING, Phase.QUEUED, Phase.LEAVING, Phase.HUSK}
 
 
 class Repeats:
-    """Each kind of refusal is told once a place, until a request there comes further. `Waiting` sums up the others.
+    """Shows each kind of refusal once per place, until a request there gets further. `Waiting` summarises the others.
 
-    It remembers by place, not by request: there is no end of those.
+    It stores places, not requests, because the number of requests is unbounded.
     """
 
     def __init__(self) -> None:
@@ -24,20 +24,20 @@ class Repeats:
         self._silent: dict[_Place, str] = {}
 
     def is_new(self, event: events.Event) -> bool:
-        """Whether to tell it. To be asked once for every event, in their order."""
+        """Return whether to show an event. Call it once for each event, in order."""
         match event:
             case events.Outlook():
-                return False  # shown beside the lines, or not at all
+                return False  # only the live table shows it
             case events.LockHeld() | events.ChangeLeft():
-                return False  # the error, or the end of the run, says it in a sentence
+                return False  # the error or the run's summary says it
             case events.Requested():
                 return self._is_first(event)
             case events.NotGranted() if event.landed:
-                return True  # a slice was there, and is not: each time it is news
+                return True  # a granted slice failed: always news
             case events.NotGranted():
-                known = self._refused[_place(event)]
-                is_new = event.kind not in known
-                known.add(event.kind)
+                kinds = self._refused[_place(event)]
+                is_new = event.kind not in kinds
+                kinds.add(event.kind)
                 return is_new
             case events.PhaseChanged() if event.phase not in _USUAL:
                 self._refused.pop(_place(event), None)

@@ -1,4 +1,4 @@
-"""What `validate` found, for other programs: JSON, GitHub's annotations, SARIF for code scanning, JUnit for CI."""
+"""Format the result of `validate` for other programs: JSON, GitHub annotations, SARIF and JUnit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tpudeploy.views.paint import Paint
 from tpudeploy.views.words import plain
 
 FORMAT = "tpudeploy.diagnostics/1"
-_SHOWN = 10  # annotations of one severity that GitHub shows of one step
-# What may stand in a path as it is (RFC 3986, without the colon that would make the beginning of it a scheme).
+_GITHUB_LIMIT = 10  # annotations of one severity that GitHub shows of one step
+# Characters that a path may contain unescaped (RFC 3986, without the colon, which would make a scheme).
 _IN_PATH = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/@!$&'()*+,;=")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @frozen
 class Checked:
-    """One profile and what is to be said of it. Warnings leave it valid."""
+    """Holds one profile's diagnostics. Warnings leave it valid."""
 
     file: str
     found: tuple[Diagnostic, ...]
@@ -41,28 +41,30 @@ def as_json(checked: Iterable[Checked]) -> str:
 
 
 def as_github(checked: Iterable[Checked]) -> str:
-    """Workflow commands: GitHub shows each beside its line in the pull request, ten of a kind; the log has them all."""
-    found = sorted(_placed(checked), key=lambda pair: pair[0].severity is not Severity.ERROR)
-    lines = [_annotation(at, d) for d, at in found]
-    for severity, many in Counter(d.severity for d, _ in found).items():
-        if many > _SHOWN:
-            lines.append(f"::notice::{many} {severity}s; GitHub shows {_SHOWN} of them, and the log of this step all.")
+    """Return workflow commands. GitHub annotates a pull request with ten of each severity; the log has all of them."""
+    diagnostics = sorted(_with_locations(checked), key=lambda pair: pair[0].severity is not Severity.ERROR)
+    lines = [_annotation(at, d) for d, at in diagnostics]
+    for severity, count in Counter(d.severity for d, _ in diagnostics).items():
+        if count > _GITHUB_LIMIT:
+            lines.append(
+                f"::notice::{count} {severity}s; GitHub shows {_GITHUB_LIMIT} of them, and the log of this step all."
+            )
     return "\n".join(lines)
 
 
 def as_sarif(checked: Iterable[Checked]) -> str:
-    found = list(_placed(checked))
+    diagnostics = list(_with_locations(checked))
     driver = {
         "name": "tpudeploy",
         "version": VERSION,
-        "rules": [{"id": c} for c in dict.fromkeys(d.code for d, _ in found)],
+        "rules": [{"id": c} for c in dict.fromkeys(d.code for d, _ in diagnostics)],
     }
-    run = {"tool": {"driver": driver}, "results": [_result(at, d) for d, at in found]}
+    run = {"tool": {"driver": driver}, "results": [_result(at, d) for d, at in diagnostics]}
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 
 
 def as_junit(checked: Iterable[Checked]) -> str:
-    """One test case a profile; its warnings are its output."""
+    """Return one test case per profile, with its warnings as output."""
     from xml.etree import ElementTree as ET
 
     rows = list(checked)
@@ -71,10 +73,10 @@ def as_junit(checked: Iterable[Checked]) -> str:
     for row in rows:
         case = ET.SubElement(suite, "testcase", classname="tpudeploy", name=row.file)
         if row.found:
-            told = ET.SubElement(case, "system-out" if row.is_valid else "failure")
+            element = ET.SubElement(case, "system-out" if row.is_valid else "failure")
             if not row.is_valid:
-                told.set("message", plain(errors_in(row.found)[0].message))
-            told.text = diagnostics(row.found, Paint())
+                element.set("message", plain(errors_in(row.found)[0].message))
+            element.text = diagnostics(row.found, Paint())
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)
 
@@ -87,8 +89,8 @@ REPORTS: Mapping[str, Callable[[Iterable[Checked]], str]] = {
 }
 
 
-def _placed(checked: Iterable[Checked]) -> Iterator[tuple[Diagnostic, Location]]:
-    """Every diagnostic with a place: the top of its profile where it speaks of the whole, or of no file."""
+def _with_locations(checked: Iterable[Checked]) -> Iterator[tuple[Diagnostic, Location]]:
+    """Yield each diagnostic with a location: the top of its profile if it has no line of its own."""
     for row in checked:
         for each in row.found:
             at = each.location
@@ -96,29 +98,35 @@ def _placed(checked: Iterable[Checked]) -> Iterator[tuple[Diagnostic, Location]]
             yield each, at if at is not None and is_in_file else Location(file=row.file, line=1, column=1)
 
 
-def _annotation(at: Location, of: Diagnostic) -> str:
-    place = {"file": at.file, "line": at.line, "col": at.column, "endColumn": at.column + at.width, "title": of.code}
-    properties = ",".join(f"{key}={_escaped(str(value), ',:')}" for key, value in place.items())
-    return f"::{of.severity} {properties}::{_escaped(_text(of))}"
+def _annotation(at: Location, diagnostic: Diagnostic) -> str:
+    place = {
+        "file": at.file,
+        "line": at.line,
+        "col": at.column,
+        "endColumn": at.column + at.width,
+        "title": diagnostic.code,
+    }
+    properties = ",".join(f"{key}={_escape(str(value), ',:')}" for key, value in place.items())
+    return f"::{diagnostic.severity} {properties}::{_escape(_text(diagnostic))}"
 
 
-def _escaped(text: str, also: str = "") -> str:
-    """As GitHub's own toolkit escapes: what ends a command, and in properties what ends a property."""
+def _escape(text: str, also: str = "") -> str:
+    """Escape a text as GitHub's toolkit does: characters that end a command, and in properties those that end one."""
     for character in f"%\r\n{also}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text
 
 
-def _result(at: Location, of: Diagnostic) -> Mapping[str, Any]:
+def _result(at: Location, diagnostic: Diagnostic) -> Mapping[str, Any]:
     region = {"startLine": at.line, "startColumn": at.column, "endColumn": at.column + at.width}
     place = {"physicalLocation": {"artifactLocation": {"uri": _uri(at.file)}, "region": region}}
-    level = "error" if of.severity is Severity.ERROR else "warning"
-    return {"ruleId": of.code, "level": level, "message": {"text": _text(of)}, "locations": [place]}
+    level = "error" if diagnostic.severity is Severity.ERROR else "warning"
+    return {"ruleId": diagnostic.code, "level": level, "message": {"text": _text(diagnostic)}, "locations": [place]}
 
 
 def _uri(path: str) -> str:
     return "".join(c if c in _IN_PATH else "".join(f"%{byte:02X}" for byte in c.encode()) for c in path)
 
 
-def _text(of: Diagnostic) -> str:
-    return plain(f"{of.message}\n{of.hint}" if of.hint else of.message)
+def _text(diagnostic: Diagnostic) -> str:
+    return plain(f"{diagnostic.message}\n{diagnostic.hint}" if diagnostic.hint else diagnostic.message)

@@ -1,4 +1,4 @@
-"""JSON Schemas, draft 7, made from dataclasses and from keys by hand, so that they follow what is printed."""
+"""Build JSON Schemas (draft 7) from dataclasses and from explicit keys, so that they match what is printed."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ ANYTHING: Schema = {}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 _PLAIN: Mapping[Any, Schema] = {str: TEXT, float: NUMBER, bool: TRUTH, int: WHOLE, NoneType: _NULL}
 _RESOURCE = ("address", "mode", "type", "name", "index")
-_SIZE = {"description": "What `size --json` prints of it; null where it is to be removed.", "type": ["object", "null"]}
+_SIZE = {"description": "What `size --json` prints for it; null if it is to be removed.", "type": ["object", "null"]}
 
 
 @frozen
 class As:
-    """How a class's own `to_dict` differs from its fields: `adds` are schemas, or types that have one."""
+    """Describes how a class's `to_dict` differs from its fields. `adds` holds schemas, or types that have a schema."""
 
     adds: Mapping[str, Any]
     drops: frozenset[str] = frozenset()
 
 
 def object_of(properties: Mapping[str, Schema], about: str = "", optional: Iterable[str] = ()) -> Schema:
-    """Return the schema of an object with these keys, all of them there but the optional ones."""
+    """Return the schema of an object with these keys, all of them required except the optional ones."""
     required = [name for name in properties if name not in set(optional)]
     described = {"description": about} if about else {}
     return {"type": "object", **described, "properties": dict(properties), "required": required}
@@ -50,12 +50,12 @@ def mapping_of(values: Schema) -> Schema:
     return {"type": "object", "additionalProperties": values}
 
 
-def nullable(of: Schema) -> Schema:
-    return any_of([of, _NULL])
+def nullable(schema: Schema) -> Schema:
+    return any_of([schema, _NULL])
 
 
 def any_of(choices: list[Schema]) -> Schema:
-    """Plain types side by side in one `type`."""
+    """Return the schema of any of these. Schemas that are only a type are merged into one `type`."""
     if all(choice.keys() == {"type"} for choice in choices):
         return {"type": [choice["type"] for choice in choices]}
     return {"anyOf": choices}
@@ -69,27 +69,27 @@ def document(
     title: str,
     keys: Mapping[str, Any],
     *,
-    of: type | None = None,
+    cls: type | None = None,
     optional: Iterable[str] = (),
-    written: Mapping[type, As] | None = None,
+    printed_as: Mapping[type, As] | None = None,
     choices: Iterable[Schema] = (),
 ) -> Schema:
-    """Return the schema of a document that is `of.to_dict()` and these keys, whose values are schemas or types.
+    """Return the schema of a document: `cls.to_dict()` and these keys, whose values are schemas or types.
 
-    `written` says of further classes how they are printed here; `choices` are the forms of a document of several.
+    `printed_as` says how further classes are printed here; `choices` are the alternative forms of a document.
     """
-    definitions = Definitions(is_output=True, written=written)
+    definitions = Definitions(is_output=True, printed_as=printed_as)
     if choices:
         whole: Schema = {"oneOf": list(choices)}
-    elif of is None:
-        whole = object_of({name: definitions.schema(of) for name, of in keys.items()}, optional=optional)
+    elif cls is None:
+        whole = object_of({name: definitions.schema(cls) for name, cls in keys.items()}, optional=optional)
     else:
-        whole = definitions.known.pop(definitions.add(of, keys))
+        whole = definitions.known.pop(definitions.add(cls, keys))
     return {"$schema": DIALECT, "title": title, **whole, "definitions": definitions.known}
 
 
 def _rows(*keys: str) -> Schema:
-    """As in Terraform's format 1.2, see domain/policy.py: what is in them is told by that format."""
+    """Return rows as in Terraform's format 1.2, which describes their contents. See domain/policy.py."""
     return {"type": "array", "items": {"type": "object", "required": list(keys)}}
 
 
@@ -98,7 +98,7 @@ def _result(kind: str, *drops: str, **adds: Any) -> As:
     return As(adds={**head, **adds}, drops=frozenset(drops))
 
 
-WRITTEN: Mapping[type, As] = {
+PRINTED_AS: Mapping[type, As] = {
     Change: As(adds={"address": TEXT}, drops=frozenset({"before", "after"})),
     Drift: As(adds={"address": TEXT}, drops=frozenset({"before"})),
     Goal: As(adds={"size": _SIZE}, drops=frozenset({"deployment", "seen", "begun", "approval", "errors"})),
@@ -128,36 +128,36 @@ WRITTEN: Mapping[type, As] = {
 
 
 class Definitions:
-    """What was met so far, by class name. `is_output`: every field is always written."""
+    """Collects the schemas of classes by name. With `is_output`, every field is always written."""
 
-    def __init__(self, *, is_output: bool, written: Mapping[type, As] | None = None) -> None:
+    def __init__(self, *, is_output: bool, printed_as: Mapping[type, As] | None = None) -> None:
         self.known: dict[str, Schema] = {}
         self._is_output = is_output
-        self._written = {**WRITTEN, **(written or {})} if is_output else {}
+        self._written = {**PRINTED_AS, **(printed_as or {})} if is_output else {}
 
-    def add(self, of: type, adds: Mapping[str, Any] | None = None) -> str:
-        """Its name, once it is among them."""
-        name = of.__name__
+    def add(self, cls: type, adds: Mapping[str, Any] | None = None) -> str:
+        """Add the schema of a class, unless it is there already, and return its name."""
+        name = cls.__name__
         if name not in self.known:
-            self.known[name] = {}  # one that names itself is met again before it is whole
-            self.known[name] = self._class(of, adds or {})
+            self.known[name] = {}  # a class that refers to itself is visited again before its schema is complete
+            self.known[name] = self._class(cls, adds or {})
         return name
 
-    def list_of(self, of: type) -> Schema:
-        return list_of(reference(self.add(of)))
+    def list_of(self, cls: type) -> Schema:
+        return list_of(reference(self.add(cls)))
 
-    def _class(self, of: type, adds: Mapping[str, Any]) -> Schema:
-        written = self._written.get(of, As(adds={}))
-        shown = [f for f in fields(of) if f.name not in written.drops] if is_dataclass(of) else []
-        hints = get_type_hints(of) if shown else {}
-        own = {f.name: self.schema(hints[f.name]) for f in shown}
-        optional = () if self._is_output else [f.name for f in shown if _has_default(f)]
-        more = {name: self.schema(of) for name, of in written.adds.items()}
-        also = {name: self.schema(of) for name, of in adds.items()}
-        return object_of({**also, **more, **own}, _paragraph(of), optional)
+    def _class(self, cls: type, adds: Mapping[str, Any]) -> Schema:
+        printed = self._written.get(cls, As(adds={}))
+        printed_fields = [f for f in fields(cls) if f.name not in printed.drops] if is_dataclass(cls) else []
+        hints = get_type_hints(cls) if printed_fields else {}
+        field_schemas = {f.name: self.schema(hints[f.name]) for f in printed_fields}
+        optional = () if self._is_output else [f.name for f in printed_fields if _has_default(f)]
+        added = {name: self.schema(cls) for name, cls in printed.adds.items()}
+        extra = {name: self.schema(cls) for name, cls in adds.items()}
+        return object_of({**extra, **added, **field_schemas}, _summary(cls), optional)
 
     def schema(self, hint: Any) -> Schema:
-        """The schema of a type; of a schema, itself; of a list with the keys of an object, that of a list of such."""
+        """Return the schema of a type. A schema is returned unchanged; a list holds the keys of its items."""
         if isinstance(hint, dict):
             return hint
         if isinstance(hint, list):
@@ -181,11 +181,11 @@ class Definitions:
         return {"type": "object", "additionalProperties": self.schema(arguments[1])}  # keys of JSON are text
 
 
-def _paragraph(of: type) -> str:
-    """The first of its description, on one line."""
-    first, _, _ = (getdoc(of) or "").partition("\n\n")
+def _summary(cls: type) -> str:
+    """Return the first paragraph of a class's docstring on one line."""
+    first, _, _ = (getdoc(cls) or "").partition("\n\n")
     return " ".join(first.split())
 
 
-def _has_default(of: Field[Any]) -> bool:
-    return of.default is not MISSING or of.default_factory is not MISSING
+def _has_default(spec: Field[Any]) -> bool:
+    return spec.default is not MISSING or spec.default_factory is not MISSING

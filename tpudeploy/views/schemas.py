@@ -1,6 +1,6 @@
-"""The JSON Schemas of what we print and keep: draft 7, made from the dataclasses, so that they follow them.
+"""Define the JSON Schemas (draft 7) of what is printed and stored, built from the dataclasses so that they match.
 
-Versions of a format grow by what is added: a reader passes over keys that it does not know.
+A version of a format only gains keys: readers ignore keys that they do not know.
 """
 
 from __future__ import annotations
@@ -21,72 +21,74 @@ from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.views import jsonl
 from tpudeploy.views.document_schemas import DOCUMENTS
-from tpudeploy.views.schema_of import DIALECT, TEXT, WRITTEN, Definitions, Schema, object_of, reference
+from tpudeploy.views.schema_of import DIALECT, PRINTED_AS, TEXT, Definitions, Schema, object_of, reference
 
 
 def plan() -> Schema:
-    """Of the document that `plan --json` prints."""
+    """Return the schema of the document that `plan --json` prints."""
     return _document("tpudeploy plan", Plan)
 
 
 def state() -> Schema:
-    """Of a state as it is kept. What older versions did not write may be absent."""
+    """Return the schema of a stored state. Keys that older versions did not write may be absent."""
     return _document("tpudeploy state", State, adds={"format": {"const": statefile.FORMAT}}, is_output=False)
 
 
 def run() -> Schema:
-    """Of a benchmark's run as it is kept, and as `bench --json` prints it."""
+    """Return the schema of a benchmark run as it is stored, and as `bench --json` prints it."""
     return _document("tpudeploy run", Run, adds={"format": {"const": runfile.FORMAT}, "hash": TEXT})
 
 
 def lock() -> Schema:
-    """Of tpudeploy.lock.json. Each name is held to what its section holds."""
-    held = {
+    """Return the schema of tpudeploy.lock.json. Each section pins names to values."""
+    sections = {
         section: {
             "type": "object",
-            "description": f"Each {kind} as a profile writes it, and {what}.",
+            "description": f"Each {kind} as a profile writes it, and {meaning}.",
             "additionalProperties": {"type": "string", "pattern": f"^{pattern}$"},
         }
-        for section, kind, pattern, what in pinfile.SECTIONS
+        for section, kind, pattern, meaning in pinfile.SECTIONS
     }
-    about = "What names that can move are pinned to. Keys that are not known stay as they are."
-    written = object_of({"format": {"const": pinfile.FORMAT}, **held}, about, optional=held)
-    return {"$schema": DIALECT, "title": "tpudeploy lock", **written}
+    about = "The values that movable names are pinned to. Unknown keys are kept unchanged."
+    schema = object_of({"format": {"const": pinfile.FORMAT}, **sections}, about, optional=sections)
+    return {"$schema": DIALECT, "title": "tpudeploy lock", **schema}
 
 
-_ERROR = WRITTEN[TpudeployError].adds
+_ERROR = PRINTED_AS[TpudeployError].adds
 
 
 def event_lines() -> Schema:
-    """Of one line of a stream: the version, which is the first, an event, or what it came to."""
-    made = Definitions(is_output=True)
-    made.known["Version"] = object_of(
+    """Return the schema of one line of a stream: the version on the first line, an event, or the result."""
+    definitions = Definitions(is_output=True)
+    definitions.known["Version"] = object_of(
         _line("version") | {"format": {"const": jsonl.FORMAT}, "tpudeploy": TEXT},
         "The first line of every stream.",
     )
     for event in get_args(events.Event):
-        made.add(event, _line(jsonl.kind(event)) | {"line": TEXT})
-    made.known["Error"] = object_of(
-        {**_line("error"), "format": {"const": jsonl.ERROR}, **_ERROR, "diagnostics": made.list_of(Diagnostic)},
-        "The last line of a stream that something stopped.",
+        definitions.add(event, _line(jsonl.kind(event)) | {"line": TEXT})
+    definitions.known["Error"] = object_of(
+        {**_line("error"), "format": {"const": jsonl.ERROR}, **_ERROR, "diagnostics": definitions.list_of(Diagnostic)},
+        "The last line of a stream that ended with an error.",
     )
     lines = ["Version", "Error", *(event.__name__ for event in get_args(events.Event))]
-    made.known["Status"] = object_of(
+    definitions.known["Status"] = object_of(
         {
             **_line("status"),
             "format": {"const": "tpudeploy.status/1"},
             "emulated": {"type": "boolean"},
-            "deployments": made.list_of(DeploymentStatus),
+            "deployments": definitions.list_of(DeploymentStatus),
             "details": {"type": "array"},
             "timelines": {"type": "array"},
         },
-        "What `status --watch` sees whenever it changes. With --details or --timeline the last one has them too.",
+        "The status, which `status --watch` prints whenever it changes. --details and --timeline extend the last one.",
         optional=("details", "timelines"),
     )
-    made.known["LogLine"] = object_of({**_line("log_line"), "log": TEXT, "line": TEXT}, "A line of `logs --follow`.")
-    lines += ["Status", "LogLine", *(made.add(result) for result in (Plan, Report))]
-    of = {"oneOf": [reference(name) for name in lines]}
-    return {"$schema": DIALECT, "title": "tpudeploy events, one line", **of, "definitions": made.known}
+    definitions.known["LogLine"] = object_of(
+        {**_line("log_line"), "log": TEXT, "line": TEXT}, "A line of `logs --follow`."
+    )
+    lines += ["Status", "LogLine", *(definitions.add(result) for result in (Plan, Report))]
+    one_of = {"oneOf": [reference(name) for name in lines]}
+    return {"$schema": DIALECT, "title": "tpudeploy events, one line", **one_of, "definitions": definitions.known}
 
 
 SCHEMAS: Mapping[str, Callable[[], Schema]] = {
@@ -107,7 +109,7 @@ def _line(kind: str) -> dict[str, Schema]:
     return {"v": {"const": jsonl.VERSION}, "type": {"const": kind}}
 
 
-def _document(title: str, of: type, *, adds: Mapping[str, Any] | None = None, is_output: bool = True) -> Schema:
-    made = Definitions(is_output=is_output)
-    whole = made.known.pop(made.add(of, adds or {}))
-    return {"$schema": DIALECT, "title": title, **whole, "definitions": made.known}
+def _document(title: str, cls: type, *, adds: Mapping[str, Any] | None = None, is_output: bool = True) -> Schema:
+    definitions = Definitions(is_output=is_output)
+    whole = definitions.known.pop(definitions.add(cls, adds or {}))
+    return {"$schema": DIALECT, "title": title, **whole, "definitions": definitions.known}

@@ -1,4 +1,4 @@
-"""How far a boot is, as people say it: `compiling 120 of 199, about 4 min left`."""
+"""Format the progress of a boot: `compiling 120 of 199, about 4 min left`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from tpudeploy.domain.stage import Stage
 from tpudeploy.views import words
 
 
-def in_words(of: Stage, detail: str) -> str:
-    """`detail` is the machine's own word, for what has none of ours; "" where there is nothing to say but the phase."""
-    what, rest = _what(of, detail), left(of)
-    return f"{what or of.name}, {rest}" if rest else what
+def progress(stage: Stage, detail: str) -> str:
+    """Return the progress, or "" if only the phase is known. Other stages show `detail`, the machine's own text."""
+    what, remaining = _activity(stage, detail), time_left(stage)
+    return f"{what or stage.name}, {remaining}" if remaining else what
 
 
-def left(of: Stage) -> str:
-    if of.left_seconds is None:
+def time_left(stage: Stage) -> str:
+    if stage.left_seconds is None:
         return ""
-    return f"{'at least' if of.is_least else 'about'} {words.minutes(of.left_seconds)} left"
+    return f"{'at least' if stage.is_least else 'about'} {words.minutes(stage.left_seconds)} left"
 
 
-def _what(of: Stage, detail: str) -> str:
-    if of.name == COMPILING:
-        graphs = "" if of.done is None else f" {of.done}" if of.of is None else f" {of.done} of {of.of}"
+def _activity(stage: Stage, detail: str) -> str:
+    if stage.name == COMPILING:
+        graphs = "" if stage.done is None else f" {stage.done}" if stage.of is None else f" {stage.done} of {stage.of}"
         return f"compiling{graphs}"
-    if of.name == WEIGHTS:
-        share = "" if of.of != PER_CENT else f", {of.done} %"
+    if stage.name == WEIGHTS:
+        share = "" if stage.of != PER_CENT else f", {stage.done} %"
         return f"loading weights{share}"
-    if of.name == WARM_UP:
+    if stage.name == WARM_UP:
         return "warming up"
-    return f"{detail} ({of.done} % of the image's layers)" if of.of == PER_CENT else detail
+    return f"{detail} ({stage.done} % of the image's layers)" if stage.of == PER_CENT else detail

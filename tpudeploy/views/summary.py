@@ -1,4 +1,4 @@
-"""What a run came to, a line for each of its deployments."""
+"""Format the result of a run, one line per deployment."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from tpudeploy.views.words import plain
 
 
 def summary(report: Report, paint: Paint) -> str:
-    """Counted at the top; a failure with the first line of its error."""
-    told = report.deployments
-    counts = Counter(each.result for each in told)
+    """Return the counts, then one line per deployment; a failure shows the first line of its error."""
+    deployments = report.deployments
+    counts = Counter(deployment.result for deployment in deployments)
     counted = ", ".join(f"{counts[result]} {result}" for result in Result if counts[result])
-    width = max(len(each.name) for each in told)
-    rows = (f"  {each.name.ljust(width)}  {_word(each, paint)}" for each in told)
+    width = max(len(deployment.name) for deployment in deployments)
+    rows = (f"  {deployment.name.ljust(width)}  {_result(deployment, paint)}" for deployment in deployments)
     return "\n".join([f"\nDeployments: {counted}.\n", *rows])
 
 
-def _word(of: Summary, paint: Paint) -> str:
-    match of.result:
-        case Result.FAILED if of.error is not None:
-            first = plain(of.error.message).partition("\n")[0]
-            return f"{paint.red(of.result)}: {first} {paint.dim(f'[{of.error.code}]')}"
+def _result(summary: Summary, paint: Paint) -> str:
+    match summary.result:
+        case Result.FAILED if summary.error is not None:
+            first = plain(summary.error.message).partition("\n")[0]
+            return f"{paint.red(summary.result)}: {first} {paint.dim(f'[{summary.error.code}]')}"
         case Result.SERVED:
-            return paint.green(of.result)
+            return paint.green(summary.result)
         case Result.UNCHANGED:
-            return paint.dim(of.result)
+            return paint.dim(summary.result)
         case _:
-            return str(of.result)
+            return str(summary.result)

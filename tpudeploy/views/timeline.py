@@ -1,4 +1,4 @@
-"""How a machine came to serve: a bar a part on one scale, those that nobody could wait less for in full."""
+"""Format how a machine started to serve: one bar per phase on one scale, with the critical path in solid bars."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Iterator
 
 from tpudeploy.domain.timeline import Timeline
 from tpudeploy.views import words
-from tpudeploy.views.logs import bars, named
+from tpudeploy.views.logs import bars, phase_name
 from tpudeploy.views.paint import Paint
 
 
-def timeline(of: Timeline, paint: Paint) -> str:
-    return "\n".join(_lines(of, paint))
+def timeline(timeline: Timeline, paint: Paint) -> str:
+    return "\n".join(_lines(timeline, paint))
 
 
-def _lines(of: Timeline, paint: Paint) -> Iterator[str]:
-    reading = of.reading
-    took = words.duration(reading.seconds)
-    end = f"{took} until it served" if reading.is_serving else f"{took} so far"
-    yield f"{paint.bold(of.address)}  {end}"
-    yield from bars(reading, paint, of.critical)
-    if of.critical:
-        yield f"  longest way  {' → '.join(named(reading, phase) for phase in of.critical)}"
-    if of.cache:
-        yield f"  compile cache  {words.plain(of.cache)}"
-    if not of.is_whole:
-        yield paint.yellow("  Its log cannot be read, so what the server did in its container is one part.")
+def _lines(timeline: Timeline, paint: Paint) -> Iterator[str]:
+    reading = timeline.reading
+    duration = words.duration(reading.seconds)
+    end = f"{duration} until it served" if reading.is_serving else f"{duration} so far"
+    yield f"{paint.bold(timeline.address)}  {end}"
+    yield from bars(reading, paint, timeline.critical)
+    if timeline.critical:
+        yield f"  critical path  {' → '.join(phase_name(reading, phase) for phase in timeline.critical)}"
+    if timeline.cache:
+        yield f"  compile cache  {words.plain(timeline.cache)}"
+    if not timeline.is_whole:
+        yield paint.yellow("  Its log cannot be read, so the time in the container is shown as one phase.")

@@ -26,7 +26,7 @@ def verify(of: Verification, paint: Paint) -> str:
 def _replica(of: Attestation, paint: Paint) -> Iterator[str]:
     yield f"{paint.bold(of.address)} = {of.slice_name}"
     yield from _table(sorted(of.settings, key=lambda s: _ORDER.index(s.verdict)), paint)
-    yield from (paint.yellow(f"  {source} told nothing: {words.plain(why)}") for source, why in of.silent.items())
+    yield from (paint.yellow(f"  {source} reported nothing: {words.plain(why)}") for source, why in of.silent.items())
 
 
 def _table(rows: list[Attested], paint: Paint) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Numbers as people say them: durations, money, JSON values on one line."""
+"""Format durations, money and JSON values for people, and fit text to a terminal's width."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88
 _NARROWEST = 40
 _COLOUR = re.compile(r"\033\[\d*m")
-# What a terminal obeys, what XML forbids, and what breaks a line unseen; tabs and line feeds stay.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+# Control characters of terminals, characters that XML forbids, and invisible line breaks; tabs and line feeds stay.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def plain(text: str) -> str:
-    """Somebody else's text, safe to show: each character that is no text is shown as one that cannot be."""
-    return _UNSEEN.sub("\ufffd", text)
+    """Return untrusted text that is safe to show: each control character becomes a replacement character."""
+    return _CONTROL.sub("\ufffd", text)
 
 
-def told(change: Change) -> list[FieldChange]:
-    """What is to be seen of its attributes: of something new, what was written and what is pinned, not the defaults."""
+def visible_fields(change: Change) -> list[FieldChange]:
+    """Return the attributes of a change to show. A new slice shows those that are written or pinned, no defaults."""
     is_new = change.action is Action.CREATE
     return [f for f in change.fields if not is_new or f.origin is not None or f.path in FOLLOWS]
 
 
 def duration(seconds: float) -> str:
-    """`45s`, `12m 3s`, `2h 5m`, `3d 4h`: the two largest units."""
+    """Return a duration in its two largest units: `45s`, `12m 3s`, `2h 5m`, `3d 4h`."""
     whole = round(seconds)
     if whole < _MINUTE:
         return f"{whole}s"
@@ -45,23 +45,23 @@ def duration(seconds: float) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """`10 min`: what is only known roughly."""
+    """Return an approximate duration: `10 min`."""
     return f"{max(round(seconds / _MINUTE), 1)} min"
 
 
 def span(least: float, most: float) -> str:
-    """`10 to 14 min`, or `14 min` where both are the same."""
+    """Return a range of durations: `10 to 14 min`, or `14 min` if both are equal."""
     shortest, longest = minutes(least), minutes(most)
     return longest if shortest == longest else f"{shortest.removesuffix(' min')} to {longest}"
 
 
 def moment(at: float) -> str:
-    """`2026-11-21 14:05 UTC`, of seconds since the epoch."""
+    """Return seconds since the epoch as `2026-11-21 14:05 UTC`."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def ago(seconds: float) -> str:
-    """`now`, `5m ago`, `3h ago`, `2d ago`: the largest unit is enough of an age."""
+    """Return an age in its largest unit: `now`, `5m ago`, `3h ago`, `2d ago`."""
     whole = round(seconds)
     if whole < 1:
         return "now"
@@ -72,7 +72,7 @@ def ago(seconds: float) -> str:
 
 
 def wrapped(text: str, width: int | None, *, indent: str) -> list[str]:
-    """Lines of at most `width` columns, the later ones behind `indent`; as it is where nobody says how wide."""
+    """Return lines of at most `width` columns, all but the first indented; without a width, the text unchanged."""
     if width is None:
         return [text]
     return textwrap.wrap(
@@ -81,7 +81,7 @@ def wrapped(text: str, width: int | None, *, indent: str) -> list[str]:
 
 
 def advice(hint: str, width: int | None, *, indent: str) -> list[str]:
-    """Every line of a hint behind `indent`. A command stays on one line, however long: it is there to be copied."""
+    """Return the lines of a hint, indented. A command stays on one line, so that it can be copied."""
     lines = (f"{indent}{plain(line)}" for line in hint.splitlines())
     return [
         part
@@ -94,14 +94,14 @@ def hourly(usd: float | None) -> str:
     return "price unknown" if usd is None else f"${usd:.2f}/h"
 
 
-def value(of: Json) -> str:
-    """On one line, shortened where it would run off the screen."""
-    text = plain(json.dumps(of, ensure_ascii=False))
+def value(json_value: Json) -> str:
+    """Return the value as JSON on one line, truncated to the width of a screen."""
+    text = plain(json.dumps(json_value, ensure_ascii=False))
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
 def cut(text: str, cells: int) -> str:
-    """As much of it as fits into so many cells of a terminal, with a mark where it is cut."""
+    """Return the text truncated to `cells` terminal cells, with an ellipsis if it was cut."""
     if width(text) <= cells:
         return text
     ends = accumulate(map(_cells, text))
@@ -109,7 +109,7 @@ def cut(text: str, cells: int) -> str:
 
 
 def width(text: str) -> int:
-    """The cells that it takes on a terminal; colour takes none."""
+    """Return the number of terminal cells of a text; colour takes none."""
     return sum(map(_cells, _COLOUR.sub("", text)))
 
 

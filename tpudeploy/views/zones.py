@@ -1,4 +1,4 @@
-"""Where a slice type can be had: a table of pairs, what closes the others, and where each gate's word comes from."""
+"""Format where a slice type is available: the pairs to ask, why the others are closed, and each gate's source."""
 
 from __future__ import annotations
 
@@ -12,51 +12,52 @@ from tpudeploy.domain.gates import Fill, Gate, Pair, Quota, Reading, Source, Sta
 from tpudeploy.domain.history import Ending
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
+from tpudeploy.views.table import aligned
 
 _MINUTE, _DAY = 60, 86400
-_EMULATED = "On the emulator: hardware, quota and prices are made up."
+_EMULATED = "On the emulator: hardware, quota and prices are simulated."
 _NARROWEST = 40
-_TABLES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "the catalogue's prices"}
-_READ = {Gate.HARDWARE: "accelerator types", Gate.PRICE: "the billing catalogue"}
+_STATIC_SOURCES = {Gate.HARDWARE: "the catalogue's zones", Gate.PRICE: "the catalogue's prices"}
+_LIVE_SOURCES = {Gate.HARDWARE: "accelerator types", Gate.PRICE: "the billing catalogue"}
 
 
 def zones(tables: Iterable[Zones], paint: Paint, *, width: int | None, emulated: bool) -> str:
-    """`width` is the terminal's, in columns; None: nobody looks, so that nothing has to be left out."""
+    """Return the tables as text. `width` is the terminal's, in columns; with None, no column is left out."""
     blocks = ["\n".join(_table(table, paint, width)) for table in tables]
-    note = words.wrapped(_EMULATED, width, indent="") if emulated else []
-    return "\n\n".join([*blocks, *(["\n".join(map(paint.yellow, note))] if note else [])])
+    emulator_note = words.wrapped(_EMULATED, width, indent="") if emulated else []
+    return "\n\n".join([*blocks, *(["\n".join(map(paint.yellow, emulator_note))] if emulator_note else [])])
 
 
-def _table(of: Zones, paint: Paint, width: int | None) -> Iterator[str]:
-    shown = [pair for pair in of.pairs if pair.standing is not Standing.CLOSED]
-    first, *rest = words.wrapped(_head(of, len(shown)), width, indent="")
-    yield first.replace(of.type, paint.bold(of.type), 1)
-    yield from rest
-    if shown:
+def _table(table: Zones, paint: Paint, width: int | None) -> Iterator[str]:
+    open_pairs = [pair for pair in table.pairs if pair.standing is not Standing.CLOSED]
+    first, *more = words.wrapped(_head(table, len(open_pairs)), width, indent="")
+    yield first.replace(table.type, paint.bold(table.type), 1)
+    yield from more
+    if open_pairs:
         yield ""
-        yield from _rows(shown, paint, width)
-    closed = list(_closed(of))
+        yield from _rows(open_pairs, paint, width)
+    closed = list(_closed(table))
     if closed:
         yield "\nClosed:"
         for line in closed:
             yield from words.wrapped(line, width, indent="    ")
     yield ""
-    for gate, reading in of.readings.items():
-        text = f"{gate.ljust(8)}  {_told(gate, reading, of)}"
+    for gate, reading in table.readings.items():
+        text = f"{gate.ljust(8)}  {_gate_text(gate, reading, table)}"
         yield from (paint.dim(line) for line in words.wrapped(text, width, indent=" " * 10))
-    for because, hint in dict.fromkeys(_reasons(of.readings.values())):
+    for because, hint in dict.fromkeys(_unknowns(table.readings.values())):
         yield from (paint.yellow(line) for line in words.wrapped(because, width, indent="  "))
         yield from words.advice(hint, width, indent="  ")
 
 
-def _head(of: Zones, count: int) -> str:
-    who = f"{of.profile}: " if of.profile else ""
-    where = f"in {of.project}" if of.project else "in no project"
-    chips = f"{of.chips} chip{'s' if of.chips > 1 else ''}"
-    pairs = f"{count} of {len(of.pairs)} pairs of zone and provisioning model can be asked"
-    if not of.pairs:
-        pairs = "no zone is known to list it"
-    return f"{who}{of.type} ({chips}) {where}: {pairs}."
+def _head(table: Zones, count: int) -> str:
+    who = f"{table.profile}: " if table.profile else ""
+    where = f"in {table.project}" if table.project else "in no project"
+    chips = f"{table.chips} chip{'s' if table.chips > 1 else ''}"
+    pairs = f"{count} of {len(table.pairs)} pairs of zone and provisioning model can be asked"
+    if not table.pairs:
+        pairs = "no known zone offers it"
+    return f"{who}{table.type} ({chips}) {where}: {pairs}."
 
 
 @frozen
@@ -67,150 +68,149 @@ class _Column:
 
     @property
     def width(self) -> int:
-        return max(map(len, (self.title, *self.cells)))
-
-    def padded(self, text: str) -> str:
-        return text.rjust(self.width) if self.is_number else text.ljust(self.width)
+        return max(map(words.width, (self.title, *self.cells)))
 
 
-def _rows(shown: Sequence[Pair], paint: Paint, width: int | None) -> Iterator[str]:
-    columns = list(_fitting(_columns(shown), width))
-    yield paint.bold(_row(columns, [c.title for c in columns]))
-    for number, pair in enumerate(shown):
-        text = _row(columns, [c.cells[number] for c in columns])
-        yield paint.yellow(text) if pair.standing is Standing.DOUBTFUL else _lucky(pair, text, paint)
+def _rows(pairs: Sequence[Pair], paint: Paint, width: int | None) -> Iterator[str]:
+    columns = list(_fitting_columns(_columns(pairs), width))
+    rows = zip(*((column.title, *column.cells) for column in columns), strict=True)
+    numbers = [index for index, column in enumerate(columns) if column.is_number]
+    title, *lines = aligned(list(rows), numbers=numbers)
+    yield paint.bold(f"  {title}")
+    for pair, line in zip(pairs, lines, strict=True):
+        yield _coloured(pair, f"  {line}", paint)
 
 
-def _lucky(pair: Pair, text: str, paint: Paint) -> str:
+def _coloured(pair: Pair, text: str, paint: Paint) -> str:
+    if pair.standing is Standing.DOUBTFUL:
+        return paint.yellow(text)
     return paint.green(text) if pair.luck.last is Ending.GRANTED else text
 
 
-def _columns(shown: Sequence[Pair]) -> Iterator[_Column]:
-    """The more telling first: a narrow terminal leaves out the last ones."""
-    yield _Column(title="zone", cells=[p.zone for p in shown])
-    yield _Column(title="model", cells=[_model(p) for p in shown])
-    yield _Column(title="$/chip-h", cells=[_price(p) for p in shown], is_number=True)
-    yield _Column(title="quota left", cells=[_quota(p.quota) for p in shown])
-    if any(p.luck.last is not None for p in shown):
-        yield _Column(title="last", cells=[_last(p) for p in shown])
-        yield _Column(title="granted", cells=[_counted(p) for p in shown])
-        yield _Column(title="median wait", cells=[_wait(p) for p in shown], is_number=True)
+def _columns(pairs: Sequence[Pair]) -> Iterator[_Column]:
+    """Yield the columns, most important first: a narrow terminal omits the last ones."""
+    yield _Column(title="zone", cells=[p.zone for p in pairs])
+    yield _Column(title="model", cells=[_model(p) for p in pairs])
+    yield _Column(title="$/chip-h", cells=[_price(p) for p in pairs], is_number=True)
+    yield _Column(title="quota left", cells=[_quota(p.quota) for p in pairs])
+    if any(p.luck.last is not None for p in pairs):
+        yield _Column(title="last", cells=[_last(p) for p in pairs])
+        yield _Column(title="granted", cells=[_success_count(p) for p in pairs])
+        yield _Column(title="median wait", cells=[_wait(p) for p in pairs], is_number=True)
 
 
-def _fitting(columns: Iterable[_Column], width: int | None) -> Iterator[_Column]:
-    taken = 0
+def _fitting_columns(columns: Iterable[_Column], width: int | None) -> Iterator[_Column]:
+    used = 0
     for column in columns:
-        taken += 2 + column.width
-        if width is not None and taken > max(width, _NARROWEST):
+        used += 2 + column.width
+        if width is not None and used > max(width, _NARROWEST):
             return
         yield column
 
 
-def _row(columns: Sequence[_Column], cells: Sequence[str]) -> str:
-    return "".join(f"  {c.padded(text)}" for c, text in zip(columns, cells, strict=True)).rstrip()
+def _model(pair: Pair) -> str:
+    """Return the provisioning model, with `?` if no record shows that the zone accepts flex-start."""
+    doubt = "?" if pair.provisioning is Provisioning.FLEX_START and pair.model.yes is None else ""
+    return f"{pair.provisioning}{doubt}"
 
 
-def _model(of: Pair) -> str:
-    """With a question mark where nobody has recorded that the zone takes it; spot and on-demand are taken for given."""
-    doubt = "?" if of.provisioning is Provisioning.FLEX_START and of.model.yes is None else ""
-    return f"{of.provisioning}{doubt}"
-
-
-def _price(of: Pair) -> str:
-    usd = of.price.usd_per_chip_hour
-    mark = "~" if of.price.source is Source.TABLE else ""
+def _price(pair: Pair) -> str:
+    usd = pair.price.usd_per_chip_hour
+    mark = "~" if pair.price.source is Source.TABLE else ""
     return "?" if usd is None else f"{mark}{usd:.2f}"
 
 
-def _quota(of: Quota) -> str:
-    """Of the place that leaves less: `8 of 16` is what is left and the limit."""
-    places = ((of.zone_limit, of.zone_used), (of.region_limit, of.region_used))
-    known = [(limit, used) for limit, used in places if limit is not None]
-    bounded = [(limit, used) for limit, used in known if limit != UNLIMITED]
-    if not known:
+def _quota(quota: Quota) -> str:
+    """Return the tighter of the zone's and the region's quota: `8 of 16` is what remains and the limit."""
+    places = ((quota.zone_limit, quota.zone_used), (quota.region_limit, quota.region_used))
+    limits = [(limit, used) for limit, used in places if limit is not None]
+    bounded = [(limit, used) for limit, used in limits if limit != UNLIMITED]
+    if not limits:
         return "?"
-    doubt = "" if len(known) == len(places) else "?"
+    doubt = "" if len(limits) == len(places) else "?"
     if not bounded:
         return f"no limit{doubt}"
     limit, used = min(bounded, key=lambda row: row[0] - (row[1] or 0))
-    left = "" if not used or of.fill is Fill.NONE else f"{max(limit - used, 0)} of "
-    return f"{left}{limit}{doubt}"
+    remaining = "" if not used or quota.fill is Fill.NONE else f"{max(limit - used, 0)} of "
+    return f"{remaining}{limit}{doubt}"
 
 
-def _last(of: Pair) -> str:
-    if of.luck.last is None or of.luck.last_age is None:
+def _last(pair: Pair) -> str:
+    if pair.luck.last is None or pair.luck.last_age is None:
         return ""
-    what = of.luck.last_kind if of.luck.last is Ending.REFUSED and of.luck.last_kind else of.luck.last
-    return f"{what} {words.ago(of.luck.last_age)}"
+    outcome = pair.luck.last_kind if pair.luck.last is Ending.REFUSED and pair.luck.last_kind else pair.luck.last
+    return f"{outcome} {words.ago(pair.luck.last_age)}"
 
 
-def _counted(of: Pair) -> str:
-    """Grants, of what was not given up by ourselves."""
-    asked = sum(count for ending, count in of.luck.counts.items() if ending is not Ending.RELEASED)
-    return f"{of.luck.counts.get(Ending.GRANTED, 0)} of {asked}" if asked else ""
+def _success_count(pair: Pair) -> str:
+    """Return the number of grants among the requests that were not released by us: `2 of 5`."""
+    requests = sum(count for ending, count in pair.luck.counts.items() if ending is not Ending.RELEASED)
+    return f"{pair.luck.counts.get(Ending.GRANTED, 0)} of {requests}" if requests else ""
 
 
-def _wait(of: Pair) -> str:
-    return "" if of.luck.median_wait is None else words.duration(of.luck.median_wait)
+def _wait(pair: Pair) -> str:
+    return "" if pair.luck.median_wait is None else words.duration(pair.luck.median_wait)
 
 
-def _closed(of: Zones) -> Iterator[str]:
-    """What cannot be asked, by reason."""
-    closed = sorted((_why(pair, of), pair.zone) for pair in of.pairs if pair.closed_by is not None)
+def _closed(table: Zones) -> Iterator[str]:
+    """Yield the closed zones, grouped by reason."""
+    closed = sorted((_closing_reason(pair, table), pair.zone) for pair in table.pairs if pair.closed_by is not None)
     for why, pairs in groupby(closed, key=lambda row: row[0]):
         places = list(dict.fromkeys(zone for _, zone in pairs))
         yield f"  {why}: {', '.join(places)}"
 
 
-def _why(of: Pair, table: Zones) -> str:
-    match of.closed_by:
+def _closing_reason(pair: Pair, table: Zones) -> str:
+    match pair.closed_by:
         case Gate.HARDWARE:
-            return f"no {table.type}{_by(of.hardware)}"
+            return f"no {table.type}{_source(pair.hardware)}"
         case Gate.MODEL:
-            return f"no {of.provisioning}{_by(of.model)}"
+            return f"no {pair.provisioning}{_source(pair.model)}"
         case _:
-            return f"{of.provisioning} is dearer than the profile allows"
+            return f"{pair.provisioning} is dearer than the profile allows"
 
 
-def _by(of: Word) -> str:
-    """Whose word it is, where it is not today's: `, refused on 2026-11-20 (Google's text)`."""
-    if of.source is Source.LIVE:
+def _source(word: Word) -> str:
+    """Return the source of a fact that is not live: `, refused 2026-11-20 (Google's text)`."""
+    if word.source is Source.LIVE:
         return ""
-    return f", refused {of.as_of}" + (f" ({words.plain(of.because)})" if of.because else "")
+    return f", refused {word.as_of}" + (f" ({words.plain(word.because)})" if word.because else "")
 
 
-def _told(gate: Gate, of: Reading, table: Zones) -> str:
-    match gate, of.source:
+def _gate_text(gate: Gate, reading: Reading, table: Zones) -> str:
+    match gate, reading.source:
         case Gate.MODEL, _:
-            seen = f"published runs up to {of.as_of}, and " if of.as_of else ""
-            return f"{seen}what asking came to; `?`: nobody has recorded it"
+            published = f"published runs up to {reading.as_of}, and " if reading.as_of else ""
+            return f"{published}the results of earlier requests; `?`: no record"
         case Gate.QUOTA, Source.LIVE:
-            used = "chips left of the smaller limit" if of.unknown is None else "the limit: what is held is not known"
+            used = (
+                "chips left of the smaller limit" if reading.unknown is None else "the limit: current usage is unknown"
+            )
             return f"read now, {used}; it only warns, capacity is the real gate"
         case Gate.LUCK, Source.LOG:
-            tried = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
+            count = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
             days = f"the last {table.window / _DAY:.0f} days"
-            return f"{tried} requests of {days}, as they ended" if tried else f"nothing was asked in {days}"
+            return f"{count} requests of {days}, as they ended" if count else f"no request in {days}"
         case Gate.PRICE, _:
-            return f"{_read(gate, of)}{_listed(table)}"
-    return _read(gate, of)
+            return f"{_reading_text(gate, reading)}{_list_price_note(table)}"
+    return _reading_text(gate, reading)
 
 
-def _read(gate: Gate, of: Reading) -> str:
-    """What was read, and how long ago; or which table stands in."""
-    if of.source is not Source.LIVE:
-        return f"{_TABLES[gate]} of {of.as_of}" if of.as_of else "not known"
-    age = of.age or 0.0
-    return f"{_READ[gate]}, read " + ("now" if age < _MINUTE else f"{words.ago(age)}; --refresh reads anew")
+def _reading_text(gate: Gate, reading: Reading) -> str:
+    """Return what was read and how long ago, or the static table that replaces it."""
+    if reading.source is not Source.LIVE:
+        return f"{_STATIC_SOURCES[gate]} of {reading.as_of}" if reading.as_of else "not known"
+    age = reading.age or 0.0
+    return f"{_LIVE_SOURCES[gate]}, read " + ("now" if age < _MINUTE else f"{words.ago(age)}; --refresh reads it again")
 
 
-def _listed(table: Zones) -> str:
+def _list_price_note(table: Zones) -> str:
     months = sorted({p.price.as_of for p in table.pairs if p.price.source is Source.TABLE})
     return f"; `~` marks list prices of {', '.join(months)}" if months else ""
 
 
-def _reasons(of: Iterable[Reading]) -> Iterator[tuple[str, str]]:
-    """Why something was not told, and what may help."""
-    for reading in of:
+def _unknowns(readings: Iterable[Reading]) -> Iterator[tuple[str, str]]:
+    """Yield why a fact is unknown, and what may help."""
+    for reading in readings:
         if reading.unknown is not None:
             yield words.plain(reading.unknown.because), reading.unknown.hint

@@ -81,14 +81,14 @@ def _headed(logs: dict[str, str]) -> Iterator[str]:
 def _explain(logs: dict[str, str], profile: Profile | None, given: argparse.Namespace, context: Context) -> None:
     from tpudeploy.domain.draft import Draft, NoDraft
     from tpudeploy.views.draft import draft
-    from tpudeploy.views.logs import explained
+    from tpudeploy.views.logs import explanation
 
     readings, terminal = read_all(logs, profile), context.terminal
     drafted = _drafted(logs, readings, profile, given, context) if given.ask else None
     if given.json:
         context.reply.set(documents.logs(readings) | documents.draft(drafted))
         return
-    told = {name: explained(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
+    told = {name: explanation(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
     terminal.data("\n\n".join(_headed(told)))
     match drafted:
         case Draft():

@@ -8,7 +8,7 @@ from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.plan_text import tell
 from tpudeploy.plans import Plan
-from tpudeploy.views.remembered import document, remembered
+from tpudeploy.views.show import document, slices_text
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,5 +24,5 @@ def run(given: argparse.Namespace, context: Context) -> int:
     if given.json:
         context.reply.set(document(states))
     else:
-        context.terminal.data(remembered(states, context.terminal.paint))
+        context.terminal.data(slices_text(states, context.terminal.paint))
     return exits.SUCCESS

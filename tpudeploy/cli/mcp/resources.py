@@ -12,7 +12,7 @@ from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.session import Asked, Session, session
 from tpudeploy.core.bench import runfile
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.views import remembered
+from tpudeploy.views import show
 from tpudeploy.workspace import Workspace
 
 _JSON = "application/json"
@@ -23,7 +23,7 @@ def register(server: MCPServer[Session], of: Session) -> None:
     def deployments() -> str:
         """Every slice that the states here remember, without a look at the cloud."""
         with _opened(of) as workspace:
-            return documents.text(remembered.document(workspace.remembered()))
+            return documents.text(show.document(workspace.remembered()))
 
     @server.resource("tpudeploy://runs", title="Benchmarks", mime_type=_JSON)
     def runs() -> str:
@@ -41,7 +41,7 @@ def deployment(name: str, ctx: Asked) -> str:
         found = [state for state in workspace.remembered() if state.deployment == name]
     if not found:
         raise ResourceNotFoundError(f"Nothing is deployed as `{name}` here.")
-    return documents.text(remembered.document(found))
+    return documents.text(show.document(found))
 
 
 def run(run_id: str, ctx: Asked) -> str:

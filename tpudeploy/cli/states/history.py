@@ -8,7 +8,7 @@ from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.states.words import deployment
 from tpudeploy.domain.errors import StateError
-from tpudeploy.views import memory
+from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
@@ -18,9 +18,9 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     if now is None and not before:
         raise StateError(f"{name} has no state here, and had none that is kept.")
     if given.json:
-        context.reply.set(memory.history_as_json(name, now, before))
+        context.reply.set(view.history_as_json(name, now, before))
         return exits.SUCCESS
-    context.terminal.data(memory.history(now, before))
+    context.terminal.data(view.history(now, before))
     if now is not None and now.serial > 1 and not before:
         context.terminal.talk("Earlier states are not kept here: turn on the bucket's object versioning to keep them.")
     return exits.SUCCESS

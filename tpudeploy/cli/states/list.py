@@ -8,7 +8,7 @@ from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.states.words import address
 from tpudeploy.core.memory import named
-from tpudeploy.views import memory
+from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
@@ -18,7 +18,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     states = {name: state for name, state in read.items() if state is not None}
     found = tuple(named(states, wanted))
     if given.json:
-        context.reply.set(memory.listed(states, found))
+        context.reply.set(view.state_list(states, found))
     elif found:
         context.terminal.data("\n".join(map(str, found)))
     return exits.SUCCESS

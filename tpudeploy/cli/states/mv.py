@@ -8,7 +8,7 @@ from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import teller
 from tpudeploy.cli.states.words import address
-from tpudeploy.views import memory
+from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
@@ -17,7 +17,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     emit = teller(context.terminal)
     workspace.move_state(str(source), str(target), force=given.force, on_event=emit)
     if given.json:
-        context.reply.set(memory.changed("mv", source=str(source), target=str(target)))
+        context.reply.set(view.change_document("mv", source=str(source), target=str(target)))
         return exits.SUCCESS
     context.terminal.data(f"Moved {source} to {target}.")
     if source.replica is None:

@@ -13,7 +13,7 @@ from tpudeploy.core import statefile
 from tpudeploy.core.outstanding import outstanding
 from tpudeploy.domain.errors import StateUnreadable
 from tpudeploy.domain.state import State
-from tpudeploy.views import memory
+from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
@@ -23,7 +23,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     if given.json:
         names = [attempt.name for attempt in dropped or ()]
         facts = {"deployment": state.deployment, "is_changed": dropped is not None, "forgotten": names}
-        context.reply.set(memory.changed("push", **facts))
+        context.reply.set(view.change_document("push", **facts))
         return exits.SUCCESS
     if dropped is None:
         terminal.data(f"The state of {state.deployment} is that already.")

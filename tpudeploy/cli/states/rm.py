@@ -16,7 +16,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address as replica_address
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.ports import StateBackend
-from tpudeploy.views import memory
+from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
@@ -45,7 +45,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
             say(_said(left, len(forgotten)))
     if given.json:
         changes = [{"deployment": deployment, "forgotten": forgotten} for deployment, forgotten in names.items()]
-        context.reply.set(memory.changed("rm", changes=changes, is_dry_run=given.dry_run))
+        context.reply.set(view.change_document("rm", changes=changes, is_dry_run=given.dry_run))
     return exits.SUCCESS
 
 

@@ -8,7 +8,7 @@ from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.states.words import address, state_of
 from tpudeploy.core.memory import records
-from tpudeploy.views import memory
+from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
@@ -17,7 +17,7 @@ def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> in
     state = state_of(workspace.states, wanted.deployment)
     found = records(state, wanted)
     if given.json:
-        context.reply.set(memory.shown_as_json(state, found))
+        context.reply.set(view.state_document(state, found))
     else:
-        context.terminal.data(memory.shown(state, found))
+        context.terminal.data(view.state_text(state, found))
     return exits.SUCCESS

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.views import words
 from tpudeploy.views.report.html import document, note, section, table, tag, text
-from tpudeploy.views.status import facts, state, unfinished, why_unknown
+from tpudeploy.views.status import describe_unfinished_run, facts, state_text, why_unknown
 
 
 def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
@@ -22,16 +22,17 @@ def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
         told += f"; {unknown} of {len(of)} deployments cannot be looked at"
     looked = f"Looked at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
     head = [tag("h1", "Deployments"), note(told), note(looked)]
-    head += [note("On the emulator: no chip is held and nothing is billed.")] if emulated else []
+    head += [note("On the emulator: no chip is allocated and nothing is billed.")] if emulated else []
     return document("Deployments", *head, *map(_deployment, of))
 
 
 def _deployment(of: DeploymentStatus) -> str:
     unknown = "" if of.error is None else note(" ".join(["Unknown.", *why_unknown(of.error)]))
-    return section(of.name, unknown, *map(_replica, of.replicas), note(unfinished(of)) if of.underway else "")
+    unfinished = note(describe_unfinished_run(of)) if of.underway else ""
+    return section(of.name, unknown, *map(_replica, of.replicas), unfinished)
 
 
 def _replica(of: ReplicaStatus) -> str:
-    title = tag("h3", text(f"{of.address}: {'serving' if of.serving else state(of)}"))
+    title = tag("h3", text(f"{of.address}: {'serving' if of.serving else state_text(of)}"))
     known = [(text(name), text(value)) for name, value in facts(of)]
     return title + (table(("", "what is known"), known, class_="facts") if known else "")

@@ -1,4 +1,4 @@
-"""What states remember: each slice as it was last applied, for people and for programs."""
+"""Format the slices in states as they were last applied, for people and for programs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tpudeploy.views.paint import Paint
 FORMAT = "tpudeploy.show/1"
 
 
-def remembered(states: Iterable[State], paint: Paint) -> str:
+def slices_text(states: Iterable[State], paint: Paint) -> str:
     blocks = ["\n".join(_slice(where, attempt, paint)) for _, where, attempt in _slices(states)]
-    return "\n\n".join(blocks) or "The states here remember no slice."
+    return "\n\n".join(blocks) or "The states here hold no slice."
 
 
 def document(states: Iterable[State]) -> dict[str, object]:
-    """What `show --json` prints without a plan: `values` as Terraform has them, with what it leaves out of a state."""
-    known = list(states)
+    """Return what `show --json` prints without a plan: Terraform's `values`, plus each state's lineage and serial."""
+    rows = list(states)
     return {
         "format": FORMAT,
-        "states": [{"deployment": s.deployment, "lineage": s.lineage, "serial": s.serial} for s in known],
-        "values": {"root_module": {"resources": [_resource(*row) for row in _slices(known)]}},
+        "states": [{"deployment": s.deployment, "lineage": s.lineage, "serial": s.serial} for s in rows],
+        "values": {"root_module": {"resources": [_resource(*row) for row in _slices(rows)]}},
     }
 
 
@@ -35,15 +35,15 @@ def _slices(states: Iterable[State]) -> Iterator[tuple[State, str, Attempt]]:
 
 
 def _slice(where: str, attempt: Attempt, paint: Paint) -> Iterator[str]:
-    yield f"# {paint.bold(where)} = {attempt.name} ({attempt.zone}, {attempt.provisioning}){_standing(attempt)}"
+    yield f"# {paint.bold(where)} = {attempt.name} ({attempt.zone}, {attempt.provisioning}){_status(attempt)}"
     width = max(map(len, attempt.spec), default=0)
     yield from (f"    {path.ljust(width)} = {words.value(value)}" for path, value in sorted(attempt.spec.items()))
 
 
-def _standing(attempt: Attempt) -> str:
+def _status(attempt: Attempt) -> str:
     if attempt.releasing_at is not None:
-        return ", given up"
-    return "" if attempt.granted_at is not None else ", not granted when last seen"
+        return ", being released"
+    return "" if attempt.granted_at is not None else ", not granted when last observed"
 
 
 def _resource(state: State, where: str, attempt: Attempt) -> dict[str, object]:

@@ -1,0 +1,111 @@
+"""Format a state for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+from tpudeploy.domain.address import Address
+from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.names import address
+from tpudeploy.domain.state import Attempt, Record, State
+from tpudeploy.domain.tree import tree
+from tpudeploy.views import words
+from tpudeploy.views.table import aligned
+
+_UNSET: tuple[object, ...] = (None, "", False, 0.0, {}, ())
+
+
+def state_list(states: Mapping[str, State], addresses: Iterable[Address]) -> dict[str, Any]:
+    rows = ((each, states[each.deployment].record(each.replica or 0)) for each in addresses)
+    resources = [{"address": str(each), "slices": [a.name for a in record.attempts]} for each, record in rows]
+    return {"format": "tpudeploy.state-list/1", "resources": resources}
+
+
+def state_text(state: State, records: Iterable[Record]) -> str:
+    """Return one block per slice: its facts, then the settings it was requested with."""
+    blocks = (block for record in records for block in _blocks(state.deployment, record))
+    return "\n\n".join(blocks)
+
+
+def state_document(state: State, records: Iterable[Record]) -> dict[str, Any]:
+    return {
+        "format": "tpudeploy.state-show/1",
+        "deployment": state.deployment,
+        "lineage": state.lineage,
+        "serial": state.serial,
+        "resources": [{"address": address(state.deployment, r.index), **tree(r)} for r in records],
+    }
+
+
+def change_document(verb: str, **facts: object) -> dict[str, Any]:
+    """Return the document of a verb that changes the state."""
+    return {"format": "tpudeploy.state-change/1", "type": verb, **facts}
+
+
+def history(now: State | None, before: Sequence[State]) -> str:
+    rows = [
+        ("SERIAL", "WRITTEN", "BY", "IN", "SLICES"),
+        *(_row(s, is_now=s is now) for s in _newest_first(now, before)),
+    ]
+    return "\n".join(aligned(rows))
+
+
+def history_as_json(name: str, now: State | None, before: Sequence[State]) -> dict[str, Any]:
+    states = [
+        {
+            "serial": state.serial,
+            "lineage": state.lineage,
+            "is_current": state is now,
+            "written": tree(state.written),
+            "slices": [attempt.name for attempt in state.attempts],
+        }
+        for state in _newest_first(now, before)
+    ]
+    return {"format": "tpudeploy.state-history/1", "deployment": name, "states": states}
+
+
+def _newest_first(now: State | None, before: Sequence[State]) -> list[State]:
+    return [*([now] if now is not None else []), *before]
+
+
+def _row(state: State, *, is_now: bool) -> tuple[str, ...]:
+    names = ", ".join(attempt.name for attempt in state.attempts) or "none"
+    origin = ("unknown", "unknown", "unknown")
+    if state.written is not None:
+        origin = (_timestamp(state.written.at), words.plain(state.written.by), words.plain(state.written.operation))
+    return (f"{state.serial} now" if is_now else str(state.serial), *origin, names)
+
+
+def _blocks(deployment: str, record: Record) -> Iterator[str]:
+    for attempt in record.attempts:
+        yield "\n".join(_lines(address(deployment, record.index), attempt))
+
+
+def _lines(where: str, attempt: Attempt) -> Iterator[str]:
+    values = {f.name: getattr(attempt, f.name) for f in fields(attempt) if f.name not in {"name", "spec"}}
+    facts = {key: _formatted(key, value) for key, value in values.items() if value not in _UNSET}
+    spec = {path: _formatted_json(value) for path, value in sorted(attempt.spec.items())}
+    width = max(map(len, (*facts, *spec)))
+    yield f"# {where}"
+    yield f'slice "{attempt.name}" {{'
+    yield from (f"    {key.ljust(width)} = {text}" for key, text in facts.items())
+    yield ""
+    yield from (f"    {path.ljust(width)} = {text}" for path, text in spec.items())
+    yield "}"
+
+
+def _formatted(key: str, value: Any) -> str:
+    return f'"{_timestamp(value)}"' if key.endswith("_at") else _formatted_json(value)
+
+
+def _formatted_json(value: Json) -> str:
+    """Return the value as JSON without truncation, because the whole state was asked for."""
+    return words.plain(json.dumps(value, ensure_ascii=False))
+
+
+def _timestamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
