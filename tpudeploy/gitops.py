@@ -234,11 +234,8 @@ def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, ke
         merged = f"but it was merged into {pull.base_branch}"
         return None, f"The plan on pull request #{pull.number} was made for a merge into {marker.branch}, {merged}."
     if not marker.is_approval:
-        return (
-            None,
-            f"The plan on pull request #{pull.number} is truncated, contains an error or is not signed: it approves"
-            " nothing.",
-        )
+        reason = "is truncated, contains an error or is not signed: it approves nothing."
+        return None, f"The plan on pull request #{pull.number} {reason}"
     expected = approval.sign_comment(key, pipeline.repository, pull, label, comment)
     statuses = forge.statuses(pull.head_commit, _approval_context(label))
     if not any(approval.is_signature(s.summary.rpartition(" ")[2], expected) for s in statuses):
