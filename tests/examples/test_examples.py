@@ -62,7 +62,7 @@ def test_the_demo_shows_every_step_and_leaves_nothing_running() -> None:
     assert "Serving at http://" in done.stderr
     assert "This is the tpudeploy emulator" in done.stdout
     assert "completion tokens" in done.stderr
-    assert "On the emulator: no chip is held" in done.stdout
+    assert "On the emulator: no chip is allocated" in done.stdout
     assert "gemma4-e2b[0]  not deployed" in done.stdout
     assert done.stdout.endswith("Each step worked, and nothing is left running.\n")
 

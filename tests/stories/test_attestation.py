@@ -119,7 +119,7 @@ def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open)
         before = len(at.emulator.requests)
         again = at.run(*apply)
         assert again.code == 13, again.all
-        assert "No changes. The engine of gemma did not do what its profile says" in again.out
+        assert "No changes. The engine of gemma did not run with its profile's settings" in again.out
         assert "gemma[0] does not do what its profile says: max_model_len is 4096, declared 16384." in again.err
         assert not [r for r in at.emulator.requests[before:] if r.method not in {"GET", "POST"}]
     assert json.loads(at.run(*apply, "-json").out.splitlines()[-1])["not_in_effect"][0]["exit_code"] == 13
@@ -190,7 +190,7 @@ def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(desk:
     _start_another(at, index=1)
     told = at.run("drift", profile)
     assert told.code == 2
-    assert "# gemma[1] does not do what was applied" in told.out
+    assert "# gemma[1] does not run with the applied settings" in told.out
     assert '~ engine.max_model_len = "16384" (applied) -> "4096" (live)' in told.out
     assert "gemma[0]" not in told.out
     assert "-refresh-only` writes them" not in told.out, "nothing could write it down"
@@ -235,7 +235,7 @@ def test_a_real_machine_attests_by_api_metrics_and_log(desk: Open) -> None:
     at = desk(nodes="real", boot={"boot_seconds": 60})
     said = at.run("apply", "-auto-approve", at.write(MEASURED))
     assert said.code == 0, said.all
-    assert "17,996 blocks, 1,151,744 tokens: as planned" in said.err
+    assert "KV cache as planned (17,996 blocks, 1,151,744 tokens)" in said.err
 
 
 def test_a_pipeline_fails_with_it_and_says_so(desk: Open) -> None:

@@ -61,7 +61,7 @@ def test_a_crash_keeps_the_slice_and_says_why_what_it_costs_and_what_to_do(desk:
     status = at.run("status", profile)
     assert "gemma[0] up, not serving" in status.words
     assert OUT_OF_MEMORY in status.out
-    assert "did not reach its end" in status.out
+    assert "did not finish" in status.out
 
 
 @pytest.mark.parametrize("nodes", ["simulated", "real"])

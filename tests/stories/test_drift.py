@@ -232,7 +232,7 @@ def test_a_loss_that_was_written_down_is_no_news_and_still_made_good(desk: Open,
     assert told.code == 2, "written down or not, what was applied is not there"
     assert "# gemma[0] has no slice\n" in told.out
     assert f"- gemma[0] = {name} (us-east5-a)" in told.out
-    assert "The state knows already that a slice is missing" in told.out
+    assert "The state already records that a slice is missing" in told.out
     before = at.state()
     again = at.run("apply", "-refresh-only", profile)
     assert again.code == 0, "there is nothing to approve"
@@ -258,7 +258,7 @@ def test_what_was_applied_and_is_not_there_is_drift_for_both_commands(desk: Open
     at.clock.sleep(later)
     told = at.run("drift", profile)
     assert told.code == 2, told.all
-    assert "# gemma[0] has" in told.out
+    assert "# gemma[0] was taken away" in told.out or "# gemma[0] has been deleted" in told.out
     assert how == "destroyed" or name in told.out
     (row,) = json.loads(at.run("drift", "-json", profile).out.splitlines()[-1])["resource_drift"]
     assert (row["address"], row["change"]["actions"]) == ("gemma[0]", ["delete"])

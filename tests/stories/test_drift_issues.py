@@ -113,7 +113,7 @@ def test_one_issue_is_kept_up_to_date_and_closed_in_the_end(pipeline: Both) -> N
     assert issue["state"] == "closed"
     (_, here) = pipeline
     (said,) = here.api.comments[issue["number"]]
-    assert "is as its profile says again" in said["body"]
+    assert "matches its profile again" in said["body"]
     _preempt(at)
     assert at.run(*DRIFT).code == 0
     assert [each["state"] for each in issues] == ["closed", "open"]

@@ -307,7 +307,7 @@ def test_a_name_alike_is_never_removed(desk: Open) -> None:
     state_file(at).unlink()
     told = at.run("gc", "-foreign", "-auto-approve")
     assert told.code == 0, told.all
-    assert "by nothing but their names like ours" in told.out
+    assert "only their names look like ours" in told.out
     assert "Nothing to remove." in told.out
     assert list(at.slices.values()) == ["ACTIVE"]
 
