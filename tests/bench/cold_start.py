@@ -162,7 +162,7 @@ def main() -> None:
     say(f"after the image without imports: {last.after_imports / first.after_imports:.1%} of the first's\n")
     for each in starts:
         path = " → ".join(f"{phase.name} {phase.seconds:.0f}" for phase in each.timeline.critical)
-        say(f"\n{each.name}, longest way: {path}\n")
+        say(f"\n{each.name}, critical path: {path}\n")
 
 
 if __name__ == "__main__":

@@ -193,7 +193,7 @@ def test_drift_tells_a_server_that_does_otherwise_apart_and_undoes_nothing(desk:
     assert "# gemma[1] does not run with the applied settings" in told.out
     assert '~ engine.max_model_len = "16384" (applied) -> "4096" (live)' in told.out
     assert "gemma[0]" not in told.out
-    assert "-refresh-only` writes them" not in told.out, "nothing could write it down"
+    assert "-refresh-only` records them" not in told.out, "nothing could write it down"
     assert at.run("plan", profile, "-detailed-exitcode").code == 0, "no plan would undo it"
     assert at.run("plan", profile, "-refresh-only", "-detailed-exitcode").code == 0
     found = json.loads(at.run("drift", profile, "-json").out)["goals"][0]["drift"]

@@ -192,7 +192,7 @@ def test_prevent_destroy_is_for_slices_that_nothing_takes_over_from(desk: Open) 
     at.write(guarded.replace("16384", "8192"))
     planned = at.run("plan", profile)
     assert planned.code == 0
-    assert "prevent_destroy does not stop it" in planned.out
+    assert "prevent_destroy does not prevent this" in planned.out
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert len(at.slices) == 1
     at.write(guarded.replace("v6e-1", "v6e-4"))

@@ -232,7 +232,7 @@ def test_a_pull_request_that_breaks_one_file_is_told_the_plan_of_the_others(pipe
     comment = here.comment()
     assert "1 to add, 0 to change, 0 to destroy" in comment
     assert "Merging leaves out fleet/four.yaml" in comment
-    assert "has a state, and none of these profiles" not in comment, (
+    assert "has a state, but no profile here" not in comment, (
         "a file that cannot be read may be the profile of any state"
     )
     assert here.statuses(HEAD) == [("tpudeploy/plan", "failure")]

@@ -25,7 +25,7 @@ def test_a_start_is_drawn_with_what_ran_side_by_side_and_the_longest_way(desk: O
     assert bars["image"].index("█") == bars["weights fetched"].index("░")  # they began together
     assert bars["warm-up"].rstrip().endswith("█")
     assert "199 graphs compiled" in told.out
-    longest = next(line for line in told.out.splitlines() if "longest way" in line)
+    longest = next(line for line in told.out.splitlines() if "critical path" in line)
     assert "image → " in longest
     assert "weights fetched" not in longest
     assert "compile cache miss: 0 programs were here, 37 were compiled anew" in told.words

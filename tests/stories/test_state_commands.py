@@ -249,7 +249,7 @@ def test_what_a_renamed_deployment_left_over_is_still_found_as_its_own(at: Desk)
     assert at.run("state", "mv", "gemma", "chat").code == 0
     removed = at.run("gc", "-auto-approve")
     assert removed.code == 0, removed.all
-    assert "Left over" in removed.out
+    assert "Orphaned" in removed.out
     assert list(at.slices) == [first]
     assert second not in at.slices
 
