@@ -15,6 +15,8 @@ from tpudeploy.core.ab import arms
 from tpudeploy.core.ab.order import order
 from tpudeploy.core.ab.proposal import Proposal, start_seconds
 from tpudeploy.core.ab.result import Result, repeats, result
+from tpudeploy.core.ab.starts import FEWEST as FEWEST_STARTS
+from tpudeploy.core.ab.starts import deciding_measure
 from tpudeploy.core.accuracy.sheet import Sheet
 from tpudeploy.core.accuracy.verdict import Judgement, Verdict, verdict
 from tpudeploy.core.bench.subject import runs_as_declared, serving_attempt
@@ -22,7 +24,7 @@ from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, 
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.errors import CheckFailed, Interrupted, QueryFailed, StalePlan, UsageError
+from tpudeploy.domain.errors import CheckFailed, CloudError, Interrupted, QueryFailed, StalePlan, UsageError
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.experiment import Arm, Experiment, InEffect
 from tpudeploy.domain.frozen import frozen
@@ -99,13 +101,22 @@ class Experimenting:
         sweep: Sweep,
         *,
         repeats: int,
-        by: Measure = Measure.REQUESTS,
+        by: Measure | None = None,
         driver: Driver = Driver.TPUDEPLOY,
         tokenizer: str = "",
         questions: str = "",
         count: int | None = None,
     ) -> Experiment:
-        """A new one; nothing of it is kept or done yet."""
+        """Return a new one; nothing of it is kept or done yet. `by` None: what this path is decided by.
+
+        Raise `errors.UsageError` where so few repeats cannot tell starts apart.
+        """
+        decisive = deciding_measure(of.path) if by is None else by
+        if decisive.is_of_start and repeats < FEWEST_STARTS:
+            raise UsageError(
+                f"{repeats} repeats tell no difference between starts: each arm's first one is not counted.",
+                hint=f"Use --repeats {FEWEST_STARTS} or more, or decide by another measure: --by requests.",
+            )
         now = self._workspace.clock.now()
         base, a, b = (self._deployment(profile) for profile in (of.base, of.a, of.b))
         file, origin = of.base.origins["name"].file, of.base.origins.get(of.path)
@@ -123,7 +134,7 @@ class Experimenting:
             b=Arm(value=of.values[1], fingerprint=arms.arm_print(b)),
             sweep=sweep,
             repeats=repeats,
-            by=by,
+            by=decisive,
             driver=driver,
             tokenizer=tokenizer,
             questions=questions,
@@ -304,7 +315,24 @@ class Experimenting:
             on_cell=heard.on_cell,
         )
         self._must_still_be(of, turn, run)
+        run = self._with_start(of, run)
         return run, run.seconds - (0.0 if begun is None else begun.seconds)
+
+    def _with_start(self, of: Arms, run: Run) -> Run:
+        """Return the run with the start of its server, kept; looked for afterwards, when all of the log is there."""
+        if run.start is not None:
+            return run
+        name = of.base.spec.name
+        attempt = serving_attempt(self._workspace.states.read(name).state)
+        if attempt is None:
+            return run
+        try:
+            start = self._workspace.last_start(attempt)
+        except CloudError:
+            return run  # The figures count without it; the result names the start as not known.
+        run = replace(run, start=start)
+        self._workspace.runs.keep(run)
+        return run
 
     def _must_still_be(self, of: Arms, turn: Turn, run: Run) -> None:
         """Raise `errors.StalePlan` where another server came while this arm was measured: then the run is no repeat."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain import events
     from tpudeploy.domain.address import Address
     from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.benchmark import Start
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
@@ -356,6 +357,16 @@ class Workspace(Wiring):
         from tpudeploy.engine.timeline import timelines
 
         return timelines(self._world(None), CloudLogging(self.connection), name)
+
+    def last_start(self, attempt: Attempt) -> Start | None:
+        """How the server on this slice came up: how long it took, what it had from the compile cache; None: not told.
+
+        Raise `errors.Fault` or `errors.Denied` where the machine cannot be asked.
+        """
+        from tpudeploy.adapters.google.cloud_logging import CloudLogging
+        from tpudeploy.engine.timeline import last_start
+
+        return last_start(self._world(None), CloudLogging(self.connection), attempt)
 
     def status_of_all(self) -> tuple[DeploymentStatus, ...]:
         """How everything with a state here stands. Without profiles nothing is probed."""

@@ -103,8 +103,12 @@ def test_a_flag_that_does_nothing_makes_no_difference(at: Desk) -> None:
     assert said.code == 0, said.all
     assert "7 repeats (A B A B A B A) of 1 cell, 1m 0s each at most" in said.out
     assert "8 restarts: nothing serves for about" in said.out
-    assert re.search(r"^(The same within 2%|No difference): requests/s [-+]0\.\d%", said.out, re.MULTILINE)
-    assert re.search(r"^Keep A: write in \S+gemma.yaml, under serving\n  padding_gap: 0$", said.out, re.MULTILINE)
+    assert "the start time decides: this value changes how the server starts" in said.out
+    assert re.search(r"^(The same within 2%|No difference): start time 0\.0%", said.out, re.MULTILINE)
+    assert re.search(r"^Keep \S+gemma.yaml as it is: it sets neither value\.$", said.out, re.MULTILINE)
+    assert re.findall(r"^  (\d)  ([AB])  \d+ s; compile cache: ", said.out, re.MULTILINE) == [
+        (str(place + 1), side) for place, side in enumerate("ABABABA")
+    ], "each repeat says how its server started"
     assert " better" not in said.out.replace("better and worse", "")
     assert "Nobody tells whether serving.padding_gap is in effect" in said.out
     assert "On the emulator: no model ran" in said.out
@@ -136,6 +140,28 @@ def test_a_flag_that_helps_is_found_with_an_interval_that_holds_the_truth(at: De
     assert "block_size: 64 -> 32" in again.out
     listed = at.run("bench", "list").out
     assert listed.count(f"B of {experiment(at)['id']}") == 2
+
+
+def test_where_nothing_differs_what_the_profile_says_is_kept_whichever_arm_that_is(at: Desk) -> None:
+    at.write(PROFILE.replace("max_model_len", "max_num_batched_tokens: 4096\n  max_model_len"))
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    words = ("-ab", "serving.max_num_batched_tokens=2048,4096", *LOAD, "-repeats", "2", "-auto-approve", "-json")
+    said = at.run("compare", "gemma.yaml", *words)
+    assert said.code == 0, said.all
+    tree = json.loads(said.out)
+    assert tree["reason"] in {"same", "no difference"}
+    assert (tree["experiment"]["written"], tree["keep"]) == ("B", "B")
+    assert [repeat["cache"] for repeat in tree["repeats"]] == ["unknown"] * 5
+    assert all(repeat["start"]["seconds"] > 0 for repeat in tree["repeats"])
+    assert "gemma.yaml:9 says so." in at.run("compare", experiment(at)["id"]).out
+
+
+def test_too_few_repeats_for_what_only_changes_starts_are_refused_before_anything_is_done(at: Desk) -> None:
+    said = at.run("compare", "gemma.yaml", *SAME, *LOAD, "-repeats", "2", "-auto-approve")
+    assert said.code == 1
+    assert "2 repeats tell no difference between starts: each arm's first one is not counted." in said.err
+    assert "Use --repeats 3 or more, or decide by another measure: --by requests." in said.err
+    assert is_as_written(at)
 
 
 @pytest.mark.instant("it is stopped at a moment that is counted from its start")

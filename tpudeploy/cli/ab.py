@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # Few cells: each costs its window in every repeat.
 GRID = sweeping.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
-BY = "requests"  # where nothing else is asked for
 _REPEATS = 3
 # What one that goes on has been told already; and what says nothing where there is none.
 _OF_THE_BEGINNING = (
@@ -130,7 +129,7 @@ def show(given: argparse.Namespace, context: Context) -> int:
 def _begun(given: argparse.Namespace, experimenting: Experimenting, id_: str) -> Experiment:
     """Raise `errors.UsageError` where it is to be decided by another measure than was named before."""
     begun = experimenting.experiments.find(id_)
-    if given.by not in {BY, begun.by}:
+    if given.by is not None and given.by != begun.by:
         raise UsageError(
             f"{begun.id} is decided by {begun.by}, as was said before it began; its figures tell the rest.",
             hint="Leave --by out.",
@@ -152,7 +151,7 @@ def _asked(given: argparse.Namespace, context: Context, experimenting: Experimen
             arms,
             sweep,
             repeats=_repeats(given),
-            by=Measure(given.by),
+            by=None if given.by is None else Measure(given.by),
             driver=Driver(given.driver or Driver.TPUDEPLOY),
             tokenizer=given.tokenizer or "",
             questions=_questions(given, context, arms.path),

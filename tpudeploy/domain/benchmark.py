@@ -203,6 +203,21 @@ class Sweep:
 
 
 @frozen
+class Start:
+    """The start of the server that a run measured, as its log tells it.
+
+    `seconds` is from the container to the first request that it takes; `compile_seconds` is the engine's own word for a
+    part of it. `programs_cached` were in the compile cache, of `programs` that were looked up or are there since. None
+    is what the log does not tell.
+    """
+
+    seconds: float
+    compile_seconds: float | None = None
+    programs_cached: int | None = None
+    programs: int | None = None
+
+
+@frozen
 class Turn:
     """A run's place in an A/B: the experiment's id, counted from 0."""
 
@@ -216,7 +231,8 @@ class Run:
     """One sweep over one subject. Cells come in the order in which they ended; a point has one cell at most.
 
     `source` is the file that it was imported from, and `source_hash` that file's own (of several, of all
-    in a row); "" for what we measured. `turn` is that of an A/B, None for a run by itself.
+    in a row); "" for what we measured. `turn` is that of an A/B, None for a run by itself. `start` is how its server
+    came up, None where nobody looked or the log does not tell.
     """
 
     id: str
@@ -230,6 +246,7 @@ class Run:
     source: str = ""
     source_hash: str = ""
     turn: Turn | None = None
+    start: Start | None = None
 
     @property
     def left(self) -> tuple[Point, ...]:

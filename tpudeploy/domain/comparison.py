@@ -21,15 +21,23 @@ class Measure(StrEnum):
     TTFT_P99 = "ttft-p99"  # seconds; 99 of 100 requests begin within
     TPOT = "tpot"  # seconds
     TOKENS_PER_USD = "tokens-per-usd"  # tokens of answers, at the price of the whole slice
+    START = "start"  # seconds; of a run's server, and so of no cell: an A/B compares it over its repeats
+    START_COLD = "start-cold"  # of those that had to compile
+    START_WARM = "start-warm"  # of those that had their programs from the cache
 
     @property
     def is_better_low(self) -> bool:
-        return self in {Measure.TTFT, Measure.TTFT_P99, Measure.TPOT}
+        return self in {Measure.TTFT, Measure.TTFT_P99, Measure.TPOT} or self.is_of_start
+
+    @property
+    def is_of_start(self) -> bool:
+        """Whether it is a measure of a server's start, which has one figure for each repeat, and none for each cell."""
+        return self in {Measure.START, Measure.START_COLD, Measure.START_WARM}
 
     def of(self, cell: Cell, subject: Subject) -> float | None:
         """None where the cell does not tell."""
         figures = cell.figures
-        if figures is None:
+        if figures is None or self.is_of_start:
             return None
         match self:
             case Measure.REQUESTS:
@@ -44,7 +52,7 @@ class Measure(StrEnum):
                 return None if figures.ttft_seconds is None else figures.ttft_seconds.p99
             case Measure.TPOT:
                 return _middle(figures.tpot_seconds)
-            case Measure.TOKENS_PER_USD:
+            case _:  # tokens per USD
                 return _per_usd(figures, subject.usd_per_hour)
 
 

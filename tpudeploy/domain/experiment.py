@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from tpudeploy.domain.benchmark import Driver, Ended, Sweep
+from tpudeploy.domain.benchmark import Driver, Ended, Start, Sweep
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
@@ -98,6 +98,48 @@ class Effect:
     chance: float
     smallest: float
     repeats: int
+
+
+class CacheUse(StrEnum):
+    """Whether a server's start had its programs from the compile cache."""
+
+    HIT = "hit"
+    PARTLY = "partly a hit"
+    MISS = "miss"
+    UNKNOWN = "unknown"  # the log does not say
+
+
+@frozen
+class Repeat:
+    """One measured turn: its run, and how the server that it measured came up.
+
+    `cache` is what the log says; `is_warm` is what follows for the start, None where nothing does. `is_inferred`: it
+    follows from the engine's compile time alone, beside those of the same arm's other starts.
+    """
+
+    run: str
+    place: int
+    side: Side
+    start: Start | None
+    cache: CacheUse
+    is_warm: bool | None
+    is_inferred: bool = False
+
+
+@frozen
+class StartRow:
+    """One measure of the servers' starts. `a` and `b` are geometric means in seconds, None of no start.
+
+    `effect` and `finding` are None where there are too few starts to tell.
+    """
+
+    measure: Measure
+    a: float | None
+    b: float | None
+    a_count: int
+    b_count: int
+    effect: Effect | None
+    finding: Finding | None
 
 
 @frozen

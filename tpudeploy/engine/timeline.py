@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tpudeploy.core import bootlog
 from tpudeploy.core.timeline import timeline
 from tpudeploy.domain import errors
+from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.names import address
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.timeline import Timeline
@@ -19,6 +23,22 @@ def timelines(world: World, source: Logs, name: str) -> tuple[Timeline, ...]:
     up = [(address(name, index), attempt) for index, attempt in granted if attempt.granted_at is not None]
     found = together(world.threads, lambda one: _timeline(world, source, *one), up)
     return tuple(each for each in found if each is not None)
+
+
+def last_start(world: World, source: Logs, attempt: Attempt) -> Start | None:
+    """Return how the server that runs on this machine came up, by its log, else by the machine's own report.
+
+    None where neither tells. Raise `errors.Fault` or `errors.Denied` where the machine cannot be asked.
+    """
+    logged = bootlog.last_start(_log(source, attempt))
+    if logged is not None and logged.programs is not None:
+        return logged
+    where, budget = attempt.name, world.patience.faults_at_plan
+    report = looking_again(world, where, lambda: world.cloud.report(attempt.ref), budget=budget)
+    reported = None if report is None else bootlog.reported_start(report)
+    if logged is None or reported is None:
+        return logged or reported
+    return replace(logged, programs_cached=reported.programs_cached, programs=reported.programs)
 
 
 def _timeline(world: World, source: Logs, where: str, attempt: Attempt) -> Timeline | None:

@@ -12,7 +12,7 @@ from tpudeploy.core.ab.proposal import Proposal
 from tpudeploy.core.ab.result import Reason, Result
 from tpudeploy.core.accuracy.verdict import Verdict as Quality
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Row
+from tpudeploy.domain.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
 from tpudeploy.domain.side import Side
 from tpudeploy.views import words
 from tpudeploy.views.accuracy import JUDGEMENTS
@@ -27,9 +27,18 @@ _NAMES = {
     Measure.TTFT_P99: "TTFT p99",
     Measure.TPOT: "TPOT p50",
     Measure.TOKENS_PER_USD: "tokens/USD",
+    Measure.START: "start time",
+    Measure.START_COLD: "cold start",
+    Measure.START_WARM: "warm start",
 }
 _HEAD = "                       A         B       B/A       95 % interval"
 _MILLION = 1e6
+_TOO_FEW = "Too few repeats to tell a difference from noise."
+_UNSEEN = "Neither the logs nor the machines show enough starts to compare them."
+_STARTS_NOTE = (
+    "Start time: from the container's start until the server takes requests, without the first start of each arm, "
+    "which depends on what ran before. Cold starts compile; warm ones have their programs from the compile cache."
+)
 _HOLM = "Of {count} figures some differ by chance: better and worse are said where they hold for all together (Holm)."
 
 
@@ -55,6 +64,7 @@ def result(of: Result, paint: Paint, *, kept: str, width: int | None) -> str:
         "\n".join(_title(of, paint)),
         paint.yellow(EMULATED) if of.is_emulated else "",
         "\n".join(_table(of, paint)),
+        "\n".join(_starts(of, paint, width)),
         "\n".join(paint.dim(line) for text in _notes(of) for line in words.wrapped(text, width, indent="   ")),
         "\n".join(line for text in _remarks(of) for line in words.wrapped(words.plain(text), width, indent="  ")),
         "" if of.quality is None else "\n".join(_quality(of, of.quality, paint, width)),
@@ -84,6 +94,8 @@ def _proposed(of: Proposal, paint: Paint) -> Iterator[str]:
     if of.seconds is not None:
         cost = "" if of.usd is None else f", ${of.usd:.2f} of the slice"
         yield f"  at most about {words.duration(of.seconds)} in all{cost}"
+    if experiment.by.is_of_start:
+        yield "  the start time decides: this value changes how the server starts"
     if experiment.questions:
         many = "" if experiment.count is None else f" (the first {experiment.count})"
         yield words.plain(f"  each arm answers the questions of {experiment.questions}{many} once, on top of that")
@@ -116,6 +128,46 @@ def _table(of: Result, paint: Paint) -> Iterator[str]:
             f"{point.output_tokens:,} out"
         )
         yield from (_row(row, paint) for row in rows)
+
+
+def _starts(of: Result, paint: Paint, width: int | None) -> Iterator[str]:
+    """How each repeat's server came up, and what differs between the arms' starts."""
+    if not any(each.start is not None for each in of.repeats):
+        return
+    yield paint.bold("Starts of the servers")
+    for each in of.repeats:
+        yield f"  {each.place + 1}  {each.side}  {_start(each)}"
+    for row in of.starts:
+        yield _start_row(row, paint)
+    for line in words.wrapped(_STARTS_NOTE, width, indent="   "):
+        yield paint.dim(line)
+
+
+def _start(of: Repeat) -> str:
+    start = of.start
+    if start is None:
+        return "not known: its log does not show it"
+    compiled = "" if start.compile_seconds is None else f", {start.compile_seconds:.2f} s of it compiling"
+    return f"{start.seconds:.0f} s{compiled}; {_cache_of(of)}"
+
+
+def _cache_of(of: Repeat) -> str:
+    """Whether a start hit the compile cache, and how that is known."""
+    start = of.start
+    if of.cache is not CacheUse.UNKNOWN and start is not None:
+        return f"compile cache: {of.cache} ({start.programs_cached} of {start.programs} programs)"
+    if of.is_warm is None:
+        return "compile cache: not known, the log does not say"
+    return f"compile cache: {'hit' if of.is_warm else 'miss'}, inferred from the compile time"
+
+
+def _start_row(of: StartRow, paint: Paint) -> str:
+    a, b = ("-" if value is None else seconds(value) for value in (of.a, of.b))
+    name = f"  {_NAMES[of.measure].ljust(12)}{a:>9} {b:>9} "
+    if of.effect is None or of.finding is None:
+        return f"{name}  {paint.dim(f'{of.a_count} of A, {of.b_count} of B: too few to compare')}"
+    interval = f"{_percent(of.effect.change):>8}  {_interval(of.effect):>19}"
+    return f"{name}{interval}  {_coloured(of.finding, paint)}"
 
 
 def _notes(of: Result) -> Iterator[str]:
@@ -198,17 +250,20 @@ def _verdict(of: Result, paint: Paint) -> Iterator[str]:
         yield f"{of.left} repeats are missing: tpudeploy compare {experiment.file} --resume {experiment.id}"
     if of.keep is not None:
         yield paint.bold(words.plain(f"Keep {of.keep}{_line(experiment, of.keep)}"))
+    elif of.reason is not Reason.TOO_FEW:
+        yield paint.bold(words.plain(f"Keep {experiment.file} as it is: it sets neither value."))
 
 
 def _found(of: Result, paint: Paint) -> Iterator[str]:
     overall, name = of.overall, _NAMES[of.experiment.by]
-    several = "" if len(of.experiment.sweep.points) == 1 else " over all cells"
+    several = _over_cells(of.experiment)
     figure = "" if overall is None else f"{name}{several} {_percent(overall.change)} ({_interval(overall)})"
     match of.reason:
         case Reason.NOT_IN_EFFECT:
             yield from _not_in_effect(of.experiment, paint)
         case Reason.TOO_FEW:
-            yield "Too few repeats to tell a difference from noise."
+            is_unseen = of.experiment.by.is_of_start and any(each.start is None for each in of.repeats)
+            yield _UNSEEN if is_unseen else _TOO_FEW
         case Reason.FELL:
             yield paint.red("Quality fell with B: no figure makes up for that.")
         case Reason.CANNOT_TELL:
@@ -225,6 +280,10 @@ def _found(of: Result, paint: Paint) -> Iterator[str]:
         case Reason.NO_DIFFERENCE:
             smallest = "" if overall is None else f"; one of {overall.smallest:.1%} would be found 4 times in 5"
             yield f"No difference: {figure}{smallest}"
+
+
+def _over_cells(of: Experiment) -> str:
+    return "" if len(of.sweep.points) == 1 or of.by.is_of_start else " over all cells"
 
 
 def _not_in_effect(of: Experiment, paint: Paint) -> Iterator[str]:

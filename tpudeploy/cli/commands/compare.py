@@ -13,7 +13,9 @@ from tpudeploy.cli import ab, exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
+_BY = "requests"  # Unless something else is asked for; an A/B chooses by its path.
 _MEASURES = ("requests", "output", "input", "ttft", "ttft-p99", "tpot", "tokens-per-usd")
+_OF_STARTS = ("start", "start-cold", "start-warm")  # of an A/B alone
 _FEWEST = 2
 
 
@@ -27,9 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser,
         "by",
-        f"The measure to compare, and to decide an A/B by: {', '.join(_MEASURES)}.",
-        choices=_MEASURES,
-        default=ab.BY,
+        f"The measure to compare, and to decide an A/B by: {', '.join((*_MEASURES, *_OF_STARTS))} (default: {_BY}; "
+        "start for an A/B of what only changes starts).",
+        choices=(*_MEASURES, *_OF_STARTS),
     )
     parser.add_argument("--published", action="store_true", help="List the published tables.")
     ab.arguments(parser)
@@ -49,6 +51,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     ab.check(given)
     if len(given.runs) == 1 and ab.is_id(given.runs[0]):
         return ab.show(given, context)
+    if given.by in _OF_STARTS:
+        raise UsageError(f"--by {given.by} goes with --ab: only the repeats of an A/B have starts to compare.")
     terminal = context.terminal
     if given.published:
         runs = tuple(published().values())
@@ -64,7 +68,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
         )
     workspace = context.workspace()
     found = compare([named(workspace, name) for name in given.runs])
-    measure = Measure(given.by)
+    measure = Measure(given.by or _BY)
     if given.json:
         context.reply.set(documents.comparison(found))
     else:

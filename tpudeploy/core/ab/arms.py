@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tpudeploy.core.bootlog.said import number
 from tpudeploy.core.fingerprint import fingerprint, server_print, slice_print
 from tpudeploy.core.pins import unpinned
 from tpudeploy.domain.attestation import Verdict, Verification
@@ -34,6 +35,11 @@ _SETTINGS: Mapping[str, str] = {
     "serving.args.speculative_config": "speculation",
     "serving.image": "version",
 }
+# What an engine measures is no setting: two starts of one server differ in these as well.
+_MEASURED = frozenset({"compile_seconds", "cache_hits"})
+# Sizes of the cache follow from memory that is free at the moment: below this share they are the same.
+_SIZES = frozenset({"num_blocks", "kv_cache_tokens", "kv_bytes_per_token"})
+_SAME_SIZE = 0.005  # as core/attest.py compares what was predicted; the largest seen between boots is 0.03 %
 _IN_PLACE = {Action.NO_OP, Action.RESTART, Action.UPDATE}
 
 
@@ -120,8 +126,14 @@ def in_effect(path: str, found: Verification, other: Mapping[str, str]) -> InEff
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """The settings of which both tell, and not the same."""
-    return tuple(name for name in one if name in other and one[name] != other[name])
+    """Return the settings that both tell, and not alike. What is only measured, such as a time, is none."""
+    shared = (name for name in one if name in other and name not in _MEASURED)
+    return tuple(name for name in shared if one[name] != other[name] and not _is_same_size(name, one, other))
+
+
+def _is_same_size(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    a, b = number(one[name]), number(other[name])
+    return name in _SIZES and a is not None and b is not None and abs(a - b) <= _SAME_SIZE * max(a, b)
 
 
 def setting(path: str) -> str:

@@ -14,11 +14,12 @@ from typing import Any
 
 from tpudeploy.core.ab.effect import MARGIN, Seen, effect, finding, holm
 from tpudeploy.core.ab.order import order
+from tpudeploy.core.ab.starts import counted, finding_of, repeats_of, start_rows
 from tpudeploy.core.accuracy.verdict import Judgement, Verdict
 from tpudeploy.core.bench.compare import is_believed
 from tpudeploy.domain.benchmark import Ended, Run
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Row
+from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.side import Side
@@ -52,9 +53,11 @@ _BY_FINDING: Mapping[Finding, Reason] = {
 
 @frozen
 class Result:
-    """`overall` is the measure `experiment.by` over all cells that count; None where the repeats are too few.
+    """`overall` is the measure `experiment.by` over all cells that count, or over the starts; None of too few repeats.
 
-    `runs` are the repeats that are whole, in their order. `keep` is None where nothing can be said yet. `is_doubted`:
+    `runs` are the repeats that are whole, in their order, `repeats` the same with their starts, and `starts` what
+    differs between these. `keep` is None where nothing can be said yet, and where the profile says neither value and
+    no difference was found: then it stays as it is. `is_doubted`:
     no cell is believed in all repeats, and all count.
     """
 
@@ -69,6 +72,8 @@ class Result:
     is_doubted: bool = False
     is_emulated: bool = False
     slices: int = 1
+    repeats: tuple[Repeat, ...] = ()
+    starts: tuple[StartRow, ...] = ()
 
     @property
     def left(self) -> int:
@@ -95,8 +100,10 @@ def result(of: Experiment, runs: Sequence[Run], quality: Verdict | None) -> Resu
     """`runs` may hold others: counted are those of this experiment that are whole."""
     whole = repeats(of, runs)
     believed, is_doubted = _points(whole)
-    overall = effect(list(_overall(whole, believed, of.by)))
-    found = None if overall is None else finding(overall, is_better_low=of.by.is_better_low)
+    each = repeats_of(whole)
+    seen = counted(each, of.by) if of.by.is_of_start else list(_overall(whole, believed, of.by))
+    overall = effect(seen)
+    found = None if overall is None else _finding(overall, of.by)
     reason = _reason(of, found, quality)
     return Result(
         experiment=of,
@@ -106,11 +113,36 @@ def result(of: Experiment, runs: Sequence[Run], quality: Verdict | None) -> Resu
         rows=tuple(_rows(whole)),
         quality=quality,
         reason=reason,
-        keep=None if reason is Reason.TOO_FEW else Side.B if reason is Reason.BETTER else Side.A,
+        keep=_keep(of, reason),
         is_doubted=is_doubted,
         is_emulated=any(run.subject.is_emulated for run in whole),
         slices=len({run.subject.url for run in whole}),
+        repeats=each,
+        starts=start_rows(each),
     )
+
+
+def _finding(of: Effect, by: Measure) -> Finding:
+    return finding_of(of) if by.is_of_start else finding(of, is_better_low=by.is_better_low)
+
+
+def _keep(of: Experiment, reason: Reason) -> Side | None:
+    """Return the arm to keep: what the profile says where no difference shows, for a change would be for nothing.
+
+    None where the profile says neither, or where nothing can be said yet. Where B could not be judged, the profile
+    stays as well, and A is what a profile that says neither is measured by.
+    """
+    match reason:
+        case Reason.BETTER:
+            return Side.B
+        case Reason.WORSE | Reason.FELL:
+            return Side.A
+        case Reason.TOO_FEW:
+            return None
+        case Reason.SAME | Reason.NO_DIFFERENCE:
+            return of.written
+        case Reason.NOT_IN_EFFECT | Reason.CANNOT_TELL:
+            return of.written or Side.A
 
 
 def repeats(of: Experiment, runs: Sequence[Run]) -> list[Run]:
