@@ -9,10 +9,11 @@ import pytest
 from answering import answering, http
 from desk import PROFILE, Desk, Open
 from goldens import assert_golden
+from sizing.profiles import budget
 
 from tpudeploy.adapters.vllm_metrics import figures
 from tpudeploy.core.metrics import readings
-from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading
+from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading, Spent
 
 BUSY = {
     "num_requests_running": 255,
@@ -99,11 +100,14 @@ def test_the_screen_reads_well() -> None:
         prefix_hit_tokens=310_000,
         first_token=Histogram(bounds=(1.0, 10.0, 20.0, float("inf")), counts=(500, 900, 1200, 1231), sum=4000.0),
         between_tokens=Histogram(bounds=(0.025, 0.05, float("inf")), counts=(10, 300_000, 300_000), sum=9000.0),
+        queued=Spent(seconds=36_990.0, requests=1233),
+        prefilling=Spent(seconds=986.0, requests=1233),
+        decoding=Spent(seconds=14_180.0, requests=1233),
         process_bytes=3 * 1024**3,
         is_awake=True,
     )
     replicas = (
-        judged("gemma[0]", "http://203.0.113.7:8000", busy),
+        judged("gemma[0]", "http://203.0.113.7:8000", busy, budget()),
         judged("gemma[1]", "", Unknown(because="external: timed out")),
     )
     assert_golden("screens/metrics", metrics(Metrics(replicas=replicas), Paint(), width=100) + "\n")

@@ -10,19 +10,22 @@ from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.metrics import Figures, Histogram
+from tpudeploy.domain.metrics import Figures, Histogram, Spent
 from tpudeploy.domain.slices import Slice
 
 # Names of vLLM 0.32 (v1/metrics/loggers.py), checked against a live dump. The parser takes `_total` off of counters.
 _RESIDENT = "process_resident_memory_bytes"
 _FIRST_TOKEN, _BETWEEN = "vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds"
+_QUEUED = "vllm:request_queue_time_seconds"
+_PREFILLING = "vllm:request_prefill_time_seconds"
+_DECODING = "vllm:request_decode_time_seconds"
 _REASONS = "vllm:num_requests_waiting_by_reason"
 _WAITING = "vllm:num_requests_waiting"
 _FAMILIES = (
     *("vllm:num_requests_running", _WAITING, _REASONS, "vllm:kv_cache_usage_perc", "vllm:num_preemptions"),
     *("vllm:admission_rejections", "vllm:request_success", "vllm:prompt_tokens", "vllm:generation_tokens"),
     *("vllm:prefix_cache_queries", "vllm:prefix_cache_hits", "vllm:engine_sleep_state"),
-    *(_FIRST_TOKEN, _BETWEEN, _RESIDENT),
+    *(_FIRST_TOKEN, _BETWEEN, _RESIDENT, _QUEUED, _PREFILLING, _DECODING),
 )
 
 
@@ -80,6 +83,9 @@ def figures(text: str) -> Figures:
         prefix_hit_tokens=totals.get("vllm:prefix_cache_hits"),
         first_token=_histogram(samples_by_name, _FIRST_TOKEN),
         between_tokens=_histogram(samples_by_name, _BETWEEN),
+        queued=_spent(totals, _QUEUED),
+        prefilling=_spent(totals, _PREFILLING),
+        decoding=_spent(totals, _DECODING),
         process_bytes=totals.get(_RESIDENT),
         is_awake=all(awake) if awake else None,
     )
@@ -90,6 +96,11 @@ def _by(samples: Iterable[Any], label: str) -> Mapping[str, float]:
     for sample in samples:
         sums[sample.labels.get(label, "")] += sample.value
     return dict(sums)
+
+
+def _spent(totals: Mapping[str, float], name: str) -> Spent | None:
+    seconds, requests = totals.get(f"{name}_sum"), totals.get(f"{name}_count")
+    return None if seconds is None or requests is None else Spent(seconds=seconds, requests=requests)
 
 
 def _histogram(samples_by_name: Mapping[str, Iterable[Any]], name: str) -> Histogram | None:

@@ -7,35 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from tpudeploy.core.load import KV_CACHE_FULL, Budget, cache_advice, preemption_advice, waiting_advice
 from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading
 
-# As in the alerts that operators set (KV cache usage is 1 - free blocks / all; what is only kept for reuse is free).
-KV_CACHE_FULL = 0.85
 _COARSE = "server-side histogram, coarse"
-_ROOM = (
-    "More room for KV cache: a smaller max_model_len or kv_cache_dtype: fp8; or more chips, or another replica.\n"
-    "`tpudeploy size PROFILE --sweep` says what each would hold."
-)
+_QUEUES_LONG = 1.0  # seconds: below, waiting for a step is all it is
 
 
-def readings(of: Figures) -> tuple[Reading, ...]:
-    """In the order of a look: what happens now, what went wrong, what was done, how fast, how much memory."""
-    return tuple(reading for judge in _JUDGES for reading in judge(of))
+def readings(of: Figures, budget: Budget = None) -> tuple[Reading, ...]:
+    """In the order of a look: what happens now, what went wrong, what was done, how fast, how much memory.
+
+    `budget` is that of the profile which is served: what to do is computed with it.
+    """
+    return tuple(reading for judge in _JUDGES for reading in judge(of, budget))
 
 
-def _asleep(of: Figures) -> Iterator[Reading]:
+def _asleep(of: Figures, _: Budget) -> Iterator[Reading]:
     if of.is_awake is False:
         says, hint = "the engine sleeps, and answers nobody", "Wake it up: POST /wake_up, or restart the server."
         yield Reading(name="engine", unit="", value=None, shown="asleep", grade=Grade.WARN, says=says, hint=hint)
 
 
-def _running(of: Figures) -> Iterator[Reading]:
+def _running(of: Figures, _: Budget) -> Iterator[Reading]:
     if of.running is not None:
         says = "idle" if not of.running else ""
         yield _reading("requests_running", "requests", of.running, _count(of.running), says=says)
 
 
-def _waiting(of: Figures) -> Iterator[Reading]:
+def _waiting(of: Figures, budget: Budget) -> Iterator[Reading]:
     if not of.waiting:
         return
     total = sum(of.waiting.values())
@@ -44,8 +43,7 @@ def _waiting(of: Figures) -> Iterator[Reading]:
     grade, says, hint = Grade.OK, "nobody waits", ""
     if of.waiting.get("capacity", 0) > 0 or (total and not of.waiting.keys() - {""}):
         grade, says = Grade.WARN, "more is asked of it than it has room for"
-        is_full = of.kv_cache_used is not None and of.kv_cache_used > KV_CACHE_FULL
-        hint = _ROOM if is_full else "Raise max_num_seqs or max_num_batched_tokens while there is KV cache left."
+        hint = waiting_advice(of, budget)
     elif total:
         grade, says = Grade.WARN, "deferred for something else than room: a LoRA budget, a KV transfer"
     yield Reading(
@@ -53,7 +51,7 @@ def _waiting(of: Figures) -> Iterator[Reading]:
     )
 
 
-def _kv_cache(of: Figures) -> Iterator[Reading]:
+def _kv_cache(of: Figures, budget: Budget) -> Iterator[Reading]:
     used = of.kv_cache_used
     if used is None:
         return
@@ -61,23 +59,23 @@ def _kv_cache(of: Figures) -> Iterator[Reading]:
     if used > KV_CACHE_FULL:
         suffers = sum(of.waiting.values()) > 0 or bool(of.preemptions)
         says = f"over {KV_CACHE_FULL:.0%}: {'requests wait or were preempted for it' if suffers else 'nearly full'}"
-        grade, hint = Grade.WARN, _ROOM
+        grade, hint = Grade.WARN, cache_advice(budget)
     yield _reading("kv_cache_used", "share", used, f"{used:.1%}", grade=grade, says=says, hint=hint)
 
 
-def _preemptions(of: Figures) -> Iterator[Reading]:
+def _preemptions(of: Figures, budget: Budget) -> Iterator[Reading]:
     if of.preemptions is not None:
         yield _bad_above_zero(
             "preemptions",
             "requests",
             of.preemptions,
-            good="none since the server started",
-            bad="thrown out of the KV cache since the server started, and computed anew",
-            hint="Lower max_num_seqs, so that fewer grow at once; or give the KV cache more room.",
+            good=f"none {of.since}",
+            bad=f"thrown out of the KV cache {of.since}, and computed anew",
+            hint=preemption_advice(of, budget) if of.preemptions else "",
         )
 
 
-def _rejected(of: Figures) -> Iterator[Reading]:
+def _rejected(of: Figures, _: Budget) -> Iterator[Reading]:
     if of.rejected:
         yield _bad_above_zero(
             "requests_rejected",
@@ -89,7 +87,7 @@ def _rejected(of: Figures) -> Iterator[Reading]:
         )
 
 
-def _finished(of: Figures) -> Iterator[Reading]:
+def _finished(of: Figures, _: Budget) -> Iterator[Reading]:
     if not of.finished:
         return
     ended = {reason: n for reason, n in of.finished.items() if n}
@@ -110,13 +108,13 @@ def _finished(of: Figures) -> Iterator[Reading]:
     )
 
 
-def _tokens(of: Figures) -> Iterator[Reading]:
+def _tokens(of: Figures, _: Budget) -> Iterator[Reading]:
     for name, value in (("prompt_tokens", of.prompt_tokens), ("generation_tokens", of.generation_tokens)):
         if value is not None:
-            yield _reading(name, "tokens", value, _count(value), says="since the server started")
+            yield _reading(name, "tokens", value, _count(value), says=of.since)
 
 
-def _prefix(of: Figures) -> Iterator[Reading]:
+def _prefix(of: Figures, _: Budget) -> Iterator[Reading]:
     if of.prefix_queried_tokens is None or of.prefix_hit_tokens is None:
         return
     if not of.prefix_queried_tokens:
@@ -127,7 +125,22 @@ def _prefix(of: Figures) -> Iterator[Reading]:
     yield _reading("prefix_cache_hits", "share", share, f"{share:.1%}", says="of the prompt tokens that were looked up")
 
 
-def _latencies(of: Figures) -> Iterator[Reading]:
+def _time(of: Figures, budget: Budget) -> Iterator[Reading]:
+    """Where finished requests spent their time: one that mostly waits is slow whatever the chip does."""
+    phases = {"waiting": of.queued, "prefilling": of.prefilling, "decoding": of.decoding}
+    means = {name: spent.mean for name, spent in phases.items() if spent is not None and spent.mean is not None}
+    if len(means) < len(phases):
+        return
+    shown = ", ".join(f"{name} {_mean(seconds)}" for name, seconds in means.items())
+    value, waits = {name: round(seconds, 4) for name, seconds in means.items()}, means["waiting"]
+    grade, says, hint = Grade.PLAIN, "mean of all finished requests", ""
+    if waits > _QUEUES_LONG and waits > means["prefilling"] + means["decoding"]:
+        grade, hint = Grade.WARN, waiting_advice(of, budget)
+        says = f"{waits / sum(means.values()):.0%} of the time of all finished requests was waiting"
+    yield Reading(name="request_time", unit="seconds", value=value, shown=shown, grade=grade, says=says, hint=hint)
+
+
+def _latencies(of: Figures, _: Budget) -> Iterator[Reading]:
     for name, found in (("ttft", of.first_token), ("itl", of.between_tokens)):
         if found is not None:
             value = _buckets(found)
@@ -135,14 +148,14 @@ def _latencies(of: Figures) -> Iterator[Reading]:
             yield Reading(name=name, unit="seconds", value=value, shown=shown, grade=Grade.COARSE, says=_COARSE)
 
 
-def _memory(of: Figures) -> Iterator[Reading]:
+def _memory(of: Figures, _: Budget) -> Iterator[Reading]:
     if of.process_bytes is not None:
         shown = f"{of.process_bytes / 1024**3:.1f} GiB"
         says = "of the API server's process on the machine; none of it is HBM"
         yield _reading("process_memory", "bytes", of.process_bytes, shown, says=says)
 
 
-_JUDGES: tuple[Callable[[Figures], Iterator[Reading]], ...] = (
+_JUDGES: tuple[Callable[[Figures, Budget], Iterator[Reading]], ...] = (
     _asleep,
     _running,
     _waiting,
@@ -152,6 +165,7 @@ _JUDGES: tuple[Callable[[Figures], Iterator[Reading]], ...] = (
     _finished,
     _tokens,
     _prefix,
+    _time,
     _latencies,
     _memory,
 )
@@ -185,6 +199,10 @@ def _in_words(of: Histogram) -> str:
 
 def _seconds(bound: float | None) -> str:
     return "no bound that it knows" if bound in {None, float("inf")} else f"{bound:g} s"
+
+
+def _mean(seconds: float) -> str:
+    return f"{seconds:.3g} s"
 
 
 def _count(of: float) -> str:

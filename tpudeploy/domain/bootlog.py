@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tpudeploy.domain import metrics
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.tree import tree
 
 
 @frozen
@@ -44,11 +46,21 @@ class Cause:
 
 
 @frozen
+class Load:
+    """How a server serves, by the latest `lines` of statistics in its log; rates are of all engines together."""
+
+    lines: int
+    prompt_tokens_per_second: float
+    generation_tokens_per_second: float
+    readings: tuple[metrics.Reading, ...]
+
+
+@frozen
 class Reading:
     """A log, read. `graphs` were compiled, or begun. `seconds` from its first dated line to its last.
 
     `is_serving` with a `cause`: the server is up, and one kind of request always fails.
-    `notes`: lines that look alarming and are not, each with why.
+    `notes`: lines that look alarming and are not, each with why. `load`: None where it does not serve, or logs none.
     """
 
     phases: tuple[Phase, ...]
@@ -57,6 +69,7 @@ class Reading:
     is_serving: bool
     cause: Cause | None
     notes: tuple[tuple[Line, str], ...] = ()
+    load: Load | None = None
 
     def to_dict(self) -> dict[str, object]:
         """What `tpudeploy logs --explain --json` prints, but for its format."""
@@ -76,5 +89,6 @@ class Reading:
                 "process": cause.line.process,
                 "remedy": cause.remedy,
             },
+            "load": None if self.load is None else tree(self.load),
             "notes": [{"line": line.number, "text": line.text, "why": why} for line, why in self.notes],
         }

@@ -30,10 +30,23 @@ class Histogram:
 
 
 @frozen
+class Spent:
+    """The time that `requests` which ended spent in one phase, all together."""
+
+    seconds: float
+    requests: float
+
+    @property
+    def mean(self) -> float | None:
+        return self.seconds / self.requests if self.requests else None
+
+
+@frozen
 class Figures:
     """Of all engines behind one endpoint together; `kv_cache_used` (0 to 1) of the fullest. None: it is not said.
 
-    Requests running and waiting are those of this moment. All else is counted since the server started.
+    Requests running and waiting are those of this moment. All else is counted `since` then. `queued`,
+    `prefilling` and `decoding` say where finished requests spent their time.
     """
 
     running: float | None = None
@@ -48,8 +61,12 @@ class Figures:
     prefix_hit_tokens: float | None = None
     first_token: Histogram | None = None
     between_tokens: Histogram | None = None
+    queued: Spent | None = None
+    prefilling: Spent | None = None
+    decoding: Spent | None = None
     process_bytes: float | None = None
     is_awake: bool | None = None
+    since: str = "since the server started"
 
 
 class Grade(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpudeploy.core.metrics import readings
+from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
@@ -37,15 +38,15 @@ def metered(world: World, meter: Meter, deployment: Deployment) -> tuple[Metered
         where = address(deployment.name, replica)
         if slice_ is None:
             return Metered(address=where, url="", silent="its machine is gone")
-        return judged(where, *meter.figures(deployment, slice_))
+        return judged(where, *meter.figures(deployment, slice_), deployment.budget)
 
     return tuple(together(world.threads, lambda each: ask(each[0], slices.get(each[1].name)), held))
 
 
-def judged(where: str, url: str, told: Figures | Unknown) -> Metered:
-    """What was told, in words."""
+def judged(where: str, url: str, told: Figures | Unknown, budget: HbmBudget | Unsized | None = None) -> Metered:
+    """Return what the engine reports, in words; what to do is computed with the profile's `budget`."""
     if isinstance(told, Unknown):
         return Metered(address=where, url=url, silent=told.because)
-    found = readings(told)
+    found = readings(told, budget)
     silent = "" if told.running is not None else "the engine keeps no statistics (--disable-log-stats), or is no vLLM"
     return Metered(address=where, url=url, readings=found, silent=silent)

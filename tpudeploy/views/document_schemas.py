@@ -51,6 +51,7 @@ _LOG = object_of(
         "graphs": WHOLE,
         "cause": nullable(_CAUSE),
         "notes": list_of(object_of({"line": WHOLE, "text": TEXT, "why": TEXT})),
+        "load": nullable(ANYTHING),  # figures as in `tpudeploy metrics`
     }
 )
 _TIMELINE = object_of(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tpudeploy.domain.bootlog import Cause, Phase, Reading
+from tpudeploy.domain.bootlog import Cause, Load, Phase, Reading
 from tpudeploy.views import words
+from tpudeploy.views.metrics import table
 from tpudeploy.views.paint import Paint
 
 # The text of each phase whose own name is too short.
@@ -33,6 +34,8 @@ def explanation(reading: Reading, paint: Paint, *, width: int | None) -> str:
         blocks.append("\n".join(_cause(reading.cause, paint, width)))
     if reading.phases and (reading.cause is None or len(reading.phases) > 1):
         blocks.append("\n".join(_timeline(reading, paint)))
+    if reading.load is not None:
+        blocks.append("\n".join(_load(reading.load, paint, width)))
     if reading.notes:
         blocks.append("\n".join(_notes(reading, paint, width)))
     return "\n\n".join(blocks) or "This log holds no phase of a boot and no known cause of a failure."
@@ -46,6 +49,15 @@ def _cause(cause: Cause, paint: Paint, width: int | None) -> Iterator[str]:
     )
     yield ""
     yield from words.wrapped(f"What to do: {cause.remedy}", width, indent="  ")
+
+
+def _load(load: Load, paint: Paint, width: int | None) -> Iterator[str]:
+    lines = "the last line" if load.lines == 1 else f"the last {load.lines} lines"
+    yield (
+        f"{paint.bold('How it serves')}, by {lines} of statistics in the log: "
+        f"{load.prompt_tokens_per_second:,.0f} prompt and {load.generation_tokens_per_second:,.0f} generated tokens/s"
+    )
+    yield from table(load.readings, paint, width)
 
 
 def _timeline(reading: Reading, paint: Paint) -> Iterator[str]:

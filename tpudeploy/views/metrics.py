@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tpudeploy.domain.metrics import Grade, Metered, Metrics, Reading
 from tpudeploy.views import words
@@ -26,19 +26,24 @@ def metrics(of: Metrics, paint: Paint, *, width: int | None) -> str:
 
 def _replica(of: Metered, paint: Paint, width: int | None) -> Iterator[str]:
     yield f"{paint.bold(of.address)}  {of.url}".rstrip()
-    name = max((len(_name(r)) for r in of.readings), default=0)
-    shown = max((words.width(r.shown) for r in of.readings if r.grade is not Grade.COARSE), default=0)
+    yield from table(of.readings, paint, width)
+    if any(reading.grade is Grade.COARSE for reading in of.readings):
+        yield from (paint.dim(line) for line in words.advice(_COARSE, width, indent="  "))
+    if of.silent:
+        yield paint.yellow(f"  Nothing is told: {words.plain(of.silent)}." if not of.readings else f"  {of.silent}.")
+
+
+def table(readings: Sequence[Reading], paint: Paint, width: int | None) -> Iterator[str]:
+    """Yield a line for each figure, and below it what to do, once where several figures say the same."""
+    name = max((len(_name(r)) for r in readings), default=0)
+    shown = max((words.width(r.shown) for r in readings if r.grade is not Grade.COARSE), default=0)
     told: set[str] = set()
-    for reading in of.readings:
+    for reading in readings:
         line = f"  {_name(reading).ljust(name)}  {reading.shown.ljust(shown)}"
         yield f"{line}  {_coloured(reading, paint)}".rstrip()
         if reading.hint and reading.hint not in told:
             yield from words.advice(reading.hint, width, indent=" " * (name + 4))
         told.add(reading.hint)
-    if any(reading.grade is Grade.COARSE for reading in of.readings):
-        yield from (paint.dim(line) for line in words.advice(_COARSE, width, indent="  "))
-    if of.silent:
-        yield paint.yellow(f"  Nothing is told: {words.plain(of.silent)}." if not of.readings else f"  {of.silent}.")
 
 
 def _name(of: Reading) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tpudeploy.core.metrics import KV_CACHE_FULL
+from tpudeploy.core.load import KV_CACHE_FULL
 from tpudeploy.domain.frozen import frozen
 
 # Selectors by the dashboard's variables: of an engine's metrics, and of what a process tells without a model's name.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tpudeploy.core.alerts.rule import Alert, Group, Severity
 from tpudeploy.core.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
-from tpudeploy.core.metrics import KV_CACHE_FULL
+from tpudeploy.core.load import KV_CACHE_FULL
 
 
 def group(of: Watched) -> Group:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tpudeploy.core.bootlog import cause, timeline
 from tpudeploy.core.bootlog.lines import lines
+from tpudeploy.core.bootlog.load import load
 from tpudeploy.core.bootlog.said import said
 from tpudeploy.domain.bootlog import Cause, Line, Reading
 from tpudeploy.domain.budget import HbmBudget
@@ -29,6 +30,7 @@ def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
         is_serving=ready is not None and (found is None or cause.is_partial(found)),
         cause=found,
         notes=tuple(cause.notes(boot)),
+        load=None if ready is None or found is not None else load(start[ready:], budget),
     )
 
 

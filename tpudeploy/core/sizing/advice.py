@@ -15,6 +15,7 @@ from tpudeploy.domain.frozen import frozen
 
 UTILIZATION_KEY, LENGTH_KEY, TYPE_KEY = "hbm_utilization", "max_model_len", "tpu.type"
 _STEP = 16  # the smallest block: lengths between two blocks cost the same
+_WORTH_A_RESTART = 1.01  # a gain below one in a hundred is noise
 _LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the one place where more may cost less
 
 
@@ -60,6 +61,40 @@ def remedies(of: HbmBudget, *, allow_copies: bool = True) -> tuple[Remedy, ...]:
     by_length = _by_length(of) or (None if by_utilization else _by_both(of))
     ways = (by_utilization, by_length, _by_slice(of, allow_copies=allow_copies))
     return tuple(way for way in ways if way is not None)
+
+
+def more_cache(of: HbmBudget) -> tuple[Remedy, ...]:
+    """Return what would hold more tokens than this, cheapest first; each is known to start, none is a guess.
+
+    A pool that another setting leaves as it is gains nothing from it: then that setting is not among them.
+    """
+    most, chips = largest_utilization(of), of.engine.tensor_parallel * of.engine.data_parallel
+    settings: list[tuple[dict[str, object], HbmBudget | None]] = [
+        ({"args.num_gpu_blocks_override": "null"}, otherwise(of, blocks_override=None)),
+        ({UTILIZATION_KEY: most}, otherwise(of, utilization=most) if most > of.engine.utilization else None),
+        ({"kv_cache_dtype": "fp8"}, otherwise(of, kv_dtype="fp8")),
+        ({LENGTH_KEY: of.engine.max_model_len // 2}, otherwise(of, max_model_len=of.engine.max_model_len // 2)),
+        (_split_settings(of), best_copies(of)),
+    ]
+    kinds = [kind for kind in catalog.generation(of.accelerator.generation).types if kind.hosts == 1]
+    larger = next((kind for kind in kinds if kind.chips > chips), None)
+    if larger is not None:
+        whole = budget(of.model, larger, replace(of.engine, tensor_parallel=larger.chips, data_parallel=1))
+        settings.append(({TYPE_KEY: larger.name}, whole if isinstance(whole, HbmBudget) else None))
+    least = of.kv_cache_tokens * _WORTH_A_RESTART
+    return tuple(
+        Remedy(settings=changes, budget=other)
+        for changes, other in settings
+        if other is not None and other.kv_cache_tokens >= least and starts(other)
+    )
+
+
+def _split_settings(of: HbmBudget) -> dict[str, object]:
+    other = best_copies(of)
+    if other is None:
+        return {}
+    engine = other.engine
+    return {"tensor_parallel_size": engine.tensor_parallel, "data_parallel_size": engine.data_parallel}
 
 
 def starts(of: HbmBudget) -> bool:
