@@ -1,4 +1,4 @@
-"""Address: how a person names a deployment (`gemma`), or one replica of it (`gemma[0]`)."""
+"""Address: the name of a deployment (`gemma`) or of one of its replicas (`gemma[0]`), as a user writes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORM = re.compile(rf"(?P<deployment>{DEPLOYMENT_NAME.pattern})(?:\[(?P<replica>
 
 @frozen
 class Address:
-    """`replica` None: the whole deployment."""
+    """The address of one replica, or of the whole deployment where `replica` is None."""
 
     deployment: str
     replica: int | None = None
@@ -21,11 +21,11 @@ class Address:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raise ValueError unless `text` has the form of an address."""
-        found = _FORM.fullmatch(text)
-        if found is None:
-            raise ValueError(f"`{text}` is no address; write NAME, or NAME[INDEX], e.g. gemma[0]")
-        index = found["replica"]
-        return cls(deployment=found["deployment"], replica=None if index is None else int(index))
+        match = _FORM.fullmatch(text)
+        if match is None:
+            raise ValueError(f"`{text}` is not an address; write NAME, or NAME[INDEX], e.g. gemma[0]")
+        index = match["replica"]
+        return cls(deployment=match["deployment"], replica=None if index is None else int(index))
 
     def __str__(self) -> str:
         return self.deployment if self.replica is None else address(self.deployment, self.replica)

@@ -1,4 +1,4 @@
-"""What a profile declares beside what its engines do: one row a setting of each replica, with who says so."""
+"""The declared settings of a profile against the effective ones: one row per setting of each replica, with sources."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tpudeploy.domain.frozen import frozen
 
 class Verdict(StrEnum):
     HOLDS = "holds"
-    DIFFERS = "differs"  # what was declared is not in effect
-    OFF = "off"  # what was predicted is not what was measured
-    UNTOLD = "untold"  # nobody says
+    DIFFERS = "differs"  # the declared value is not in effect
+    OFF = "off"  # the measured value is not the predicted one
+    UNTOLD = "untold"  # no source reports it
 
 
 @frozen
 class Told:
-    """The engine's own words, each source apart; an empty one gave nothing.
+    """The values that the engine reports, by source; an empty source gave nothing.
 
-    `api`: from /v1/models and /version. `cache`: the labels of `vllm:cache_config_info` in /metrics. `log`: from the
-    boot log. Values are as written there. `silent`: why a source gave nothing, by its name.
+    `api` is from /v1/models and /version, `cache` from the labels of `vllm:cache_config_info` in /metrics, `log` from
+    the boot log. Values are verbatim. `silent` says for each source that gave nothing why.
     """
 
     api: Mapping[str, str] = field(default_factory=dict)
@@ -32,11 +32,10 @@ class Told:
 
 @frozen
 class Attested:
-    """`effective`: source → value, contradiction first.
+    """One setting. `effective` maps each source to its value, contradicting sources first.
 
-    `deviation`: the measured part of the predicted, less 1 (0.003: 0.3 % more).
-
-    `is_written`: the profile itself says it. Else `declared` is what follows from it, "" where nothing does.
+    `deviation` is measured divided by predicted, minus 1 (0.003: 0.3 % more). `is_written`: the profile itself states
+    the value. Otherwise `declared` is the value that follows from the profile, or "".
     """
 
     name: str
@@ -48,13 +47,13 @@ class Attested:
 
     @property
     def value(self) -> str:
-        """What its first witness says, who contradicts the profile where any does; "" where nobody says."""
+        """The value of the first source, which contradicts the profile if any source does; "" without sources."""
         return next(iter(self.effective.values()), "")
 
 
 @frozen
 class Attestation:
-    """Of the engine of one replica. `silent` as in `Told`."""
+    """The settings of one replica's engine. `silent` is as in `Told`."""
 
     address: str
     slice_name: str
@@ -63,25 +62,25 @@ class Attestation:
 
     @property
     def broken(self) -> tuple[Attested, ...]:
-        """Declared, and not in effect."""
-        return self.judged(Verdict.DIFFERS)
+        """The settings that are declared and not in effect."""
+        return self.with_verdict(Verdict.DIFFERS)
 
     @property
     def is_open(self) -> bool:
-        """Whether something that the profile says is told by nobody."""
+        """Whether no source reports some setting that the profile states."""
         return any(s.is_written and s.verdict is Verdict.UNTOLD for s in self.settings)
 
-    def judged(self, verdict: Verdict) -> tuple[Attested, ...]:
+    def with_verdict(self, verdict: Verdict) -> tuple[Attested, ...]:
         return tuple(s for s in self.settings if s.verdict is verdict)
 
     def value(self, name: str) -> str:
-        """What is in effect, by its first witness; "" where nobody says."""
+        """Return the value in effect by the first source, or "" where no source reports it."""
         return next((s.value for s in self.settings if s.name == name), "")
 
 
 @frozen
 class Verification:
-    """All engines of one deployment."""
+    """The verification of all engines of one deployment."""
 
     name: str
     replicas: tuple[Attestation, ...]
@@ -91,7 +90,7 @@ class Verification:
         return not any(replica.broken for replica in self.replicas)
 
     def to_dict(self) -> dict[str, object]:
-        """What `tpudeploy verify --json` prints, but for its format."""
+        """Return the document of `tpudeploy verify --json` without its format."""
         rows = [
             {
                 "replica": replica.address,

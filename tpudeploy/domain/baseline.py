@@ -1,4 +1,4 @@
-"""Baseline: figures that somebody published, as they stand there."""
+"""Baseline: published figures, verbatim."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Claim:
-    """One cell of a published table. None is what it does not tell; `users` and `output_tokens` are 0 there."""
+    """One cell of a published table. Missing values are None; missing `users` and `output_tokens` are 0."""
 
     users: int
     context_tokens: int
@@ -20,7 +20,7 @@ class Claim:
 
 @frozen
 class Baseline:
-    """`id` is what it is called on the command line. `accelerator_type` is "" for what is no TPU of ours."""
+    """A published table. `id` is its name on the command line. `accelerator_type` is "" for other hardware."""
 
     id: str
     source: str

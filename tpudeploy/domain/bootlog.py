@@ -1,4 +1,4 @@
-"""What a boot log tells: its lines, how long each phase took, and why the server did not come up."""
+"""The content of a boot log: its lines, the duration of each phase, and why the server did not start."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tpudeploy.domain.tree import tree
 
 @frozen
 class Line:
-    """A line, as a person finds it by its `number` (from 1). `text` is without vLLM's prefix.
+    """One line. `number` counts from 1; `text` is without vLLM's prefix.
 
-    `at`: seconds since the log's first dated line; a line without a date has that of the line before, None before all.
-    `process`: `EngineCore`, `APIServer`, or "". `level`: `INFO`, …, or ""; of a line of the startup script `INFO`, and
-    `ERROR` where it gives up.
+    `at` is in seconds since the log's first dated line. A line without a date has the time of the line before it, or
+    None at the beginning. `process` is `EngineCore`, `APIServer` or "". `level` is `INFO`, …, or ""; lines of the
+    startup script have `INFO`, and `ERROR` where the script fails.
     """
 
     number: int
@@ -25,7 +25,7 @@ class Line:
 
 @frozen
 class Phase:
-    """One part of a start. `began` and `seconds` are counted as `Line.at` is; `seconds` None: it did not end."""
+    """One part of a start. `began` counts as `Line.at` does; `seconds` is None if the part did not end."""
 
     name: str
     began: float
@@ -34,7 +34,7 @@ class Phase:
 
 @frozen
 class Cause:
-    """Why a server did not come up. `signature` "unknown": no words that we know; `line` is then the likeliest.
+    """Why a server did not start. If `signature` is "unknown", `line` is the most likely cause.
 
     `remedy` is for this deployment, with its numbers where the log or the profile has them.
     """
@@ -57,10 +57,10 @@ class Load:
 
 @frozen
 class Reading:
-    """A log, read. `graphs` were compiled, or begun. `seconds` from its first dated line to its last.
+    """A parsed log. `graphs` counts started compilations. `seconds` is from the first dated line to the last.
 
-    `is_serving` with a `cause`: the server is up, and one kind of request always fails.
-    `notes`: lines that look alarming and are not, each with why. `load`: None where it does not serve, or logs none.
+    `is_serving` with a `cause` means that the server is up, and one kind of request always fails. `notes` are lines
+    that look alarming and are harmless, each with the reason. `load` is None where it does not serve, or logs no load.
     """
 
     phases: tuple[Phase, ...]
@@ -72,7 +72,7 @@ class Reading:
     load: Load | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """What `tpudeploy logs --explain --json` prints, but for its format."""
+        """Return the document of `tpudeploy logs --explain --json` without its format."""
         cause = self.cause
         return {
             "serving": self.is_serving,

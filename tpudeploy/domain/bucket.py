@@ -14,7 +14,7 @@ class BucketFolder:
 
     @classmethod
     def parse(cls, url: str) -> BucketFolder:
-        """`url` is of the schema's form."""
+        """Return the folder of a URL that the schema has validated."""
         name, _, path = url.removeprefix("gs://").partition("/")
         path = path.strip("/")
         return cls(name=name, prefix=f"{path}/" if path else "")

@@ -1,4 +1,4 @@
-"""Comparison: runs held against each other, cell by cell. Every figure in it stands in one of the runs."""
+"""Comparison: runs compared cell by cell. Each of its figures comes from one of the runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _HOUR = 3600.0
 
 
 class Measure(StrEnum):
-    """What is compared. Latencies are medians, means where nobody tells the median, unless they say otherwise."""
+    """A figure to compare. Latencies are medians, or means where the median is unknown, unless the name says more."""
 
-    REQUESTS = "requests"  # a second
-    OUTPUT = "output"  # tokens a second
-    INPUT = "input"  # tokens a second
+    REQUESTS = "requests"  # per second
+    OUTPUT = "output"  # tokens per second
+    INPUT = "input"  # tokens per second
     TTFT = "ttft"  # seconds
     TTFT_P99 = "ttft-p99"  # seconds; 99 of 100 requests begin within
     TPOT = "tpot"  # seconds
@@ -35,7 +35,7 @@ class Measure(StrEnum):
         return self in {Measure.START, Measure.START_COLD, Measure.START_WARM}
 
     def of(self, cell: Cell, subject: Subject) -> float | None:
-        """None where the cell does not tell."""
+        """Return the cell's value of this measure, or None where it is unknown."""
         figures = cell.figures
         if figures is None or self.is_of_start:
             return None
@@ -56,14 +56,17 @@ class Measure(StrEnum):
                 return _per_usd(figures, subject.usd_per_hour)
 
 
-def _middle(of: Spread | None) -> float | None:
-    return None if of is None else of.mean if of.p50 is None else of.p50
-
-
-def _per_usd(of: Figures, usd_per_hour: float | None) -> float | None:
-    if of.output_tokens_per_second is None or not usd_per_hour:
+def _middle(spread: Spread | None) -> float | None:
+    """Return the median, or the mean where the median is unknown."""
+    if spread is None:
         return None
-    return of.output_tokens_per_second * _HOUR / usd_per_hour
+    return spread.mean if spread.p50 is None else spread.p50
+
+
+def _per_usd(figures: Figures, usd_per_hour: float | None) -> float | None:
+    if figures.output_tokens_per_second is None or not usd_per_hour:
+        return None
+    return figures.output_tokens_per_second * _HOUR / usd_per_hour
 
 
 @frozen
@@ -76,10 +79,9 @@ class Row:
 
 @frozen
 class Scaling:
-    """What more chips bring: `ratio` of the best throughputs, for `chips` times the chips.
+    """The gain of more chips: the `ratio` of the best throughputs, for `chips` times the chips.
 
-    `per_doubling` is what each doubling of the chips multiplied it with. `is_doubted` where one of the
-    two throughputs is.
+    `per_doubling` is the factor for each doubling of the chips. `is_doubted` if one of the two throughputs is doubted.
     """
 
     fewer: str
@@ -92,9 +94,9 @@ class Scaling:
 
 @frozen
 class Comparison:
-    """`bests` has of each run the cell with the most requests a second, of those that are believed if any is.
+    """The compared runs. `bests` has each run's cell with the most requests per second, trusted cells first.
 
-    `notes` say what is not alike.
+    `notes` say what differs between the runs.
     """
 
     runs: tuple[Run, ...]

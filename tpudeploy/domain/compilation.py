@@ -1,4 +1,4 @@
-"""CompilePlan and Start: the graphs an engine compiles before it serves, and how long that should take."""
+"""CompilePlan and Start: the graphs that an engine compiles before it serves, and the expected duration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class CompilePlan:
-    """`graphs` counts by the engine's own names, as its log has them ("Precompile backbone --> …")."""
+    """The graphs to compile. `graphs` counts them by the engine's names in its log ("Precompile backbone --> …")."""
 
     token_buckets: tuple[int, ...]
     request_buckets: tuple[int, ...]
@@ -22,7 +22,7 @@ class CompilePlan:
 
 @frozen
 class Group:
-    """Graphs of one kind: how many, and the seconds that each takes to compile."""
+    """Graphs of one kind: their number, and the seconds that each takes to compile."""
 
     count: int
     seconds: float
@@ -30,10 +30,10 @@ class Group:
 
 @frozen
 class Start:
-    """From the container's start to the first answer, in seconds; `basis` says what the figures rest on.
+    """The time from the container's start to the first answer, in seconds; `basis` is the source of the figures.
 
-    Cold: `process_seconds` to the first weight, `weights_seconds`, the `groups` of graphs in the order in which they
-    are compiled, `ready_seconds` from the last graph to the first answer.
+    A cold start consists of `process_seconds` until the first weight, `weights_seconds`, the `groups` of graphs in
+    the order of compilation, and `ready_seconds` from the last graph to the first answer.
     """
 
     cold_seconds: float
@@ -45,9 +45,9 @@ class Start:
     ready_seconds: float = 0.0
 
     def compile_seconds(self, graphs: int) -> float:
-        """Of the first so many."""
-        left, seconds = graphs, 0.0
+        """Return the seconds to compile the first `graphs` graphs."""
+        remaining, seconds = graphs, 0.0
         for group in self.groups:
-            seconds += min(left, group.count) * group.seconds
-            left -= min(left, group.count)
+            seconds += min(remaining, group.count) * group.seconds
+            remaining -= min(remaining, group.count)
         return seconds

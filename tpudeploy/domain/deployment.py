@@ -1,4 +1,4 @@
-"""Deployment: the desired state with every default decided. Made by core/resolve.py, never by hand."""
+"""Deployment: the desired state with every default decided. Only core/resolve.py creates it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 
 class Provisioning(StrEnum):
-    """How a slice is paid for and kept, in Google's words."""
+    """The provisioning model of a slice, in Google's terms."""
 
     FLEX_START = "flex-start"
     SPOT = "spot"
@@ -28,7 +28,7 @@ class Provisioning(StrEnum):
 
 
 class Via(StrEnum):
-    """From where an endpoint is looked at."""
+    """The network route by which an endpoint is probed."""
 
     AUTO = "auto"
     EXTERNAL = "external"
@@ -39,7 +39,7 @@ class Via(StrEnum):
 
 @frozen
 class Candidate:
-    """One pair that may be asked. `usd_per_chip_hour` is None where no list price is known."""
+    """One zone and provisioning model to request. `usd_per_chip_hour` is None where the list price is unknown."""
 
     zone: Zone
     provisioning: Provisioning
@@ -48,7 +48,7 @@ class Candidate:
 
 @frozen
 class SecretRef:
-    """Where a secret lives; never its value. `secret` is an id or a full resource name with version."""
+    """A reference to a secret, never its value. `secret` is an id or a full resource name with version."""
 
     variable: str
     secret: str
@@ -56,7 +56,7 @@ class SecretRef:
 
 @frozen
 class Container:
-    """What docker gets. `serve` is the argument list from `vllm` on; `environment` holds plain values only."""
+    """The container for docker. `serve` is the argument list from `vllm` on; `environment` has plain values only."""
 
     name: str
     image: str
@@ -71,9 +71,10 @@ class Container:
 
 @frozen
 class CompileCache:
-    """Where compiled programs outlive their machine. `folder` is the machine's, which the container compiles into.
+    """The bucket that keeps compiled programs beyond the life of a machine.
 
-    `key` stands for all they were compiled for but the image; `digest` is the image's sha256, "" where it is a tag.
+    `folder` is the folder on the machine that the container compiles into. `key` identifies everything that the
+    programs depend on except the image; `digest` is the image's sha256, or "" for a tag.
     """
 
     bucket: BucketFolder
@@ -84,7 +85,7 @@ class CompileCache:
 
 @frozen
 class Mirror:
-    """A bucket's copy of the weights, and the folder of the machine that it is fetched into."""
+    """A copy of the weights in a bucket, and the folder on the machine that it is fetched into."""
 
     bucket: BucketFolder
     folder: str
@@ -100,7 +101,7 @@ class Network:
 
 @frozen
 class HealthGoal:
-    """When a deployment counts as serving: a real completion within `timeout_seconds` of the grant."""
+    """The condition for serving: a real completion within `timeout_seconds` of the grant."""
 
     timeout_seconds: float
     via: Via
@@ -109,7 +110,11 @@ class HealthGoal:
 
 @frozen
 class Lifecycle:
-    """`blue_green`: a serving change is brought up on a second slice. `renew`: a run that ends is taken over before."""
+    """Rules for changes.
+
+    `blue_green`: a change of the server starts on a second slice. `renew`: a successor replaces a slice before its
+    run ends.
+    """
 
     prevent_destroy: bool
     create_before_destroy: bool
@@ -120,11 +125,11 @@ class Lifecycle:
 
 @frozen
 class Deployment:
-    """Everything that must be true. Durations in seconds, sizes in bytes unless a name says otherwise.
+    """The desired state. Durations are in seconds and sizes in bytes unless a name says otherwise.
 
-    `attributes` is the resolved profile, flat: dotted path to JSON value, defaults included. Plans, state and
-    fingerprints speak of these paths. `origins` says where each written path came from; display only. `budget` is what
-    its chips will hold, or why that is not known.
+    `attributes` is the resolved profile as dotted path to JSON value, defaults included. Plans, state and fingerprints
+    use these paths. `origins` says where each path was written; it is for display only. `budget` is the memory use of
+    its chips, or why that is unknown.
     """
 
     name: str
@@ -153,7 +158,7 @@ class Deployment:
     budget: HbmBudget | Unsized = field(default=Unsized(because="nobody asked"), compare=False, repr=False)
 
     def origin(self, path: str) -> Location | None:
-        """Where this attribute was written: its own place, or that of its first entry. None for a default."""
+        """Return where this attribute or its first entry was written, or None for a default."""
         own = self.origins.get(path)
         if own is not None:
             return own

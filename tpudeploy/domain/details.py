@@ -1,4 +1,4 @@
-"""What one engine runs with, planned beside measured: what `status --details` shows."""
+"""The settings and the memory of one engine, planned and measured, as `status --details` shows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpudeploy.domain.tree import tree
 
 @frozen
 class Fact:
-    """One setting: as the profile means it, and as the engine tells it; "" where nobody says."""
+    """One setting: the value by the profile and the value that the engine reports, or ""."""
 
     name: str
     planned: str
@@ -19,7 +19,7 @@ class Fact:
 
 @frozen
 class Share:
-    """One part of a chip's HBM, in bytes; None where nobody says."""
+    """One part of a chip's HBM, in bytes; None where it is unknown."""
 
     name: str
     planned: int | None
@@ -28,9 +28,10 @@ class Share:
 
 @frozen
 class Details:
-    """Of one replica. `memory` is of one chip, and every chip holds the same.
+    """The details of one replica. `memory` is that of one chip; all chips hold the same.
 
-    `process_bytes`: resident memory of the API server on the machine. `silent`: who told nothing, and why.
+    `process_bytes` is the resident memory of the API server on the machine. `silent` says for each source that gave
+    nothing why.
     """
 
     address: str
@@ -41,6 +42,6 @@ class Details:
     silent: Mapping[str, str]
 
     def to_dict(self) -> dict[str, object]:
-        """One of the `details` that `status --details --json` prints."""
-        known: dict[str, object] = tree(self)
-        return known
+        """Return one of the `details` of `status --details --json`."""
+        document: dict[str, object] = tree(self)
+        return document

@@ -1,4 +1,4 @@
-"""Diagnosis: what stands between a profile and its endpoint, precondition by precondition, and what to do about it."""
+"""Diagnosis: the preconditions between a profile and its endpoint, each with its result and its remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpudeploy.domain.tree import tree
 
 
 class Grade(StrEnum):
-    """fail: it cannot work, or not safely, before a person acts.  warn: it may not.  unknown: nobody could tell."""
+    """fail: it cannot work safely until a person acts.  warn: it may not work.  unknown: it could not be checked."""
 
     OK = "ok"
     WARN = "warn"
@@ -19,7 +19,7 @@ class Grade(StrEnum):
 
 @frozen
 class Finding:
-    """One line. `check` is stable; `hint` what to do, one thing a line."""
+    """One result. `check` is stable; `hint` is the remedy, one step per line."""
 
     check: str
     grade: Grade
@@ -38,6 +38,6 @@ class Diagnosis:
         return sum(f.grade is grade for f in self.findings)
 
     def to_dict(self) -> dict[str, object]:
-        """What `doctor --json` prints, beside its format."""
-        known: dict[str, object] = tree(self)
-        return {**known, "counts": {grade: self.count(grade) for grade in Grade}}
+        """Return the document of `doctor --json` without its format."""
+        document: dict[str, object] = tree(self)
+        return {**document, "counts": {grade: self.count(grade) for grade in Grade}}

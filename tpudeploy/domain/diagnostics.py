@@ -1,4 +1,4 @@
-"""Diagnostic: one of possibly many problems in what a person wrote. What *stopped* us is an error, see errors.py."""
+"""Diagnostic: one of possibly many problems in the input of a user. An error, see errors.py, stops a run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tpudeploy.domain.frozen import frozen
 
 
 class Explanation(NamedTuple):
-    """What `tpudeploy explain` says about a code: its title, its cause, and what to write instead.
+    """The page of `tpudeploy explain` about a code: its title, its cause, and the fix.
 
-    `fix` is YAML for a layer over the profile, or commands, one a line.
+    `fix` is YAML for a layer over the profile, or commands, one per line.
     """
 
     title: str
@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 @frozen
 class Location:
-    """A stretch of one line in one source. Lines and columns count from 1; `width` is in characters.
+    """A part of one line in one source. Lines and columns count from 1; `width` is in characters.
 
     Line 0 is the source as a whole: an environment variable, a flag.
 
@@ -46,10 +46,9 @@ class Location:
 
 @frozen
 class Diagnostic:
-    """`code` is stable (`TPU1xxx` format, `TPU2xxx` checks) and known to `tpudeploy explain`.
+    """One problem. `code` is stable (`TPU1xxx` format, `TPU2xxx` checks), and `tpudeploy explain` describes it.
 
-    `path` is the dotted key, e.g. `serving.args.block_size`. `also` names a second place (the other half of a
-    conflict).
+    `path` is the dotted key, e.g. `serving.args.block_size`. `also` is a second place (the other half of a conflict).
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Draft: what a served model makes of a boot that failed. Nobody has checked it: it stands beside findings only."""
+"""Draft: a served model's explanation of a failed boot. It is unchecked, and only shown beside findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Draft:
-    """Of the log of that name. `by` is the deployment that was asked, `model` what it serves. For display only."""
+    """An explanation of one log. `by` is the deployment that wrote it, `model` its model. It is for display only."""
 
     log: str
     by: str
@@ -20,7 +20,7 @@ class Draft:
 
 @frozen
 class NoDraft:
-    """Why there is none, and what to do."""
+    """The reason why there is no explanation, and the remedy."""
 
     because: str
     hint: str = ""

@@ -1,46 +1,46 @@
-"""What stopped us. Errors are named by what happens next.
+"""The errors that stop a run. Each is named by what happens next.
 
 TpudeployError                        message · hint · code · exit_code
-├── ConfigError              1        the person's file; carries Diagnostics with file:line
+├── ConfigError              1        the user's file; carries Diagnostics with file:line
 │   ├── ProfileInvalid
 │   ├── ProfileNotFound
 │   ├── PinsUnreadable                the lock file
 │   └── PinsTooNew
 ├── UsageError               1        the command line
 ├── PlanError               11        a plan cannot be made or used
-│   ├── Unapproved                    nobody has said yes to this plan
+│   ├── Unapproved                    nobody has approved this plan
 │   ├── StalePlan
-│   ├── CheckFailed         13        a check, a policy or an attestation said no
-│   ├── PlanUnreadable       1        the file is no saved plan, or a damaged one
+│   ├── CheckFailed         13        a check, a policy or a verification failed
+│   ├── PlanUnreadable       1        the file is not a saved plan, or is damaged
 │   └── PlanTooNew           1
-├── NotApproved              1        a person said no, or nobody could be asked
-├── StateError               1        what we remember
+├── NotApproved              1        the user declined, or there was no terminal to ask on
+├── StateError               1        the state of a deployment
 │   ├── StateLocked         10        names the holder
-│   ├── StateConflict                 somebody else wrote in between
+│   ├── StateConflict                 another run wrote in between
 │   ├── StateUnreadable
 │   ├── StateTooNew
 │   └── RunUnreadable                 a benchmark's run, not a state
-├── CloudError               1        Google said no; `refusal` says what that means
-│   ├── Fault                         look again: the call's effect is unknown
-│   ├── Refused                       this place, now or ever
-│   └── Denied                        no place will do until a person acts
+├── CloudError               1        Google refused; `refusal` says what that means
+│   ├── Fault                         the call's effect is unknown: observe again
+│   ├── Refused                       this place refuses, now or always
+│   └── Denied                        every place refuses until a person acts
 ├── CapacityTimeout         12        not granted in time; saved, a re-run resumes
-├── ServingError             1        the slice is there, vLLM is not
-│   ├── StillStarting                 yet; a re-run resumes
-│   ├── NotInEffect         13        it serves, but not as it was told
-│   ├── StillDraining                 what it took over from; a re-run resumes
-│   ├── GivenUpUpdate       13        on a second slice; the first goes on serving
-│   ├── RolledBack          13        a change failed, and what served before serves again
-│   └── Unheard                       the node did not take over a change; a reset would make it
-├── ForgeError               1        GitHub did not do what was asked
-│   └── ForgeFault                    look again: it may do it later
+├── ServingError             1        the slice exists, but vLLM does not serve
+│   ├── StillStarting                 the server is not ready yet; a re-run resumes
+│   ├── NotInEffect         13        it serves with other settings than declared
+│   ├── StillDraining                 the replaced slice is not released yet; a re-run resumes
+│   ├── GivenUpUpdate       13        the second slice failed; the first continues to serve
+│   ├── RolledBack          13        a change failed, and the previous server runs again
+│   └── Unheard                       the node did not pick up a change; a reset would apply it
+├── ForgeError               1        GitHub refused a request
+│   └── ForgeFault                    GitHub did not answer; it may answer later
 ├── QueryFailed              1        the endpoint did not answer a question
-├── BenchFailed              1        somebody else's load client did not measure; what it measured before is kept
-├── OutputFailed             1        stdout takes no more: a full disk, a reader that left
+├── BenchFailed              1        an installed load client failed; earlier cells are kept
+├── OutputFailed             1        stdout cannot be written: a full disk, a closed pipe
 ├── ScenarioInvalid          1        the emulator's scenario cannot be played (emulator/scenario.py)
 ├── EmulatorRunning          1        names the one that runs (emulator/process.py)
 ├── Interrupted            130        saved; a re-run resumes
-└── Bug                     70        a mistake in tpudeploy itself: whatever else was raised
+└── Bug                     70        a bug in tpudeploy: any other exception
 """
 
 from __future__ import annotations
@@ -73,17 +73,18 @@ class TpudeployError(Exception):
         return {"code": self.code, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
 
 
-# Of several that failed, the exit code is the worst: what a person must mend comes before what another run mends.
+# If several deployments failed, the worst error gives the exit code: errors that a person must fix come before errors
+# that another run fixes.
 WORST_FIRST = (70, 130, 1, 13, 11, 10, 12)
 
 
-def worst(of: Iterable[TpudeployError]) -> TpudeployError | None:
-    """By exit code; of equals the first. None where there are none."""
-    return min(of, key=lambda error: WORST_FIRST.index(error.exit_code), default=None)
+def worst(errors_found: Iterable[TpudeployError]) -> TpudeployError | None:
+    """Return the worst error by its exit code, the first of equals, or None without errors."""
+    return min(errors_found, key=lambda error: WORST_FIRST.index(error.exit_code), default=None)
 
 
 class ConfigError(TpudeployError):
-    """What a person wrote cannot be used. `diagnostics` are all the problems found, each with its place."""
+    """The user's configuration cannot be used. `diagnostics` are all problems, each with its place."""
 
     code = "TPU1000"
 
@@ -93,7 +94,7 @@ class ConfigError(TpudeployError):
 
 
 class ProfileInvalid(ConfigError):
-    """Every problem found, at once, in `diagnostics`."""
+    """The profile is invalid. `diagnostics` has all of its problems at once."""
 
 
 class ProfileNotFound(ConfigError):

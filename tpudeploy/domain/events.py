@@ -1,4 +1,4 @@
-"""Event: the closed union of everything that happens during a run. Facts, no prose: views make the words."""
+"""Event: the closed union of everything that happens during a run. Events hold facts; the views write the text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpudeploy.domain.stage import Stage
 
 @frozen
 class _Event:
-    """`at` is seconds since the epoch; `address` the replica's, e.g. `gemma[0]`."""
+    """The base of all events. `at` is in seconds since the epoch; `address` is the replica's, e.g. `gemma[0]`."""
 
     at: float
     address: str
@@ -22,7 +22,7 @@ class _Event:
 
 @frozen
 class _OfRequest(_Event):
-    """Of one request for a slice, or of the slice that came of it: `name` is the name of both."""
+    """An event of one request for a slice or of the granted slice; `name` is the name of both."""
 
     name: str
     zone: str
@@ -36,7 +36,7 @@ class ChangeStarted(_Event):
 
 @frozen
 class Requested(_OfRequest):
-    """A slice was asked for; the intent stands in the state."""
+    """A slice was requested. The state records the intent."""
 
     accelerator_type: str
 
@@ -45,7 +45,7 @@ class Requested(_OfRequest):
 class NotGranted(_OfRequest):
     """Google refused, at once or later. `message` is Google's own text.
 
-    `landed`: it came after the grant, which did not last; then the message may be ours.
+    `landed`: the refusal came after the grant, which did not last; then the message may be ours.
     """
 
     kind: str
@@ -56,9 +56,9 @@ class NotGranted(_OfRequest):
 
 @frozen
 class PhaseChanged(_OfRequest):
-    """The slice, or the machine on it, is at a new point of its life. `detail` is Google's or the machine's word.
+    """The slice or its machine reached a new phase. `detail` is Google's text or the machine's.
 
-    `before` is the phase that this run last told of it, "" where this is the first. `stage`: how far a boot is.
+    `before` is the phase in this run's previous event, or "" for the first. `stage` is the progress of a boot.
     """
 
     phase: str
@@ -70,14 +70,14 @@ class PhaseChanged(_OfRequest):
 
 @frozen
 class Outlook(_Event):
-    """How this replica stands with each of its places. Sent whenever any of it changed, after what changed it."""
+    """The status of this replica's requests in each place. Sent after each event that changes any of it."""
 
     places: tuple[Place, ...]
 
 
 @frozen
 class Waiting(_Event):
-    """Still nothing new: no request came further than one before it. Sent seldom, at growing intervals."""
+    """Nothing has changed: no request progressed further than an earlier one. Sent at growing intervals."""
 
     why: str
     elapsed: float
@@ -86,9 +86,9 @@ class Waiting(_Event):
 
 @frozen
 class LockHeld(_Event):
-    """Another run holds the state of the deployment `address`: who, what for, since when. See domain/lock.py.
+    """Another run holds the state lock of the deployment `address`. See domain/lock.py for the fields.
 
-    `created` and `heartbeat` are None where the lock does not say who holds it.
+    `created` and `heartbeat` are None where the lock does not name its holder.
     """
 
     id: str
@@ -103,7 +103,7 @@ class LockHeld(_Event):
 
 @frozen
 class Retrying(_Event):
-    """The cloud did not answer; it is looked at again. `address` is the deployment's name."""
+    """The cloud did not answer; the run observes it again. `address` is the deployment's name."""
 
     message: str
     seconds: float
@@ -111,7 +111,7 @@ class Retrying(_Event):
 
 @frozen
 class LockWaiting(_Event):
-    """Somebody holds the lock, as `message` says; it is asked for again. `address` is the deployment's name."""
+    """Another run holds the lock, as `message` says; this run tries again. `address` is the deployment's name."""
 
     message: str
     seconds: float
@@ -119,7 +119,7 @@ class LockWaiting(_Event):
 
 @frozen
 class Draining(_OfRequest):
-    """Clients are sent to another slice; this one serves on, for `seconds` at least."""
+    """Clients are sent to another slice; this one continues to serve for at least `seconds`."""
 
     seconds: float
 
@@ -131,24 +131,24 @@ class Released(_OfRequest):
 
 @frozen
 class Reclaimed(_OfRequest):
-    """A slice that was given up for another one is kept after all: Google still has it, and the other one failed."""
+    """A slice that was released in favour of another one is kept: it still exists, and the other one failed."""
 
 
 @frozen
 class Gone(_OfRequest):
-    """Looked for and not found: nothing of this name is left."""
+    """The slice no longer exists."""
 
     reason: str
 
 
 @frozen
 class Adopted(_OfRequest):
-    """A slice that no state remembered is remembered from here on."""
+    """The state tracks an existing slice that no state tracked before."""
 
 
 @frozen
 class Updated(_OfRequest):
-    """`what`: the `node` alone, a `change` for it to take over, or a `restart` of the machine."""
+    """A node was updated. `what` is `node` for its metadata alone, `change` for a new server, or `restart`."""
 
     what: str
 
@@ -165,9 +165,9 @@ class Serving(_OfRequest):
 
 @frozen
 class Pinned(_Event):
-    """From here on this name means `to`, whatever it comes to mean elsewhere. `before` is "" where it was not pinned.
+    """A name was pinned to `to`, whatever it resolves to later. `before` is "" where it was not pinned.
 
-    `kind` is `image` or `model`; `address` is empty, for it is the whole project's.
+    `kind` is `image` or `model`; `address` is empty, because a pin belongs to the whole project.
     """
 
     kind: str
@@ -178,11 +178,10 @@ class Pinned(_Event):
 
 @frozen
 class Verified(_OfRequest):
-    """What the engine of a slice does was held against what was declared: once, when it has come to serve.
+    """The effective settings of an engine were compared with the declared ones, once, after it began to serve.
 
-    `held` is how many declared settings are in effect. `broken` are those that are not, `off` what was predicted and
-    is not so. `blocks` and `tokens` are those of its KV cache, "" where nobody says. `silent`: which witness told
-    nothing, and why.
+    `held` is the number of declared settings in effect. `broken` are those that are not, `off` are wrong predictions.
+    `blocks` and `tokens` are those of its KV cache, or "". `silent` says for each source that gave nothing why.
     """
 
     held: int
@@ -201,7 +200,7 @@ class Warned(_Event):
 
 @frozen
 class ChangeDone(_Event):
-    """Every `ChangeStarted` has one end, and one only: this, `ChangeLeft` or `ChangeFailed`."""
+    """A change is complete. Every `ChangeStarted` has exactly one end: this, `ChangeLeft` or `ChangeFailed`."""
 
     action: Action
     elapsed: float
@@ -209,7 +208,7 @@ class ChangeDone(_Event):
 
 @frozen
 class ChangeLeft(_Event):
-    """Begun and saved, and not at its end: no more was to be waited for, or the run was interrupted."""
+    """A change is saved and in progress: the run was not to wait longer, or was interrupted."""
 
     action: Action
     elapsed: float

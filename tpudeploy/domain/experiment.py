@@ -1,4 +1,4 @@
-"""Experiment: an A/B of one value of a profile, its two arms, and what came of them. Its figures stand in its runs."""
+"""Experiment: an A/B of one value of a profile, with its two arms and the result. Its figures are in its runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tpudeploy.domain.side import Side
 
 
 class InEffect(StrEnum):
-    """Whether an arm's engine does what the arm says."""
+    """Whether the value of an arm is in effect in its engine."""
 
     YES = "yes"
     NO = "no"
-    UNTOLD = "untold"  # no witness speaks of it
+    UNTOLD = "untold"  # no source reports it
 
 
 @frozen
 class Arm:
-    """One of the two. `value` is as it stands behind `--set PATH=`.
+    """One arm. `value` is written as in `--set PATH=`.
 
-    `fingerprint` is that of the whole deployment with it, whatever its tags are held to. `told` is what its engine said
-    of itself once it served, by setting, and `in_effect` what follows for the value; None before. `sheet` is the id of
-    its answers, "" for none.
+    `fingerprint` is that of the whole deployment with this value, before tags are pinned. `told` are the settings that
+    its engine reported when it served, and `in_effect` is the conclusion for the value, None before. `sheet` is the id
+    of its answers, or "".
     """
 
     value: str
@@ -39,14 +39,14 @@ class Arm:
 
 @frozen
 class Experiment:
-    """What was asked for, and what was found that no run holds.
+    """The request of an A/B, and those results that no run holds.
 
-    `questions` names what both are asked, "" for nothing; `count` is how many of them, None for all.
+    `questions` names the questions for both arms, or is ""; `count` is their number, None for all.
 
-    `file` is the profile, `line` the one of its lines that says what is compared, None where none does, and `written`
-    the arm that it says; None for neither.
+    `file` is the profile, `line` is the line of it that sets the compared value, or None, and `written` is the arm with
+    that value, or None.
 
-    `seconds` is how long it has taken so far, restarts included; `ended` as in a run.
+    `seconds` is the time so far, restarts included; `ended` is as in a run.
     """
 
     id: str
@@ -74,20 +74,20 @@ class Experiment:
 
 
 class Finding(StrEnum):
-    """What an effect is, as B stands to A."""
+    """The result of a comparison of B with A."""
 
     BETTER = "better"
     WORSE = "worse"
-    SAME = "same"  # whatever there is lies within the margin
-    NONE = "no difference"  # none was found
+    SAME = "same"  # any difference is within the margin
+    NONE = "no difference"  # no difference was detected
 
 
 @frozen
 class Effect:
-    """`a` and `b` are geometric means over repeats; `change` is b/a less 1, from `low` to `high` with 95 % confidence.
+    """One effect. `a` and `b` are geometric means over repeats; `change` is b/a - 1, `low` to `high` its 95 % interval.
 
-    `chance` is how likely as large a one is where there is none. `smallest` is the change that so many repeats, which
-    scatter so, would find four times in five.
+    `chance` is the probability of a change this large without a real difference (the p-value). `smallest` is the
+    change that this number of repeats with this scatter would detect four times in five.
     """
 
     a: float
@@ -144,7 +144,7 @@ class StartRow:
 
 @frozen
 class Row:
-    """One measure of one cell. `is_doubted` where a figure of it is not believed."""
+    """One measure of one cell. `is_doubted` if one of its figures cannot be trusted."""
 
     point: Point
     measure: Measure

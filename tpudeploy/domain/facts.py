@@ -1,4 +1,4 @@
-"""What Google tells before anything is asked of it: hardware, quota, prices, what is held. Or why it does not tell."""
+"""The facts that Google gives before any request: hardware, quota, prices and use, or why they are unknown."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ UNLIMITED = -1
 
 @frozen
 class Unknown:
-    """Why something could not be told, and what may help. It is never taken for a no.
+    """Why a fact is unknown, and what may help. Unknown is never taken for no.
 
-    `needs_person`: asking again will not help before somebody acts.
+    `needs_person`: a retry does not help until a person acts.
     """
 
     because: str
@@ -26,7 +26,7 @@ class Unknown:
 
 
 class Pool(StrEnum):
-    """Quota is kept in two pools; flex-start takes from the preemptible one."""
+    """The two pools of quota; flex-start uses the preemptible one."""
 
     PREEMPTIBLE = "preemptible"
     ON_DEMAND = "on-demand"
@@ -42,10 +42,10 @@ POOLS: Mapping[Provisioning, Pool] = {
 
 @frozen
 class Offers:
-    """Which slice types each zone lists, for this project. `silent` zones did not answer: why, by zone.
+    """The slice types that each zone lists for this project. `silent` zones did not answer: the reason by zone.
 
-    A zone can list a type and serve nothing. `read_at` is seconds since the epoch; `stale` says why a new reading,
-    which was due, failed.
+    A zone can list a type and have no capacity. `read_at` is in seconds since the epoch; `stale` says why the update
+    of an old value failed.
     """
 
     types: Mapping[Zone, tuple[str, ...]]
@@ -56,7 +56,7 @@ class Offers:
 
 @frozen
 class Limit:
-    """A quota in chips, or `UNLIMITED`. `place` is a zone or a region; "" is every one that has no limit of its own."""
+    """A quota in chips, or `UNLIMITED`. `place` is a zone or a region; "" means all without a limit of their own."""
 
     generation: str
     pool: Pool
@@ -67,7 +67,7 @@ class Limit:
 
 @frozen
 class Use:
-    """Chips that one queued resource holds of a quota: in every state, until it is deleted."""
+    """The chips of a quota that one queued resource uses, in every state until it is deleted."""
 
     name: str
     zone: Zone
@@ -78,7 +78,7 @@ class Use:
 
 @frozen
 class Rate:
-    """USD per chip and hour."""
+    """A price in USD per chip-hour."""
 
     generation: str
     region: str
@@ -88,7 +88,7 @@ class Rate:
 
 @frozen
 class Prices:
-    """The billing catalogue's, as of `read_at` (seconds since the epoch); `stale` as in `Offers`."""
+    """The prices of the billing catalogue at `read_at` (seconds since the epoch); `stale` is as in `Offers`."""
 
     rates: tuple[Rate, ...]
     read_at: float
@@ -97,7 +97,7 @@ class Prices:
 
 @frozen
 class Facts:
-    """Everything the gates are judged by, each fact by itself: one that is unknown hides no other."""
+    """All facts about the availability of slices. Each is read by itself: an unknown one hides no other."""
 
     offers: Offers | Unknown
     limits: tuple[Limit, ...] | Unknown

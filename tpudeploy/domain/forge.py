@@ -1,4 +1,4 @@
-"""Data of a forge: comments on pull requests, issues, statuses of commits; and of the pipeline that runs us."""
+"""Data of a forge (comments on pull requests, issues, statuses of commits) and of the pipeline that runs us."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tpudeploy.domain.frozen import frozen
 
 
 class Host(StrEnum):
-    """Whose pipeline it is."""
+    """The host of the pipeline."""
 
     GITHUB = "github"
     GITLAB = "gitlab"
@@ -16,7 +16,7 @@ class Host(StrEnum):
 
 @frozen
 class PullRequest:
-    """What decides which merge a plan is for. The head commit is the last one of the pull request's own branch."""
+    """The pull request that a plan is for. The head commit is the last commit of its own branch."""
 
     number: int
     base_branch: str
@@ -25,11 +25,11 @@ class PullRequest:
 
 @frozen
 class Pipeline:
-    """The run that we are part of; all empty where there is none.
+    """The CI run that we are part of; all fields are empty outside of one.
 
-    `commit` is what a verdict belongs to: of a pull request its own last commit, not the merge that was checked out.
-    `branch` is the branch that was pushed, or that the pull request would be merged into. `pull` is the number of the
-    pull request. `is_fork`: the pull request comes from another repository, and has no credentials.
+    `commit` is the commit that gets the status: for a pull request, its own last commit and not the merge that was
+    checked out. `branch` is the pushed branch, or the target branch of the pull request. `pull` is the number of the
+    pull request. `is_fork`: the pull request comes from another repository and has no credentials.
     """
 
     host: Host | None = None
@@ -44,7 +44,7 @@ class Pipeline:
 
 @frozen
 class Comment:
-    """`updated_at` is the time of its last edit, as the forge writes it; that of its creation where there was none."""
+    """A comment. `updated_at` is the time of its last edit or its creation, as the forge writes it."""
 
     id: int
     author: str
@@ -62,7 +62,7 @@ class Issue:
 
 
 class Verdict(StrEnum):
-    """What a commit status says, in GitHub's words."""
+    """The result in a commit status, in GitHub's terms."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -72,7 +72,7 @@ class Verdict(StrEnum):
 
 @frozen
 class Status:
-    """`context` names who says it. `summary` is one line."""
+    """A commit status. `context` names its source. `summary` is one line."""
 
     context: str
     verdict: Verdict
@@ -82,7 +82,7 @@ class Status:
 
 @frozen
 class SignedPlan:
-    """The files that a `ci plan` handed on: the one with its signature, and the plan as it was shown."""
+    """The files of a `ci plan`: the one with its signature, and the plan as displayed."""
 
     signed: str
     summary: str

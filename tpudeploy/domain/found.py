@@ -1,4 +1,4 @@
-"""Found: what stands in the cloud under our mark, whether or not any state remembers it."""
+"""Found: the resources in the cloud that carry our mark, whether or not a state tracks them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINEAGE_FORM = re.compile(r"[0-9a-f]{8}")
 
 @frozen
 class Mark:
-    """Whose something says it is. `lineage` is the first eight hex digits of a state's, "" for nobody's."""
+    """The owner of a resource by its name or labels. `lineage` is the first eight hex digits of a state's, or ""."""
 
     deployment: str
     lineage: str
@@ -31,9 +31,9 @@ UNMARKED = Mark(deployment="", lineage="", replica=0)
 
 @frozen
 class Asked:
-    """What a request was for, as far as the cloud still says: None (or nothing) where it does not. Seconds, GiB.
+    """The request of a resource, as far as the cloud still shows it; unknown fields are None or empty. Seconds, GiB.
 
-    `nodes` are the names that its machines were to have: one, its own, unless somebody else asked for it.
+    `nodes` are the requested names of its machines: for our own requests one, the name of the resource.
     """
 
     accelerator_type: str
@@ -54,9 +54,9 @@ class Asked:
 
 @frozen
 class Found:
-    """One queued resource, or a bare node (`ref.is_bare`): one whose queued resource is gone.
+    """One queued resource, or a bare node (`ref.is_bare`), whose queued resource no longer exists.
 
-    `is_signed` False: its name has the form of ours, and nothing on it says more. It may be a stranger's.
+    `is_signed` False: only the form of its name suggests that it is ours, so it may belong to someone else.
     `asked_at` is when it was created, in seconds since the epoch.
     """
 
@@ -69,15 +69,15 @@ class Found:
 
     @property
     def path(self) -> str:
-        """PROJECT/ZONE/NAME: a name alone can stand in two zones."""
+        """PROJECT/ZONE/NAME, because the same name can exist in two zones."""
         return f"{self.ref.project}/{self.ref.zone}/{self.ref.name}"
 
 
 @frozen
 class Listing:
-    """One look through a project. What may be in an `unreachable` zone is not known: it is never taken for empty.
+    """The result of one search of a project. An `unreachable` zone is never taken for empty.
 
-    `looked_in` names the zones where they were looked through one by one, and is empty for all there are.
+    `looked_in` names the zones if they were searched one by one; it is empty if all were listed at once.
     """
 
     project: str
@@ -87,7 +87,7 @@ class Listing:
 
 
 def labels_of(name: SliceName) -> Mapping[str, str]:
-    """The mark as labels of a node. Queued resources have none of their own."""
+    """Return the mark as labels of a node. Queued resources have no labels."""
     return {_DEPLOYMENT: name.deployment, _LINEAGE: name.lineage, _REPLICA: str(name.replica)}
 
 
@@ -96,7 +96,7 @@ def is_label_of_ours(key: str) -> bool:
 
 
 def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
-    """The mark in a derived name, else in labels; None for what is not ours."""
+    """Return the mark in a derived name, else in the labels, or None for a resource that is not ours."""
     parsed = SliceName.parse(name)
     if parsed is not None and DEPLOYMENT_NAME.fullmatch(parsed.deployment):
         return Mark(deployment=parsed.deployment, lineage=parsed.lineage, replica=parsed.replica)
@@ -104,7 +104,7 @@ def mark_of(name: str, labels: Mapping[str, str]) -> Mark | None:
 
 
 def mark_in(labels: Mapping[str, str]) -> Mark | None:
-    """The mark in labels that form one."""
+    """Return the mark in the labels, or None."""
     deployment, lineage, replica = (labels.get(key, "") for key in (_DEPLOYMENT, _LINEAGE, _REPLICA))
     if not (DEPLOYMENT_NAME.fullmatch(deployment) and _LINEAGE_FORM.fullmatch(lineage) and replica.isdecimal()):
         return None

@@ -1,4 +1,4 @@
-"""Garbage: what `gc` found in the cloud, whose it is, and what of it would be removed."""
+"""Garbage: the resources that `gc` found in the cloud, their owners, and which of them it would delete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tpudeploy.domain.names import address
 
 
 class Claim(StrEnum):
-    """What the states here say of something found.
+    """The relation of a resource to the states of this project.
 
-    needed: one of them names it.  leftover: its deployment's state has its lineage, and does not name it.
-    no state, another lineage: foreign. Whoever made it may need it: it is removed only where a person says so.
+    needed: a state names it.  leftover: its deployment's state has its lineage, and does not name it.
+    no state, another lineage: foreign. Its owner may need it, so it is deleted only if the user requests it.
     """
 
     NEEDED = "needed"
@@ -24,10 +24,10 @@ class Claim(StrEnum):
 
 @frozen
 class Stray:
-    """One thing that no state here needs. `goes`: it is to be removed, under the lock of `deployment`.
+    """One resource that no state here needs. `goes`: it will be deleted, under the lock of `deployment`.
 
-    `age` is in seconds. `usd_per_hour` is what it costs now, at list price; `chips` what it holds of a quota. Both are
-    None where the catalogue does not know.
+    `age` is in seconds. `usd_per_hour` is its present cost at list price; `chips` is its use of a quota. Both are None
+    where the catalogue does not have them.
     """
 
     found: Found
@@ -43,19 +43,19 @@ class Stray:
         return address(self.found.mark.deployment, self.found.mark.replica)
 
     def to_dict(self) -> dict[str, object]:
-        found = self.found
+        resource = self.found
         return {
             "address": self.address,
             "deployment": self.deployment,
-            "name": found.ref.name,
-            "project": found.ref.project,
-            "zone": found.ref.zone,
-            "kind": "node" if found.ref.is_bare else "queued-resource",
-            "lineage": found.mark.lineage,
-            "is_signed": found.is_signed,
-            "accelerator_type": found.asked.accelerator_type,
-            "provisioning": found.asked.provisioning,
-            "state": found.slice.raw_state,
+            "name": resource.ref.name,
+            "project": resource.ref.project,
+            "zone": resource.ref.zone,
+            "kind": "node" if resource.ref.is_bare else "queued-resource",
+            "lineage": resource.mark.lineage,
+            "is_signed": resource.is_signed,
+            "accelerator_type": resource.asked.accelerator_type,
+            "provisioning": resource.asked.provisioning,
+            "state": resource.slice.raw_state,
             "age": self.age,
             "usd_per_hour": self.usd_per_hour,
             "chips": self.chips,
@@ -66,10 +66,10 @@ class Stray:
 
 @frozen
 class Garbage:
-    """`needed` counts what is not shown. `unreachable` are PROJECT/ZONE that did not answer: not known to be empty.
+    """The result of `gc`. `needed` counts the resources that are not shown. `unreachable` PROJECT/ZONEs did not answer.
 
-    `looked_in` names the zones where no project could be listed at once, and is empty for all there are. `foreign`:
-    what is not ours was to be removed too.
+    `looked_in` names the zones if a project could not be listed at once; else it is empty. `foreign`: foreign resources
+    are to be deleted too.
     """
 
     projects: tuple[str, ...]
@@ -84,7 +84,7 @@ class Garbage:
         return tuple(s for s in self.strays if s.goes)
 
     def to_dict(self) -> dict[str, object]:
-        """What `gc --json` prints, beside what came of it."""
+        """Return the document of `gc --json` without the result of the deletions."""
         return {
             "format": "tpudeploy.gc/1",
             "type": "gc",

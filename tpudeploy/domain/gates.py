@@ -1,4 +1,4 @@
-"""The gates before a slice, for every pair of zone and provisioning model: what `zones` shows and `doctor` counts."""
+"""The availability of a slice type for every pair of zone and provisioning model, as `zones` and `doctor` show it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpudeploy.domain.tree import tree
 
 
 class Gate(StrEnum):
-    """In the order in which they stand."""
+    """One condition for a slice. The conditions are tested in this order."""
 
     HARDWARE = "hardware"
     MODEL = "model"
@@ -24,9 +24,9 @@ class Gate(StrEnum):
 
 
 class Standing(StrEnum):
-    """open: it can be asked.  doubtful: quota speaks against it, which a request may still prove wrong.
+    """open: a request is possible.  doubtful: the quota looks too small, which a request may disprove.
 
-    closed: the zone has no such hardware, takes no such model, or is dearer than allowed.
+    closed: the zone lacks the hardware or the provisioning model, or is more expensive than allowed.
     """
 
     OPEN = "open"
@@ -35,7 +35,7 @@ class Standing(StrEnum):
 
 
 class Source(StrEnum):
-    """live: Google's word, now or kept.  table: the catalogue's, dated.  log: what asking came to.  none: nobody's."""
+    """live: Google, now or cached.  table: the catalogue, dated.  log: earlier requests.  none: unknown."""
 
     LIVE = "live"
     TABLE = "table"
@@ -45,7 +45,7 @@ class Source(StrEnum):
 
 @frozen
 class Word:
-    """Yes, no, or None for nobody knows; by whom, and as of when: a month, or a day. `because` is Google's text."""
+    """An answer with its source and its date (month or day). `yes` is None if unknown; `because` is Google's text."""
 
     yes: bool | None
     source: Source = Source.NONE
@@ -54,7 +54,7 @@ class Word:
 
 
 class Fill(StrEnum):
-    """Whether a quota leaves room for the slice. short: too little of it is left.  none: it is 0."""
+    """Whether a quota has room for the slice. short: too little of it is free.  none: the quota is 0."""
 
     ENOUGH = "enough"
     SHORT = "short"
@@ -64,9 +64,9 @@ class Fill(StrEnum):
 
 @frozen
 class Quota:
-    """Chips of one pool: a zone's limit and its region's, both of which count. None: not known. -1: no limit.
+    """The chips of one pool: the limits of a zone and of its region; both apply. None: unknown. -1: no limit.
 
-    `used` is what queued resources hold, husks too, whoever asked for them.
+    `used` are the chips of all queued resources, including suspended ones and those of others.
     """
 
     fill: Fill
@@ -78,7 +78,7 @@ class Quota:
 
 @frozen
 class Price:
-    """USD per chip and hour, None where nobody knows. `is_too_dear`: above what the profile allows."""
+    """A price in USD per chip-hour, or None if unknown. `is_too_dear`: it is above the profile's limit."""
 
     usd_per_chip_hour: float | None
     source: Source = Source.NONE
@@ -88,7 +88,7 @@ class Price:
 
 @frozen
 class Luck:
-    """What asking for this type came to: last of all, and counted over the window. Times in seconds.
+    """The results of earlier requests for this type: the last one, and counts over the window. Times are in seconds.
 
     `median_wait` is that of the grants. `last_kind` is the kind of the last refusal.
     """
@@ -102,7 +102,7 @@ class Luck:
 
 @frozen
 class Pair:
-    """One pair. `closed_by` is the first gate that closes it."""
+    """One zone and provisioning model. `closed_by` is the first gate that closes it."""
 
     zone: Zone
     provisioning: Provisioning
@@ -117,7 +117,7 @@ class Pair:
 
 @frozen
 class Reading:
-    """Where one gate's facts come from. `age` in seconds; `unknown` says why there are none, or no newer ones."""
+    """The source of one gate's facts. `age` is in seconds; `unknown` says why there are none, or no newer ones."""
 
     source: Source
     age: float | None = None
@@ -127,7 +127,7 @@ class Reading:
 
 @frozen
 class Zones:
-    """Where one slice type can be had, what one would ask first on top. `profile` is "" where none was named."""
+    """The availability of one slice type, in the order of requests. `profile` is "" where none was named."""
 
     profile: str
     project: str | None
@@ -138,6 +138,6 @@ class Zones:
     readings: Mapping[Gate, Reading]
 
     def to_dict(self) -> dict[str, object]:
-        """One of the `tables` that `zones --json` prints."""
-        known: dict[str, object] = tree(self)
-        return known
+        """Return one of the `tables` of `zones --json`."""
+        document: dict[str, object] = tree(self)
+        return document

@@ -1,4 +1,4 @@
-"""What asking for a slice came to, in one zone and provisioning model: the memory that outlives every state."""
+"""The results of requests for slices by zone and provisioning model. This history outlives every state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tpudeploy.domain.names import Zone
 class Ending(StrEnum):
     """How one request ended.
 
-    granted: a machine came up.  refused: Google said no.  lapsed: it waited for as long as it was allowed to.
-    released: we gave it up, e.g. for a grant elsewhere.  stuck: it was selected, and no machine came up in time.
-    preempted: it was granted, and Google took it back before it had lasted (core/landings.py).
+    granted: a machine started.  refused: Google refused.  lapsed: it waited until its end.
+    released: we deleted it, e.g. after a grant elsewhere.  stuck: it was selected, and no machine started in time.
+    preempted: it was granted, and Google reclaimed it too early to count (core/landings.py).
     """
 
     GRANTED = "granted"
@@ -27,10 +27,10 @@ class Ending(StrEnum):
 
 @frozen
 class Tried:
-    """One request and what became of it. `at` is seconds since the epoch, `waited` seconds from asking to the outcome.
+    """One finished request. `at` is in seconds since the epoch, `waited` the seconds from the request to the outcome.
 
     `type` is the slice's, e.g. `v6e-1`. `kind` is the row of the error table (adapters/google/verdicts.py) and `text`
-    what Google said, raw; both are empty where nothing was refused.
+    is Google's raw text; both are empty without a refusal.
     """
 
     at: float

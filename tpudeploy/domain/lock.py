@@ -1,4 +1,4 @@
-"""Who holds the state, for what, since when."""
+"""The holder of a state lock."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class LockInfo:
-    """Written into the lock itself, so that whoever finds it can say who holds it. Times are seconds since the epoch.
+    """The content of a lock, so that another run can name the holder. Times are in seconds since the epoch.
 
-    `run_url` is the pipeline's page of the run, where there is one. `heartbeat` is when the holder was last heard of.
+    `run_url` is the pipeline's page of the run, or "". `heartbeat` is when the holder last renewed the lock.
     """
 
     id: str
@@ -25,7 +25,7 @@ class LockInfo:
 
 @frozen
 class Lease:
-    """Proof of holding. `token` is the backend's own handle; `expired` is whose lock this one was taken over from."""
+    """A held lock. `token` is the backend's handle; `expired` is the former holder if the lock was taken over."""
 
     info: LockInfo
     token: str

@@ -1,4 +1,4 @@
-"""What a running engine says of itself in /metrics, and what each figure of it means."""
+"""The figures in a running engine's /metrics, and the meaning of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpudeploy.domain.tree import tree
 
 @frozen
 class Histogram:
-    """How many fell below each bound: `counts` grow with `bounds`, the last of which is infinite. `sum` in seconds."""
+    """Cumulative counts per bound: `counts` grow with `bounds`, whose last is infinite. `sum` is in seconds."""
 
     bounds: tuple[float, ...]
     counts: tuple[float, ...]
@@ -23,7 +23,7 @@ class Histogram:
         return self.counts[-1] if self.counts else 0.0
 
     def within(self, share: float) -> float | None:
-        """The least bound below which that share of all fell; None for none at all. No interpolation: it is coarse."""
+        """Return the smallest bound that covers this share of the samples, or None without samples."""
         if not self.count:
             return None
         return next(bound for bound, count in zip(self.bounds, self.counts, strict=True) if count >= share * self.count)
@@ -43,10 +43,10 @@ class Spent:
 
 @frozen
 class Figures:
-    """Of all engines behind one endpoint together; `kv_cache_used` (0 to 1) of the fullest. None: it is not said.
+    """The sums over all engines behind one endpoint; `kv_cache_used` (0 to 1) is that of the fullest. None: unknown.
 
-    Requests running and waiting are those of this moment. All else is counted `since` then. `queued`,
-    `prefilling` and `decoding` say where finished requests spent their time.
+    `running` and `waiting` requests are current. All other figures count from `since`. `queued`, `prefilling` and
+    `decoding` say where finished requests spent their time.
     """
 
     running: float | None = None
@@ -70,7 +70,7 @@ class Figures:
 
 
 class Grade(StrEnum):
-    """`PLAIN`: a figure that is neither good nor bad by itself. `COARSE`: no figure to compare by."""
+    """`PLAIN`: a figure that is neither good nor bad by itself. `COARSE`: a figure too coarse for comparisons."""
 
     OK = "ok"
     WARN = "warn"
@@ -80,7 +80,7 @@ class Grade(StrEnum):
 
 @frozen
 class Reading:
-    """One figure. `shown` is it for people, `says` what it means in words, `hint` what to do about it."""
+    """One figure. `shown` is its text, `says` is its meaning, `hint` is the remedy."""
 
     name: str
     unit: str
@@ -93,7 +93,7 @@ class Reading:
 
 @frozen
 class Metered:
-    """One replica, or whatever answers at a published endpoint. `silent` says why there are no readings."""
+    """One replica, or the server at a published endpoint. `silent` says why there are no readings."""
 
     address: str
     url: str
@@ -106,6 +106,6 @@ class Metrics:
     replicas: tuple[Metered, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """What `tpudeploy metrics --json` prints, but for its format."""
-        told: dict[str, object] = tree(self)
-        return told
+        """Return the document of `tpudeploy metrics --json` without its format."""
+        document: dict[str, object] = tree(self)
+        return document

@@ -1,4 +1,4 @@
-"""Names: parsed once at the door, typed everywhere after."""
+"""Names: parsed once on input, and typed everywhere else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 from tpudeploy.domain.frozen import frozen
 
-# Cloud TPU takes more, but every tool in the field keeps to this (and 63 characters), see marin and axlearn.
+# Cloud TPU accepts more, but the tools in the field keep to this form (and to 63 characters), see marin and axlearn.
 DEPLOYMENT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -36,9 +36,9 @@ class Zone(str):
 
 @frozen
 class SliceName:
-    """The name of one attempt to get one slice: derived, so that a crashed run can always find what it asked for.
+    """The name of one attempt to get one slice. It is derived, so that a run after a crash finds its earlier requests.
 
-    The same text names the queued resource and its node. `lineage` is the first eight hex digits of the state's.
+    The queued resource and its node have the same name. `lineage` is the first eight hex digits of the state's.
     """
 
     deployment: str
@@ -63,5 +63,5 @@ class SliceName:
 
 
 def address(deployment: str, replica: int) -> str:
-    """A replica's address, as people write it: `gemma4-26b-turbo[0]`."""
+    """Return a replica's address, e.g. `gemma4-26b-turbo[0]`."""
     return f"{deployment}[{replica}]"

@@ -1,4 +1,4 @@
-"""Outlook: how one replica stands with each place that it asked or may ask. To be shown; nothing is decided by it."""
+"""Outlook: the status of one replica's requests in each place. It is for display only; never decide on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tpudeploy.domain.frozen import frozen
 
 
 class PlaceState(StrEnum):
-    """The furthest first. `free`: it may be asked there, and is not for now."""
+    """The status in one place, the furthest first. `free`: a request is allowed there, and none exists now."""
 
     UP = "up"
     PROVISIONING = "provisioning"
@@ -21,11 +21,11 @@ class PlaceState(StrEnum):
 
 @frozen
 class Place:
-    """One pair of zone and provisioning model. `why` is what Google, or the machine, last said there.
+    """One zone and provisioning model. `why` is the last text of Google or of the machine there.
 
-    `name` is the request's, where there is one; `kind` that of a refusal (adapters/google/verdicts.py). `since` is when
-    the state began, `until` when it ends by itself: a request lapses, a limited run is over, or it may be asked there
-    (again) once there is room for it. Seconds since the epoch, None where that is unknown or there is no such end.
+    `name` is that of the request, if there is one; `kind` is that of a refusal (adapters/google/verdicts.py). `since`
+    is when the state began, `until` is when it ends by itself: a request lapses, a limited run ends, or another request
+    is allowed. Both are in seconds since the epoch, or None.
     """
 
     zone: str

@@ -1,4 +1,4 @@
-"""How fast an emulator's time runs. Every process before the same emulator reads the same line, so all agree."""
+"""The speed of an emulator's time. All processes of the same emulator read the same variable, so they agree."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ VARIABLE = "TPUDEPLOY_EMULATED_TIME"
 
 @frozen
 class Pace:
-    """Emulated time is `origin` at the real moment `origin`, and from then on `speed` times as fast as real time.
-
-    Moments are seconds since the epoch.
-    """
+    """Emulated time equals real time at `origin` and then runs `speed` times as fast. Seconds since the epoch."""
 
     origin: float
     speed: float
@@ -26,16 +23,16 @@ class Pace:
         return self.origin + (real - self.origin) * self.speed
 
     def real_seconds(self, seconds: float) -> float:
-        """Return how many real seconds so many emulated ones last."""
+        """Return the real seconds that a number of emulated seconds last."""
         return seconds / self.speed
 
     def text(self) -> str:
-        """Return it as the environment variable has it, e.g. `60@1790000000.0`."""
+        """Return the value of the environment variable, e.g. `60@1790000000.0`."""
         return f"{self.speed!r}@{self.origin!r}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `text()` wrote. Raise ConfigError for anything else."""
+        """Parse the result of `text()`. Raise ConfigError for anything else."""
         speed, _, origin = text.partition("@")
         try:
             pace = cls(origin=float(origin), speed=float(speed))

@@ -1,4 +1,4 @@
-"""Pins: what names that can move are held to: an image's tag to its digest, a model's revision to its commit."""
+"""Pins: the fixed meaning of movable names: the digest of an image's tag, the commit of a model's revision."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
 
 FILE = "tpudeploy.lock.json"
-# What every digest and commit of the emulator's begins with: who tried something out pins nothing real to it.
+# Every digest and commit of the emulator begins with this, so that a trial on the emulator pins no real name.
 EMULATED = "facadefacade"
 
 
 class Kind(StrEnum):
-    """What is pinned. The name of its section in the file is its plural."""
+    """The kind of a pinned name. Its plural is the name of its section in the file."""
 
     IMAGE = "image"
     MODEL = "model"
@@ -24,8 +24,9 @@ class Kind(StrEnum):
 
 @frozen
 class Name:
-    """A name as a profile writes it: `vllm/vllm-tpu:nightly`; `google/gemma-4-E2B-it@main`, or without `@` the hub's
-    default branch.
+    """A name as a profile writes it: `vllm/vllm-tpu:nightly` or `google/gemma-4-E2B-it@main`.
+
+    Without `@`, a model means the hub's default branch.
     """
 
     kind: Kind
@@ -40,7 +41,7 @@ class Name:
 
 @frozen
 class Pin:
-    """`to` is a digest (`sha256:…`) or a commit (forty hexadecimal digits)."""
+    """One pinned name. `to` is a digest (`sha256:…`) or a commit (40 hexadecimal digits)."""
 
     name: Name
     to: str
@@ -48,9 +49,9 @@ class Pin:
 
 @frozen
 class Pins:
-    """What the lock file holds. `lines` says where each name stands in it, for display.
+    """The content of the lock file. `lines` says where each name is in it, for display.
 
-    `more` is what a reader of this version does not know, and leaves as it is.
+    `more` holds keys that this version does not know and preserves.
     """
 
     images: Mapping[str, str] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class Pins:
     more: Mapping[str, Json] = field(default_factory=dict)
 
     def of(self, name: Name | None) -> str | None:
-        """What it is held to, or None: it is not."""
+        """Return the digest or the commit of a pinned name, or None."""
         if name is None:
             return None
         return (self.images if name.kind is Kind.IMAGE else self.models).get(name.text)
@@ -69,5 +70,5 @@ NONE = Pins()
 
 
 def is_emulated(to: str) -> bool:
-    """Whether a digest or commit came from our emulator, and nothing real has it."""
+    """Return whether a digest or a commit came from our emulator."""
     return to.removeprefix("sha256:").startswith(EMULATED)

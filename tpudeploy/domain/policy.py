@@ -1,7 +1,7 @@
-"""A plan in the shape that policy tools read: the keys of Terraform's `show -json`, its format 1.2.
+"""A plan in the form that policy tools read: the keys of Terraform's `show -json`, format 1.2.
 
-`actions` tell in their order which comes first. Attributes are nested as in a profile, so that a rule may say
-`change.after.tpu.type`. Keys that only we have stand beside theirs: readers of that format leave them alone.
+The order of `actions` is the order of execution. Attributes are nested as in a profile, so that a rule can use
+`change.after.tpu.type`. Our additional keys are ignored by readers of that format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ACTIONS: Mapping[str, list[str]] = {
     "restart": ["update"],
     "destroy": ["delete"],
 }
-# By the names of domain/plan.py.
+# The keys are names of enums in domain/plan.py.
 _REASONS: Mapping[tuple[str, str], str] = {
     ("restart", "NONE"): "restart_because_of_serving_change",
     ("restart", "FAILED"): "restart_because_boot_failed",
@@ -31,43 +31,43 @@ _REASONS: Mapping[tuple[str, str], str] = {
 }
 
 
-def resource_change(of: Change) -> dict[str, object]:
-    """One row of `resource_changes`."""
-    if of.action == "replace":
-        actions = ["create", "delete"] if of.create_before_destroy else ["delete", "create"]
+def resource_change(change: Change) -> dict[str, object]:
+    """Return one row of `resource_changes`."""
+    if change.action == "replace":
+        actions = ["create", "delete"] if change.create_before_destroy else ["delete", "create"]
     else:
-        actions = _ACTIONS[of.action]
-    forces = [field.path.split(".") for field in of.fields if field.effect == "replace"]
+        actions = _ACTIONS[change.action]
+    forces = [field.path.split(".") for field in change.fields if field.effect == "replace"]
     unknown = {"slice_name": True, "zone": True} if "create" in actions else {}
     return {
-        **resource(of.deployment, of.replica),
-        "action_reason": _reason(of),
+        **resource(change.deployment, change.replica),
+        "action_reason": _reason(change),
         "change": {
             "actions": actions,
-            "before": _side(of.before, of.slice_name, of.zone, of.usd_per_hour_before),
-            "after": _side(of.after, "" if unknown else of.slice_name, of.zone, of.usd_per_hour_after),
+            "before": _side(change.before, change.slice_name, change.zone, change.usd_per_hour_before),
+            "after": _side(change.after, "" if unknown else change.slice_name, change.zone, change.usd_per_hour_after),
             "after_unknown": unknown,
             "before_sensitive": {},
             "after_sensitive": {},
-            "replace_paths": forces if of.action == "replace" else [],
+            "replace_paths": forces if change.action == "replace" else [],
         },
     }
 
 
-def resource_drift(of: Drift) -> dict[str, object]:
-    """One row of `resource_drift`: from what was applied to what is live. `kind` is ours."""
-    is_gone = of.kind in {"deleted", "lost", "missing"}
-    live = {**of.before, **{field.path: field.live for field in of.fields}}
+def resource_drift(drift: Drift) -> dict[str, object]:
+    """Return one row of `resource_drift`, from the applied to the live attributes. `kind` is our own key."""
+    is_gone = drift.kind in {"deleted", "lost", "missing"}
+    live = {**drift.before, **{field.path: field.live for field in drift.fields}}
     present = {path: value for path, value in live.items() if value is not None}
-    applied = {**of.before, **{f.path: f.applied for f in of.fields if f.applied is not None}}
+    applied = {**drift.before, **{f.path: f.applied for f in drift.fields if f.applied is not None}}
     return {
-        **resource(of.deployment, of.replica),
-        "kind": of.kind,
-        "detail": of.detail,
+        **resource(drift.deployment, drift.replica),
+        "kind": drift.kind,
+        "detail": drift.detail,
         "change": {
             "actions": ["delete"] if is_gone else ["update"],
-            "before": _side(applied, of.slice_name, of.zone),
-            "after": None if is_gone else _side(present, of.slice_name, of.zone),
+            "before": _side(applied, drift.slice_name, drift.zone),
+            "after": None if is_gone else _side(present, drift.slice_name, drift.zone),
             "after_unknown": {},
             "before_sensitive": {},
             "after_sensitive": {},
@@ -76,7 +76,7 @@ def resource_drift(of: Drift) -> dict[str, object]:
 
 
 def resource(deployment: str, replica: int) -> dict[str, object]:
-    """What every row begins with."""
+    """Return the keys that every row begins with."""
     return {
         "address": f"{deployment}[{replica}]",
         "mode": "managed",
@@ -87,10 +87,10 @@ def resource(deployment: str, replica: int) -> dict[str, object]:
 
 
 def checks(diagnostics: Iterable[Diagnostic]) -> list[dict[str, object]]:
-    """One row for each code: an error fails, a warning passes and says so."""
-    found: dict[str, list[Diagnostic]] = {}
-    for each in diagnostics:
-        found.setdefault(each.code, []).append(each)
+    """Return one row per code. A code with an error fails; one with warnings passes and lists them."""
+    by_code: dict[str, list[Diagnostic]] = {}
+    for diagnostic in diagnostics:
+        by_code.setdefault(diagnostic.code, []).append(diagnostic)
     return [
         {
             "address": {"kind": "check", "name": code, "to_display": code},
@@ -98,12 +98,12 @@ def checks(diagnostics: Iterable[Diagnostic]) -> list[dict[str, object]]:
             "instances": [],
             "problems": [{"message": d.message, "severity": d.severity, "hint": d.hint} for d in rows],
         }
-        for code, rows in found.items()
+        for code, rows in by_code.items()
     ]
 
 
 def nested(attributes: Mapping[str, Json]) -> dict[str, Any]:
-    """`{"tpu.type": …}` as `{"tpu": {"type": …}}`. A path that runs into a value stays as it is written."""
+    """Return `{"tpu.type": …}` as `{"tpu": {"type": …}}`. A path below a plain value is kept as it is."""
     root: dict[str, Any] = {}
     for path, value in attributes.items():
         *folders, last = path.split(".")
@@ -120,17 +120,17 @@ def nested(attributes: Mapping[str, Json]) -> dict[str, Any]:
 def _side(
     attributes: Mapping[str, Json], slice_name: str, zone: str, usd: float | None = None
 ) -> dict[str, Any] | None:
-    """None where there is nothing on this side, as Terraform says it."""
+    """Return one side of a change, or None where it is absent, as Terraform has it."""
     if not attributes:
         return None
-    known = {"slice_name": slice_name, "zone": zone} if slice_name else {}
+    slice_fields = {"slice_name": slice_name, "zone": zone} if slice_name else {}
     price = {} if usd is None else {"usd_per_hour": usd}
-    return {**nested(attributes), **known, **price}
+    return {**nested(attributes), **slice_fields, **price}
 
 
-def _reason(of: Change) -> str:
-    if of.action == "replace" and of.hands_over:
-        return "replace_because_of_serving_change" if of.run_ends_at is None else "replace_because_run_ends"
-    if of.action == "replace":
-        return "replace_by_request" if of.reason.name == "REQUESTED" else "replace_because_cannot_update"
-    return _REASONS.get((of.action, of.reason.name), "")
+def _reason(change: Change) -> str:
+    if change.action == "replace" and change.hands_over:
+        return "replace_because_of_serving_change" if change.run_ends_at is None else "replace_because_run_ends"
+    if change.action == "replace":
+        return "replace_by_request" if change.reason.name == "REQUESTED" else "replace_because_cannot_update"
+    return _REASONS.get((change.action, change.reason.name), "")

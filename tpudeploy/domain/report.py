@@ -1,4 +1,4 @@
-"""Report: what an apply or destroy came to."""
+"""Report: the result of an apply or a destroy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpudeploy.domain.tree import tree
 
 @frozen
 class Endpoint:
-    """Where a replica answers. `url` has no path; `reached_from` is the door it was seen through."""
+    """The endpoint of a replica. `url` has no path; `reached_from` is the network route that the probe used."""
 
     address: str
     url: str
@@ -23,7 +23,7 @@ class Endpoint:
 
 @frozen
 class Outcome:
-    """`underway`: begun, and left to the next apply, because no more was to be waited for."""
+    """The result for one replica. `underway`: it is in progress, and the next apply continues it."""
 
     address: str
     action: Action
@@ -36,7 +36,7 @@ class Outcome:
 
 
 class Result(StrEnum):
-    """What a run came to for one deployment."""
+    """The result of a run for one deployment."""
 
     SERVED = "served"
     GONE = "gone"
@@ -47,7 +47,7 @@ class Result(StrEnum):
 
 @frozen
 class Summary:
-    """One deployment of a run. `error` is its worst."""
+    """One deployment of a run. `error` is its worst error."""
 
     name: str
     result: Result
@@ -60,9 +60,9 @@ class Summary:
 
 @frozen
 class Report:
-    """`unchanged` are the deployments of which nothing was asked.
+    """The result of a run. `unchanged` are the deployments without changes.
 
-    `not_in_effect`: of each replica that serves otherwise than it was told, how; that ends no outcome.
+    `not_in_effect` has an error for each replica that serves with other settings than declared; that ends no outcome.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -72,30 +72,30 @@ class Report:
 
     @property
     def failures(self) -> tuple[TpudeployError, ...]:
-        """What ended an outcome, each once."""
+        """The errors that ended an outcome, each once."""
         return tuple(dict.fromkeys(o.error for o in self.outcomes if o.error is not None))
 
     @property
     def error(self) -> TpudeployError | None:
-        """The worst thing that went wrong, or None."""
+        """The worst error of the run, or None."""
         return worst((*self.failures, *self.not_in_effect))
 
     @property
     def deployments(self) -> tuple[Summary, ...]:
         """Each deployment once, by name."""
-        of: dict[str, list[Outcome]] = {}
+        outcomes_by_name: dict[str, list[Outcome]] = {}
         for outcome in self.outcomes:
-            of.setdefault(outcome.address.partition("[")[0], []).append(outcome)
-        told = {name: _summary(name, outcomes) for name, outcomes in of.items()}
-        left = {name: Summary(name=name, result=Result.UNCHANGED) for name in self.unchanged}
-        return tuple(summary for _, summary in sorted((left | told).items()))
+            outcomes_by_name.setdefault(outcome.address.partition("[")[0], []).append(outcome)
+        summaries = {name: _summary(name, outcomes) for name, outcomes in outcomes_by_name.items()}
+        unchanged = {name: Summary(name=name, result=Result.UNCHANGED) for name in self.unchanged}
+        return tuple(summary for _, summary in sorted((unchanged | summaries).items()))
 
     def count(self, *actions: Action) -> int:
-        """How many of these came to their end."""
+        """Return the number of completed outcomes with one of these actions."""
         return sum(1 for o in self.outcomes if o.action in actions and o.error is None and not o.underway)
 
     def to_dict(self) -> dict[str, object]:
-        """The last line that `--json` prints of an apply or destroy."""
+        """Return the last line that `apply --json` or `destroy --json` prints."""
         return {
             "format": "tpudeploy.report/1",
             "type": "report",

@@ -1,4 +1,4 @@
-"""Script: the startup script of a deployment, rendered when it is first read: a plan without changes reads none."""
+"""Script: the startup script of a deployment, rendered on first use, because a plan without changes needs none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Script:
-    """A text, or how to come by it. Equal to a script of the same text."""
+    """A text, or a function that returns it. Scripts with the same text are equal."""
 
     __slots__ = ("_source",)
 

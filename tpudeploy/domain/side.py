@@ -1,4 +1,4 @@
-"""Side: which of two arms."""
+"""Side: one of the two arms of an A/B."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the world shows, in our words. Google's states become these in adapters/google and nowhere else."""
+"""Observations of the cloud in our terms. Only adapters/google translates Google's states into these."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tpudeploy.domain.names import Zone
 
 
 class Phase(StrEnum):
-    """Where a slice is in its life.
+    """The phase of a slice's life.
 
     creating ─▶ queued ─▶ provisioning ─▶ up ─▶ leaving ─▶ husk ─▶ (absent)
         └─────────┴───────────┴────────────────────▲
-    refused: the request failed and nothing was made.  lost: Google still lists it, but its machine is gone.
+    refused: the request failed, and no slice was created.  lost: Google still lists it, but its machine is gone.
     """
 
     CREATING = "creating"
@@ -31,10 +31,10 @@ class Phase(StrEnum):
 
 @frozen
 class SliceRef:
-    """Enough to find a slice, and to read a refusal of it. `operation` is the create operation, where its name is
-    still known, `deletion` the last delete operation; `provisioning` the model that it was asked for under.
+    """A reference that suffices to find a slice and to read its refusal.
 
-    `is_bare`: a node alone is meant, whose queued resource is gone.
+    `operation` is the create operation if its name is known, `deletion` is the last delete operation, and
+    `provisioning` is the model of the request. `is_bare`: it means a node whose queued resource no longer exists.
     """
 
     name: str
@@ -54,9 +54,9 @@ class Remedy(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a refusal speaks of: this pair of zone and provisioning model, the zone, its region, the project.
+    """The scope of a refusal: this pair of zone and provisioning model, the zone, its region, or the project.
 
-    The quotas: the pool that this provisioning model draws from (core/placement.py), in the zone or in its region.
+    The quotas are those of the pool that this provisioning model uses (core/placement.py), in the zone or its region.
     """
 
     PAIR = "pair"
@@ -69,11 +69,11 @@ class Scope(StrEnum):
 
 @frozen
 class Refusal:
-    """Why something was not given: Google's words and what they mean for the next choice.
+    """A refusal: Google's text, and its meaning for the next choice.
 
-    `kind` is the row of the error table (adapters/google/refusals/), for display. `limit` is the chips that the text
-    of a quota says may be held there; None where it says none. `is_known` False: neither the text nor its code says
-    what it means, so the remedy is a guess, to be tried a bounded number of times.
+    `kind` is the row of the error table (adapters/google/refusals/), for display. `limit` is the limit in chips in the
+    text of a quota, or None. `is_known` False: neither the text nor its code is known, so the remedy is a guess, which
+    is tried a bounded number of times.
     """
 
     kind: str
@@ -87,10 +87,10 @@ class Refusal:
 
 @frozen
 class Slice:
-    """One slice as the cloud lists it now. `raw_state` is Google's word, for display only.
+    """One slice as the cloud lists it now. `raw_state` is Google's state, for display only.
 
-    `created_at` is its machine's, `ends_at` where its run is limited; seconds since the epoch. `undeleted` is why its
-    last deletion failed, where that is known. `tags` None: nobody looked.
+    `created_at` is the creation of its machine, `ends_at` is set if its run is limited; both are in seconds since the
+    epoch. `undeleted` is why its last deletion failed, if known. `tags` is None if they were not read.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Slice:
 
 
 class BootPhase(StrEnum):
-    """What the machine itself last said, in the order it happens."""
+    """The phases that a machine reports, in order."""
 
     BOOTED = "booted"
     DOCKER = "docker"
@@ -125,13 +125,13 @@ class BootPhase(StrEnum):
 
 @frozen
 class BootReport:
-    """The node's own word, from its guest attributes. `spec` is the fingerprint of the server it runs.
+    """The report of a node in its guest attributes. `spec` is the fingerprint of the server that it runs.
 
-    `started`: when its container was, in seconds since the epoch; None before, and by scripts of before. `pulled`: per
-    cent of the image's layers that are here; None where nobody says.
-    `change` is the change that it took over last, by the name that its metadata give it; `undone` one that failed, for
-    `cause`, after which it went back to the server before.
-    `timeline` and `cache` are its account of its last start, for display only: core/timeline.py reads the one.
+    `started` is the start of its container in seconds since the epoch, or None before the start and from earlier
+    scripts. `pulled` is the percentage of the image's layers that are pulled, or None.
+    `change` is the last change that it applied, by its name in the metadata; `undone` is a change that failed because
+    of `cause`, after which the node went back to the previous server.
+    `timeline` and `cache` describe its last start, for display only; core/timeline.py parses the former.
     """
 
     phase: BootPhase
@@ -149,7 +149,7 @@ class BootReport:
 
 @frozen
 class SliceRequest:
-    """Everything a request for one slice says. Durations in seconds."""
+    """The content of a request for one slice. Durations are in seconds."""
 
     name: str
     project: str
@@ -172,7 +172,7 @@ class SliceRequest:
 
 @frozen
 class NodeUpdate:
-    """All of what a running node can be given anew: each replaces what is there, whole."""
+    """The fields of a running node that can be updated. Each is replaced as a whole."""
 
     metadata: Mapping[str, str]
     labels: Mapping[str, str]
@@ -181,9 +181,9 @@ class NodeUpdate:
 
 @frozen
 class Health:
-    """What one look at an endpoint gave. `door` is the way that answered; `answer` the completion's text.
+    """The result of one probe. `door` is the network route that answered; `answer` is the completion's text.
 
-    `node_only`: the machine completed a prompt by its own word, but nothing we tried from here reached it.
+    `node_only`: the machine reports a completion, but no route from here reached it.
     """
 
     serving: bool
@@ -196,10 +196,10 @@ class Health:
 
 @frozen
 class Observed:
-    """One moment: every slice that a state remembers, and what the serving ones answer. Absent means 404.
+    """One observation: every slice that a state tracks, and the probes of the serving ones. Absent means 404.
 
-    `unseen` are those that could not be looked at, and why: of them nothing is known. `running` are the requests that
-    a slice which clients have left still works at or has waiting, where it tells.
+    `unseen` are the slices that could not be observed, with the reason. `running` are the requests that a draining
+    slice still works on or has queued, if it reports them.
     """
 
     at: float

@@ -1,4 +1,4 @@
-"""How far a boot has come, in a few words and numbers."""
+"""The progress of a boot, in a few words and numbers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Stage:
-    """`done` `of` are graphs while it compiles, per cent while something is fetched or loaded; None where not known.
+    """The progress. `done` and `of` count graphs during compilation, else percent; None where unknown.
 
-    `left_seconds` until it should serve, by the plan as corrected so far; None where nobody can tell. `is_least`: more
-    is to come that nobody knows the length of.
+    `left_seconds` is the estimate until it serves, or None. `is_least`: steps of unknown duration follow.
     """
 
     name: str

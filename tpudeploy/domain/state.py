@@ -1,4 +1,4 @@
-"""What we remember of one deployment: every request ever made that may still exist, and why others were refused."""
+"""The state of one deployment: every request that may still exist, and why others were refused."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from tpudeploy.domain.slices import Scope, SliceRef
 
 @frozen
 class Attempt:
-    """One request for one slice. Written before the request is sent, forgotten when its absence is certain.
+    """One request for one slice. It is saved before the request is sent, and dropped when the slice is surely absent.
 
-    `spec` is what it was asked to be (see Deployment.attributes). `seen` says that the cloud has shown it once: from
-    then on a 404 means gone, before that it may only be late. `booted` is the fingerprint of the server that its
-    last boot was told to run, `booted_before` the one that a restart ended; `boot_asked` is False between writing
-    that down and asking for the reboot. A request that still waits at `expires_at` lapses; None in states of before.
-    `deletion` is the operation of the last release. `is_to_go`: a person asked for another in its place. `is_lost`: it
-    has been written down that it is dead, so that is no news. `script` is the hash of the startup script that its node
-    was last given; "" in states of before. `change` is the change that its node was last told to take over (see
-    core/node.py), at `told_at`, "" where it was told none since it was made, or is to be told anew. `is_failed`: what
-    came of that was a failure, which was said: a later run tells it anew. `served`: clients may hold its endpoint. From
-    `draining_at` on they are sent to another slice. `is_ending`: its run ends soon, and a successor may be asked for.
-    `not_in_effect`: the settings that its engine had otherwise than declared when an apply last verified it, each with
-    both values.
-    `is_spare`: it was released only because another slice was expected to do. `is_reclaimed`: it was, and is wanted
-    again after all; until its deletion is seen to have failed, that may still be carried out.
-    Times are seconds since the epoch.
+    `spec` is the requested configuration (see Deployment.attributes). `seen`: the cloud has listed it once; from then
+    on a 404 means that it is gone, before that it may only be late. `booted` is the fingerprint of the server of its
+    last boot, `booted_before` that of the server which a restart ended; `boot_asked` is False between the save of that
+    and the request for the reboot. A request that still waits at `expires_at` lapses; None in earlier states.
+    `deletion` is the operation of the last release. `is_to_go`: the user requested a replacement. `is_lost`: its loss
+    is already recorded, so it is not news. `script` is the hash of the last startup script of its node, or "" in
+    earlier states. `change` is the last change that was sent to its node (see core/node.py), at `told_at`, or "" if
+    none was sent since its creation, or it is to be sent again. `is_failed`: that change failed, and the failure was
+    reported; a later run sends it again. `served`: clients may use its endpoint. From `draining_at` on, clients are
+    sent to another slice. `is_ending`: its run ends soon, and a successor may be requested. `not_in_effect` are the
+    settings that differed from the declared ones at the last verification by an apply, each with both values.
+    `is_spare`: it was released only because another slice was expected to replace it. `is_reclaimed`: such a slice is
+    needed again after all; until its deletion is observed to have failed, it may still be deleted.
+    Times are in seconds since the epoch.
     """
 
     name: str
@@ -82,11 +81,11 @@ class Attempt:
 
 @frozen
 class Refused:
-    """A refusal and how long it stands. `until` is seconds since the epoch.
+    """A refusal and how long it holds. `until` is in seconds since the epoch.
 
-    `limit` and `known` are the refusal's (domain/slices.py); `held` is the chips that we held there ourselves, against
-    that limit, when it was said. `stops`: only a person can mend it. `times` counts how often in a row it was said.
-    `landed`: a landing failed; it came after the grant, not instead of one (core/placement.py).
+    `limit` and `known` are those of the refusal (domain/slices.py); `held` are the chips that we used ourselves of that
+    limit at the time. `stops`: only a person can fix it. `times` counts its repetitions in a row. `landed`: it came
+    after a grant that did not last, not instead of a grant (core/placement.py).
     """
 
     zone: Zone
@@ -106,9 +105,9 @@ class Refused:
 
 @frozen
 class Record:
-    """One replica. `home` is the zone of the slice that it had last: where it is asked for first, once that is lost.
+    """One replica. `home` is the zone of its last slice, which is requested first after a loss.
 
-    `lost` is the slice that served and was taken away, "" where none was or another one serves in its place.
+    `lost` is the slice that served and was lost, or "" if there is none or another slice serves in its place.
     """
 
     index: int
@@ -121,7 +120,7 @@ class Record:
         return next((a for a in self.attempts if a.name == name), None)
 
     def with_attempt(self, attempt: Attempt) -> Self:
-        """Add it, or put it in the place of the one with its name."""
+        """Return the record with this attempt added, or in place of the one with its name."""
         if self.attempt(attempt.name) is None:
             return replace(self, attempts=(*self.attempts, attempt))
         return replace(self, attempts=tuple(attempt if a.name == attempt.name else a for a in self.attempts))
@@ -132,11 +131,11 @@ class Record:
 
 @frozen
 class Goal:
-    """What a person approved and a run began. Whoever finds it may resume it without asking again.
+    """The approved target that a run began to apply. A later run may resume it without another approval.
 
-    `fingerprint` is that of the wanted deployment, or "" to remove all of it. `removes`: what was approved is a
-    `destroy`; states of before say so by the fingerprint alone. `approval` names what a pipeline carried it out by: a
-    merged commit, for one; "" where a person at a terminal approved it.
+    `fingerprint` is that of the target deployment, or "" to delete all of it. `removes`: the approved operation is a
+    `destroy`; earlier states show that by the fingerprint alone. `approval` names the approval in a pipeline, for
+    example a merged commit, or is "" for a user at a terminal.
     """
 
     fingerprint: str
@@ -147,13 +146,13 @@ class Goal:
 
     @property
     def is_removal(self) -> bool:
-        """Whether what was begun is a `destroy`, of all of the deployment or of a part."""
+        """Whether the target is a `destroy` of all or a part of the deployment."""
         return self.removes or not self.fingerprint
 
 
 @frozen
 class Written:
-    """Who wrote a state, and in which operation: `apply`, `state mv`. `at` is in seconds since the epoch."""
+    """The writer of a state and the operation, e.g. `apply` or `state mv`. `at` is in seconds since the epoch."""
 
     at: float
     by: str
@@ -162,11 +161,11 @@ class Written:
 
 @frozen
 class State:
-    """One deployment. `lineage` is minted once; `serial` grows with every write; attempt numbers never repeat.
+    """One deployment. `lineage` is created once; `serial` grows with every write; attempt numbers never repeat.
 
-    `written` is None in states of before. `published` is the slice that clients are sent to by `endpoints/NAME.json`,
-    "" for none and in states of before; `generation` is that of the file. `begun` counts the applies and destroys that
-    began here, renewals aside: an approval holds for the count that its plan was made at, and for no later one.
+    `written` is None in states of earlier versions. `published` is the slice in `endpoints/NAME.json`, or "" for none
+    and in states of earlier versions; `generation` is that of the file. `begun` counts the applies and destroys that
+    began here, without renewals: an approval is valid only for the count at which its plan was made.
     """
 
     deployment: str
@@ -188,7 +187,7 @@ class State:
         return replace(self, records=tuple(sorted((*others, record), key=lambda r: r.index)))
 
     def slice_name(self, replica: int) -> SliceName:
-        """The name the next attempt will have."""
+        """Return the name of the next attempt."""
         return SliceName(
             deployment=self.deployment, lineage=self.lineage[:8], replica=replica, attempt=self.next_attempt
         )

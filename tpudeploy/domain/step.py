@@ -1,4 +1,4 @@
-"""Step: everything `decide` can ask for. Each is safe to stop after."""
+"""Step: every step that `decide` can return. It is safe to stop after each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpudeploy.domain.slices import Health, Refusal
 
 @frozen
 class Request:
-    """Ask for a slice, under the next derived name."""
+    """Request a slice, under the next derived name."""
 
     replica: int
     candidate: Candidate
@@ -20,7 +20,7 @@ class Request:
 
 @frozen
 class Release:
-    """`is_spare`: only because another slice is expected to do; it is taken back where that one fails."""
+    """Delete a slice. `is_spare`: another slice is expected to replace it; it is kept if that one fails."""
 
     replica: int
     name: str
@@ -31,7 +31,7 @@ class Release:
 
 @frozen
 class Reclaim:
-    """Keep a slice that was released as a spare: Google still has it, and what it was spared for is lost."""
+    """Keep a slice that was released as a spare: it still exists, and the slice that replaced it is lost."""
 
     replica: int
     name: str
@@ -39,7 +39,7 @@ class Reclaim:
 
 @frozen
 class Forget:
-    """The slice is certainly gone, or was never made."""
+    """Drop an attempt: its slice certainly no longer exists, or was never created."""
 
     replica: int
     name: str
@@ -49,7 +49,7 @@ class Forget:
 
 @frozen
 class Update:
-    """Send the node's labels, tags, and the metadata that its next boot reads. `boot` is the server in it."""
+    """Update the node's labels, tags and metadata, which its next boot reads. `boot` is the server in them."""
 
     replica: int
     name: str
@@ -58,7 +58,7 @@ class Update:
 
 @frozen
 class Tell:
-    """The same, for its watcher to take over: it restarts the container, and the machine stays up."""
+    """Update the node so that its watcher applies the change: it restarts the container, and the machine stays up."""
 
     replica: int
     name: str
@@ -67,7 +67,7 @@ class Tell:
 
 @frozen
 class Restart:
-    """Reboot into the server whose fingerprint is `boot`: for a node that has not taken over a change."""
+    """Reboot into the server whose fingerprint is `boot`, for a node that has not picked up a change."""
 
     replica: int
     name: str
@@ -76,7 +76,7 @@ class Restart:
 
 @frozen
 class Adopt:
-    """The slice is what the profile says, as it stands: write that down."""
+    """Record that the slice already matches the profile."""
 
     replica: int
     name: str
@@ -84,7 +84,7 @@ class Adopt:
 
 @frozen
 class Drain:
-    """Write down that clients are sent elsewhere from now on; not `begins`: that they are sent here again."""
+    """Record that clients are sent elsewhere from now on, or, if `begins` is False, that they are sent here again."""
 
     replica: int
     name: str
@@ -93,7 +93,7 @@ class Drain:
 
 @frozen
 class Renew:
-    """Write down that its run ends, and that a successor is to be asked for."""
+    """Record that its run ends and that a successor is to be requested."""
 
     replica: int
     name: str
@@ -101,9 +101,9 @@ class Renew:
 
 @frozen
 class Wait:
-    """Nothing to do now. `seconds` is the longest sensible wait; None where only the world can tell.
+    """Wait, at most `seconds`; None means until an observation changes.
 
-    `is_rationed`: for one of the project's creates, of which each that waits has its turn.
+    `is_rationed`: it waits for one of the project's creates, which waiting replicas get in turn.
     """
 
     replica: int
@@ -114,7 +114,7 @@ class Wait:
 
 @frozen
 class Done:
-    """The replica is as wanted; `health` is None when what was wanted is absence."""
+    """The replica has its desired state; `health` is None if that is absence."""
 
     replica: int
     name: str = ""
@@ -123,9 +123,9 @@ class Done:
 
 @frozen
 class GiveUp:
-    """`name` is the slice whose server failed, "" where there is none.
+    """Stop with an error. `name` is the slice whose server failed, or "".
 
-    `serves`: the change of its server failed, and the server before serves again.
+    `serves`: the change of its server failed, and the previous server serves again.
     """
 
     replica: int

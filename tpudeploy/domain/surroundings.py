@@ -1,4 +1,4 @@
-"""What surrounds a slice in its project: identity, roles, secrets, network, image. Each as it is, or why unknown."""
+"""The project facts around a slice: identity, roles, secrets, network and image, or why they are unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Account:
-    """The service account that machines run as. `may_act`: whether we may let them."""
+    """The service account that machines run as. `may_act`: whether the caller may attach it to machines."""
 
     email: str
     is_disabled: bool
@@ -19,9 +19,9 @@ class Account:
 
 @frozen
 class Secret:
-    """One secret's version; never its value. `state` is Google's word.
+    """One version of a secret, never its value. `state` is Google's.
 
-    `readers` are the members that its own policy and the project's let read it, as policies write them.
+    `readers` are the members that can read it by its own policy and by the project's, in the form of policies.
     """
 
     state: str
@@ -31,7 +31,7 @@ class Secret:
 
 @frozen
 class Network:
-    """`project` is its owner, another one for a shared network; `subnetworks` by region, by name."""
+    """A network. `project` is its owner, another project for a shared network; `subnetworks` are names by region."""
 
     project: str
     name: str
@@ -40,7 +40,7 @@ class Network:
 
 @frozen
 class Subnetwork:
-    """`has_private_access`: machines without an address reach Google's services from it."""
+    """A subnetwork. `has_private_access`: machines without an external address can reach Google's services from it."""
 
     name: str
     has_private_access: bool
@@ -48,7 +48,7 @@ class Subnetwork:
 
 @frozen
 class Ports:
-    """Ranges of ports, both ends included, of one protocol; `all` is every one."""
+    """Inclusive ranges of ports of one protocol; the protocol `all` means every one."""
 
     protocol: str
     ports: tuple[tuple[int, int], ...]
@@ -56,9 +56,9 @@ class Ports:
 
 @frozen
 class Firewall:
-    """One enabled rule for what comes in. The smallest `priority` is heard first; of equals, the one that denies.
+    """One enabled ingress rule. The smallest `priority` wins; of equals, the one that denies.
 
-    `tags` and `accounts` say whom it is about; both empty: every machine of the network.
+    `tags` and `accounts` select its machines; if both are empty, it applies to all machines of the network.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Room:
 
 @frozen
 class Image:
-    """Whether a registry has it. `digest` as the registry tells it, or "" ."""
+    """Whether a registry has an image. `digest` is from the registry, or ""."""
 
     is_there: bool
     digest: str = ""
@@ -88,7 +88,7 @@ class Image:
 
 @frozen
 class Access:
-    """Who may do what. None in place of a thing: it does not exist. Secrets are by environment variable."""
+    """Access in the project. None in place of a resource means that it does not exist. Secrets are by variable."""
 
     identity: str | Unknown
     apis: Mapping[str, bool] | Unknown
@@ -99,10 +99,10 @@ class Access:
 
 @frozen
 class Wiring:
-    """The network, by regions of the candidates. None in place of a thing: it does not exist.
+    """The network facts by region of the candidates. None in place of a resource means that it does not exist.
 
-    `has_nat` is looked at where machines have no address, `addresses` where they have; else they are empty, as is what
-    belongs to a network that is not known.
+    `has_nat` is read if machines have no external address, `addresses` if they have one; otherwise they are empty, as
+    are all facts of an unknown network.
     """
 
     network: Network | Unknown | None

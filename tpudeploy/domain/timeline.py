@@ -1,4 +1,4 @@
-"""How one machine came to serve: each part of its last start, when it ran, and which parts made it take so long."""
+"""The timeline of one machine's last start: each part with its time, and the parts on the critical path."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Timeline:
-    """`reading` holds the parts; `critical` are those by whose length the start would shrink, first to last.
+    """One start. `reading` holds the parts; `critical` are those on the critical path, first to last.
 
-    `cache` is what the machine says of its compile cache, "" for none. `is_whole` False: its log could not be had, so
-    what the server did in its container is one part.
+    `cache` is the machine's report of its compile cache, or "". `is_whole` False: its log could not be read, so the
+    work of the server in its container is one part.
     """
 
     address: str
@@ -22,14 +22,14 @@ class Timeline:
     is_whole: bool = True
 
     def to_dict(self) -> dict[str, object]:
-        """One of the `timelines` that `status --timeline --json` prints."""
-        told = self.reading.to_dict()
+        """Return one of the `timelines` of `status --timeline --json`."""
+        reading = self.reading.to_dict()
         return {
             "address": self.address,
             "slice": self.slice_name,
-            "serving": told["serving"],
-            "seconds": told["seconds"],
-            "phases": told["phases"],
+            "serving": reading["serving"],
+            "seconds": reading["seconds"],
+            "phases": reading["phases"],
             "critical": [phase.name for phase in self.critical],
             "cache": self.cache,
             "whole": self.is_whole,

@@ -1,4 +1,4 @@
-"""One function over many things, by a few threads: for calls that wait for somebody else's answer."""
+"""Parallel application of one function by a few threads, for calls that wait for the network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-# Unless a person says otherwise: how many calls, or deployments, are under way at once.
+# The default number of parallel calls or deployments.
 PARALLELISM = 8
 
 T = TypeVar("T")
@@ -14,40 +14,40 @@ R = TypeVar("R")
 
 
 def together(threads: int, function: Callable[[T], R], things: Iterable[T]) -> list[R]:
-    """What `function` makes of each, in their order. One alone is done in the caller's thread.
+    """Return the results of `function` in order. A single call runs in the caller's thread.
 
-    What it raises is raised here, once the calls under way have come back; no other is begun then.
+    An exception of a call is raised here after the running calls have ended; no further call is started.
     """
-    todo = list(things)
-    if threads <= 1 or len(todo) <= 1:
-        return [function(each) for each in todo]
-    from concurrent.futures import ThreadPoolExecutor  # most commands do without
+    items = list(things)
+    if threads <= 1 or len(items) <= 1:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # imported late, because most commands do not need it
 
-    done: dict[int, R] = {}
-    left = deque(enumerate(todo))
+    results: dict[int, R] = {}
+    queue = deque(enumerate(items))
 
     def work() -> None:
         try:
-            while (taken := _taken(left)) is not None:
-                number, each = taken
-                done[number] = function(each)
+            while (numbered_item := _next_item(queue)) is not None:
+                number, item = numbered_item
+                results[number] = function(item)
         except BaseException:
-            left.clear()
+            queue.clear()
             raise
 
-    with ThreadPoolExecutor(max_workers=min(threads, len(todo))) as pool:
+    with ThreadPoolExecutor(max_workers=min(threads, len(items))) as pool:
         try:
-            for worker in [pool.submit(work) for _ in range(min(threads, len(todo)))]:
+            for worker in [pool.submit(work) for _ in range(min(threads, len(items)))]:
                 worker.result()
         except BaseException:
-            left.clear()
+            queue.clear()
             raise
-    return [done[number] for number in range(len(todo))]
+    return [results[number] for number in range(len(items))]
 
 
-def _taken(left: deque[T]) -> T | None:
-    """The next one, or None once another thread has taken the last."""
+def _next_item(queue: deque[T]) -> T | None:
+    """Return the next item, or None if another thread has taken the last one."""
     try:
-        return left.popleft()
+        return queue.popleft()
     except IndexError:
         return None

@@ -1,4 +1,4 @@
-"""Frozen data as the plain values that JSON knows: what every `.to_dict()` of a result is made with."""
+"""Conversion of frozen data to plain JSON values, which every `.to_dict()` of a result uses."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from tpudeploy.domain.script import Script
 
 
-def tree(of: Any) -> Any:
-    """Dataclasses and mappings become dicts, tuples become lists; properties are not part of it."""
-    if is_dataclass(of):
-        return {field.name: tree(getattr(of, field.name)) for field in fields(of)}
-    if isinstance(of, Mapping):
-        return {key: tree(value) for key, value in of.items()}
-    if isinstance(of, tuple | list):
-        return [tree(value) for value in of]
-    return str(of) if isinstance(of, Script) else of
+def tree(value: Any) -> Any:
+    """Return dataclasses and mappings as dicts, and tuples as lists. Properties are not included."""
+    if is_dataclass(value):
+        return {field.name: tree(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: tree(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [tree(item) for item in value]
+    return str(value) if isinstance(value, Script) else value

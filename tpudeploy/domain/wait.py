@@ -1,4 +1,4 @@
-"""Wait: how far an apply goes before it returns."""
+"""Wait: the point at which an apply returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Wait(StrEnum):
-    """Each includes what stands above it. What has begun goes on in the cloud; a later apply resumes it."""
+    """Each value includes those above it. Work in progress continues in the cloud, and a later apply resumes it."""
 
     ACCEPTED = "accepted"
     GRANTED = "granted"

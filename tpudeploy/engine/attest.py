@@ -202,12 +202,12 @@ def _with_log(witnesses: Witnesses, server: Server, told: Told) -> Told:
 
 
 def _event(server: Server, found: Attestation, *, at: float) -> events.Verified:
-    held = sum(s.is_written for s in found.judged(Verdict.HOLDS))
+    held = sum(s.is_written for s in found.with_verdict(Verdict.HOLDS))
     return events.Verified(
         **about(server.attempt, found.address, at=at),
         held=held,
         broken=found.broken,
-        off=found.judged(Verdict.OFF),
+        off=found.with_verdict(Verdict.OFF),
         blocks=found.value("num_blocks"),
         tokens=found.value("kv_cache_tokens"),
         silent=found.silent,
@@ -237,7 +237,7 @@ def _values(of: Attested) -> str:
 
 def _still_broken(attempt: Attempt, found: Attestation) -> Mapping[str, str]:
     """Return what is not in effect, by the engine's word; where nobody says, as it was when somebody did."""
-    untold = {s.name for s in found.judged(Verdict.UNTOLD)} if found.settings else set(attempt.not_in_effect)
+    untold = {s.name for s in found.with_verdict(Verdict.UNTOLD)} if found.settings else set(attempt.not_in_effect)
     known = {name: values for name, values in attempt.not_in_effect.items() if name in untold}
     return known | {s.name: _values(s) for s in found.broken}
 

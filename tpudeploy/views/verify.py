@@ -68,7 +68,7 @@ def _summary(of: Verification, paint: Paint) -> str:
         where = ", ".join(replica.address for replica in of.replicas if replica.broken)
         which = f" ({where})" if len(of.replicas) > 1 else ""
         return paint.red(f"{broken} declared setting{'s are' if broken > 1 else ' is'} not in effect{which}.")
-    held = sum(len(replica.judged(Verdict.HOLDS)) for replica in of.replicas)
+    held = sum(len(replica.with_verdict(Verdict.HOLDS)) for replica in of.replicas)
     if not held:
         return paint.yellow("Nothing is told of its settings: neither by its API, nor by /metrics, nor by its log.")
     return paint.green(f"All {held} settings that can be told are in effect.")
