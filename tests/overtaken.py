@@ -28,6 +28,6 @@ class _Late:
         self._cloud, self._at = cloud, at
 
     def __getattr__(self, name: str) -> Any:
-        if name == "marked":
+        if name == "list_marked":
             assert self._at.run("apply", "-auto-approve", "gemma.yaml").code == 0
         return getattr(self._cloud, name)
