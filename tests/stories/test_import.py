@@ -104,7 +104,7 @@ def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replace
         (("gemma[0]", "a/b/c/d"), "`a/b/c/d` names no queued resource"),
         (("gemma[0]", "nowhere/my-tpu"), "`nowhere` is not a zone"),
         (("gemma[0]", "other-project/us-east5-a/my-tpu"), "There is no queued resource my-tpu"),
-        (("Gemma", HAND_MADE), "`Gemma` is no address"),
+        (("Gemma", HAND_MADE), "`Gemma` is not an address"),
         (("chat[0]", HAND_MADE), "There is no profile chat.yaml"),
         (("chat[0]", HAND_MADE, "gemma.yaml"), "gemma.yaml is the profile of gemma, not of chat"),
         (("gemma[0]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it"), "gemma.yaml exists"),

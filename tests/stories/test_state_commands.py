@@ -66,7 +66,7 @@ def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(desk: Open) 
         (("lst",), "knows no `lst`. [TPU0002] Did you mean `list`?"),
         (("show",), "`state show` takes ADDR, not 0"),
         (("mv", "gemma"), "`state mv` takes SRC DST, not 1"),
-        (("show", "gemma[x]"), "`gemma[x]` is no address; write NAME, or NAME[INDEX]"),
+        (("show", "gemma[x]"), "`gemma[x]` is not an address; write NAME, or NAME[INDEX]"),
         (("show", "gemma[7]"), "No state here remembers gemma[7]. [TPU4000] There are: gemma[0]."),
         (("list", "nobody"), "No state here remembers nobody"),
         (("list", "-force"), "`state list` knows no `-force`. [TPU0002] Usage: tpudeploy state list [ADDR...]"),
