@@ -61,9 +61,12 @@ fail() { # fail CAUSE: the end of the work, or of a part of it that runs beside 
   exit 1
 }
 
-record() { # record KEY VALUE: a fact for the next report; by a rename, for another process may be reading
-  { { [[ -d $facts ]] || mkdir -p "$facts"; } && redacted "$2" >"$facts/.$1.$BASHPID" && mv -f "$facts/.$1.$BASHPID" "$facts/$1"; } 2>/dev/null ||
-    say "$facts/$1 cannot be written"
+record() { # record KEY VALUE: a fact for the next report
+  put_fact "$1" "$(redacted "$2")" || say "$facts/$1 cannot be written"
+}
+
+put_fact() { # put_fact FILE TEXT: by a rename, because the watcher, the work and its reporter read and write side by side
+  { { [[ -d $facts ]] || mkdir -p "$facts"; } && printf '%s' "$2" >"$facts/.$1.$BASHPID" && mv -f "$facts/.$1.$BASHPID" "$facts/$1"; } 2>/dev/null
 }
 
 keep_reporting() { # beside the work: progress that came too soon after the last report
@@ -105,13 +108,15 @@ write_report() { # write_report SECONDS: unless the last was written less than S
   (($1 == 0)) || (($(seconds_since_report) >= $1)) || return 0
   text=$(report_facts)
   (($1 == 0)) || [[ $text != "$(cat "$facts/.written" 2>/dev/null)" ]] || return 0
-  { now >"$facts/.written_at" && printf '%s' "$text" >"$facts/.written"; } 2>/dev/null || true
+  { put_fact .written_at "$(now)" && put_fact .written "$text"; } || true
   printf '{"at":"%s"%s}' "$(now)" "$text" | put_attribute report || note_refusal
 }
 
 seconds_since_report() { # many where there was none, or the clock went back
-  local since
-  since=$(($(now) - $(cat "$facts/.written_at" 2>/dev/null || printf 0)))
+  local since written_at
+  written_at=$(cat "$facts/.written_at" 2>/dev/null || true)
+  [[ $written_at =~ ^[0-9]+$ ]] || written_at=0 # an error in arithmetic would end the whole script
+  since=$(($(now) - written_at))
   ((since >= 0)) || since=$progress_seconds
   printf '%s' "$since"
 }

@@ -126,3 +126,15 @@ class _Flood:
 def _node(at: Desk) -> str:
     (name,) = at.slices
     return name
+
+
+def test_a_report_that_another_process_is_just_writing_ends_no_boot(desk: Open) -> None:
+    """Work, reporter and watcher share the file of the last report's time: who reads it may find it empty."""
+    at = desk(nodes="real", boot={"boot_seconds": 120})
+    assert at.run("apply", "-auto-approve", "-wait", "granted", at.write()).code == 0
+    (report,) = at.emulator._folder.glob("*/*/*/run/tpudeploy/report")
+    for _ in range(6):
+        (report / ".written_at").write_text("", encoding="ascii")
+        at.clock.sleep(10)
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    assert "syntax error" not in at.run("logs", "gemma.yaml").out
