@@ -1,0 +1,137 @@
+"""Six deployments in one run, under attack: nobody waits for another, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Collection, Mapping
+from random import Random
+from typing import Any
+
+import pytest
+from desk import PROFILE, Desk, Open
+
+SIX = ("one", "two", "three", "four", "five", "six")
+CLOUD: Mapping[str, Any] = {"nodes": "simulated", "creates_per_minute": 1000}
+SLOW_SECONDS = 15.0
+KILLS = 3
+RE_RUNS = 12
+SEEDS = 25  # under `make exhaustive`; one of each kind otherwise
+# What goes wrong, beside replies that take long. Each strikes at the deployments or in the zones that the seed draws.
+FAULTS: tuple[Mapping[str, Any], ...] = (
+    {"fault": "unavailable", "method": "queuedResources.get"},
+    {"fault": "backend-error", "method": "queuedResources.create"},
+    {"fault": "connection-refused", "method": "queuedResources.delete"},
+    {"fault": "lost-reply", "method": "queuedResources.create"},
+    {"fault": "lost-reply", "method": "queuedResources.delete"},
+    {"fault": "stockout", "layer": "L3"},
+    {"fault": "internal-error"},
+    {"fault": "hidden", "seconds": 70.0},
+    {"fault": "preempt", "after": 900.0},
+    {"fault": "timings", "provisioning": 600.0, "deleting": 400.0},
+)
+
+
+def _fleet(person: Desk) -> None:
+    folder = person.folder / "fleet"
+    folder.mkdir(exist_ok=True)
+    for name in SIX:
+        (folder / f"{name}.yaml").write_text(PROFILE.replace("name: gemma", f"name: {name}"), encoding="utf-8")
+    shutil.rmtree(person.folder / ".tpudeploy", ignore_errors=True)
+
+
+def _slow(names: Collection[str]) -> list[Mapping[str, Any]]:
+    return [{"fault": "slow", "name": f"{name}-*", "seconds": SLOW_SECONDS} for name in names]
+
+
+def _draw_trouble(random: Random, names: Collection[str]) -> list[Mapping[str, Any]]:
+    """Draw a few faults, all of which pass: they strike at requests of the deployments `names`."""
+    rows = random.sample(FAULTS, 4)
+    return [{**row, "name": f"{random.choice(list(names))}-*", "times": random.randint(1, 3)} for row in rows]
+
+
+def _served_after(person: Desk, parallelism: int) -> dict[str, float]:
+    """Apply the fleet; for each deployment that serves, return the seconds that this took."""
+    began = person.clock.now()
+    told = person.run("apply", "fleet", "-auto-approve", "-json", f"-parallelism={parallelism}")
+    rows = [json.loads(line) for line in told.out.splitlines()]
+    return {row["address"].partition("[")[0]: row["at"] - began for row in rows if row.get("type") == "serving"}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("parallelism", [1, 2, 8])
+def test_nobody_waits_for_the_trouble_of_another(desk: Open, parallelism: int, whole: bool) -> None:
+    """Those that have no trouble serve when they do in a run in which nobody has any: durations are exact here.
+
+    With one thread they wait for at most one reply at a time: as long as all slow replies took together.
+    """
+    for seed in range(SEEDS if whole else 1):
+        random = Random(f"{parallelism} {seed}")  # noqa: S311 - a seed, not a secret
+        victims = random.sample(SIX, 1 if parallelism == 2 else 2)
+        others = set(SIX) - set(victims)
+        usual_person = desk(**CLOUD, seed=seed, jitter=0.0)
+        _fleet(usual_person)
+        usual = _served_after(usual_person, parallelism)
+        trouble = [*_slow(victims), *_draw_trouble(random, victims)]
+        person = desk(**CLOUD, seed=seed, jitter=0.0, trouble=trouble)
+        _fleet(person)
+        after = _served_after(person, parallelism)
+        latest = max(usual.values()) + 1.0
+        if parallelism == 1:
+            paths = [request.path for request in person.emulator.requests]
+            slow_replies = sum(any(f"/{name}-" in path or f"={name}-" in path for name in victims) for path in paths)
+            latest += SLOW_SECONDS * slow_replies
+        assert others <= after.keys(), (seed, victims, after)
+        assert all(after[name] <= latest for name in others), (seed, victims, usual, after, latest)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("parallelism", [1, 2, 8])
+def test_killed_between_steps_in_a_cloud_that_fails_nothing_is_left_behind(
+    desk: Open, parallelism: int, whole: bool
+) -> None:
+    for seed in range(SEEDS if whole else 1):
+        random = Random(f"kills {parallelism} {seed}")  # noqa: S311 - a seed, not a secret
+        trouble = [*_slow(random.sample(SIX, 2)), *_draw_trouble(random, SIX)]
+        person = desk(**CLOUD, seed=seed, trouble=trouble)
+        _fleet(person)
+        for verb in ("apply", "destroy"):
+            words = (verb, "fleet", "-auto-approve", f"-parallelism={parallelism}")
+            for _ in range(KILLS):
+                person.left_or_killed(random.uniform(1.0, 900.0), *words)
+                _must_have_one_each(person, seed)
+            _run_until_done(person, words, seed)
+            standing = Counter(name.partition("-")[0] for name in person.slices)
+            assert standing == (dict.fromkeys(SIX, 1) if verb == "apply" else {}), (seed, trouble, person.slices)
+            assert all(_state_of(person, name)["goal"] is None for name in SIX), (seed, trouble)
+            assert "No changes." in person.run("plan", "fleet", *(["-destroy"] if verb == "destroy" else [])).out
+
+
+def _run_until_done(person: Desk, words: tuple[str, ...], seed: int) -> None:
+    """Run again, as a person would, until the command says that it is done."""
+    told = None
+    for _ in range(RE_RUNS):
+        told = person.run(*words)
+        if told.code == 0:
+            return
+    assert told is not None
+    raise AssertionError(f"does not converge with seed {seed}: {told.all}")
+
+
+def _must_have_one_each(person: Desk, seed: int) -> None:
+    """At any moment: everything that exists is in a state, and no deployment keeps two slices."""
+    for name, state in ((name, _state_of(person, name)) for name in SIX):
+        attempts = [a for replica in state.get("records", ()) for a in replica["attempts"]]
+        existing = {each for each in person.slices if each.startswith(f"{name}-")}
+        assert existing <= {a["name"] for a in attempts}, (seed, name, existing, attempts)
+        kept = [a["name"] for a in attempts if a["releasing_at"] is None and a["name"] in existing]
+        kept = [each for each in kept if person.slices[each] not in {"FAILED", "SUSPENDED", "SUSPENDING", "DELETING"}]
+        assert len(kept) <= 1, (seed, name, kept)
+
+
+def _state_of(person: Desk, name: str) -> Mapping[str, Any]:
+    try:
+        return person.state(name)
+    except FileNotFoundError:
+        return {"goal": None}
