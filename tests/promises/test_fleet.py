@@ -67,7 +67,7 @@ def test_nobody_waits_for_the_trouble_of_another(desk: Open, parallelism: int, w
     With one thread they wait for at most one reply at a time: as long as all slow replies took together.
     """
     for seed in range(SEEDS if whole else 1):
-        random = Random(f"{parallelism} {seed}")  # noqa: S311 - a seed, not a secret
+        random = Random(f"{parallelism} {seed}")
         victims = random.sample(SIX, 1 if parallelism == 2 else 2)
         others = set(SIX) - set(victims)
         usual_person = desk(**CLOUD, seed=seed, jitter=0.0)
@@ -92,7 +92,7 @@ def test_killed_between_steps_in_a_cloud_that_fails_nothing_is_left_behind(
     desk: Open, parallelism: int, whole: bool
 ) -> None:
     for seed in range(SEEDS if whole else 1):
-        random = Random(f"kills {parallelism} {seed}")  # noqa: S311 - a seed, not a secret
+        random = Random(f"kills {parallelism} {seed}")
         trouble = [*_slow(random.sample(SIX, 2)), *_draw_trouble(random, SIX)]
         person = desk(**CLOUD, seed=seed, trouble=trouble)
         _fleet(person)
