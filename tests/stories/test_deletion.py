@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-from desk import PROFILE, Open
+from desk import PROFILE, Desk, Open
 
 A, B = "us-east5-a", "us-east5-b"
 REFUSED = "is in state PROVISIONING and cannot be deleted"
@@ -83,3 +84,41 @@ def test_a_slice_that_goes_at_the_very_end_of_the_longest_wait_is_gone(desk: Ope
         assert "Still there: gemma-" in destroyed.all
     else:
         assert destroyed.code == 0, destroyed.all
+
+
+def test_while_somebody_else_deletes_a_slice_a_plan_calls_it_deleted_and_not_taken_away(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    _delete_by_hand(at)
+    assert list(at.slices.values()) == ["DELETING"]
+    planned = at.run("plan", profile)
+    assert "deleted outside tpudeploy" in planned.out, planned.all
+    assert "preempted" not in planned.out
+    drift = at.run("drift", profile)
+    assert drift.code == 2
+    assert "DELETING: somebody deletes it outside tpudeploy" in drift.out
+
+
+def test_while_google_takes_a_slice_away_a_plan_does_not_call_it_deleted(desk: Open) -> None:
+    at = desk()
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.emulator.preempt(next(iter(at.slices)))
+    at.clock.sleep(70)
+    assert list(at.slices.values()) == ["SUSPENDING"]
+    planned = at.run("plan", profile)
+    assert "its slice was taken away" in planned.out, planned.all
+
+
+def _delete_by_hand(person: Desk) -> None:
+    (zone,) = (zone for zone, found in person.emulator.live().items() if found)
+    (name,) = person.slices
+    connection = HTTPConnection(person.emulator.host, timeout=10)
+    try:
+        path = f"/v2alpha1/projects/emulated/locations/{zone}/queuedResources/{name}?force=true"
+        connection.request("DELETE", path)
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+    person.clock.sleep(20)

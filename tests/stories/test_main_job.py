@@ -45,6 +45,21 @@ def test_a_deletion_says_how_long_it_has_taken_and_not_how_long_the_slice_served
     assert leaving["elapsed"] == pytest.approx(leaving["at"] - released["at"])
 
 
+def test_all_times_of_a_run_count_from_its_beginning(desk: Open) -> None:
+    """A run that resumes a request of an earlier one counts from where it began itself, in each of its lines."""
+    at = desk(timings={"waiting": 3000})
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile, "-timeout", "20m").code == 12
+    at.clock.sleep(600)
+    applied = at.run("apply", "-auto-approve", profile, "-json")
+    assert applied.code == 0, applied.all
+    rows = [json.loads(line) for line in applied.out.splitlines()]
+    timed = [row for row in rows if "elapsed" in row]
+    assert {row["type"] for row in timed} >= {"phase_changed", "waiting", "serving", "change_done"}
+    beginnings = {round(row["at"] - row["elapsed"]) for row in timed}
+    assert len(beginnings) == 1, sorted(beginnings)
+
+
 def test_a_plan_shows_each_written_value_with_its_line_and_changes_nothing(desk: Open) -> None:
     at = desk()
     profile = at.write()

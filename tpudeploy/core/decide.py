@@ -319,7 +319,7 @@ def _release(record: Record, judged: Judged, reason: str) -> Release:
 def _did_not_take(judged: Judged, moment: Moment) -> bool:
     """Whether a deletion must be asked for again. Never while Google itself is deleting (AXLearn was told so)."""
     asked, found = judged.attempt.releasing_at, judged.slice
-    if asked is None or found is None or found.phase is Phase.LEAVING:
+    if asked is None or found is None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
         return False
     return moment.now - asked >= moment.patience.release_again
 

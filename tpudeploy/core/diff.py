@@ -15,6 +15,7 @@ from tpudeploy.core.serve import Standing
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
+from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Goal, Record, State
 
 _PLACES = {"placement.zones", "placement.provisioning"}
@@ -140,7 +141,12 @@ def _why_none_is_left(judged: list[Judged], goal: Goal | None) -> Reason:
         return Reason.RESUMES
     if not judged:
         return Reason.NONE
-    return Reason.GONE if all(j.fate is Fate.GONE for j in judged) else Reason.LOST
+    return Reason.GONE if all(map(_was_deleted, judged)) else Reason.LOST
+
+
+def _was_deleted(judged: Judged) -> bool:
+    """Return whether somebody deleted a slice, or is deleting it at this moment: Google itself only suspends one."""
+    return judged.fate is Fate.GONE or (judged.slice is not None and judged.slice.phase is Phase.LEAVING)
 
 
 def _create(deployment: Deployment, record: Record, reason: Reason, moment: Moment) -> Change:

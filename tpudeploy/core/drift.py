@@ -10,7 +10,7 @@ from tpudeploy.core.node import LABELS, TAGS, differing
 from tpudeploy.domain.attestation import Attestation
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Change, Drift, Drifted, DriftKind
-from tpudeploy.domain.slices import Slice
+from tpudeploy.domain.slices import Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, State
 
 SERVER = "server"  # the fingerprint of what runs, by the machine's own word
@@ -158,6 +158,8 @@ def _of_slice(deployment: str, replica: int, attempt: Attempt, moment: Moment) -
             kind = DriftKind.DELETED
         case Fate.DEAD | Fate.LEAVING:
             kind = DriftKind.LOST
+            if judged.slice is not None and judged.slice.phase is Phase.LEAVING:
+                detail = f"{judged.slice.raw_state}: somebody deletes it outside tpudeploy"
             detail = detail or (judged.slice.raw_state if judged.slice is not None else "")
         case Fate.UP if judged.slice is not None:
             fields = tuple(_fields(attempt, judged.slice, moment))

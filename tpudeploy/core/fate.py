@@ -80,7 +80,7 @@ def judge(attempt: Attempt, moment: Moment) -> Judged:
         return _absent(attempt, moment)
     if found.phase is Phase.REFUSED:
         return _refused(attempt, found, moment)
-    if attempt.releasing_at is not None or found.phase is Phase.LEAVING:
+    if attempt.releasing_at is not None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
         return Judged(attempt=attempt, fate=Fate.LEAVING, slice=found, reason=attempt.release_reason)
     match found.phase:
         case Phase.UP:

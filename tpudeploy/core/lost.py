@@ -31,7 +31,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "tpudeploy gc PROFILE",
     ),
 }
-_DEAD = {Phase.HUSK, Phase.LEAVING, Phase.REFUSED}
+_DEAD = {Phase.HUSK, Phase.SUSPENDING, Phase.LEAVING, Phase.REFUSED}
 
 
 def unremembered(deployment: Deployment, found: Sequence[Found], *, destroy: bool) -> Iterator[Diagnostic]:

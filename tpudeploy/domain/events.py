@@ -14,7 +14,10 @@ from tpudeploy.domain.stage import Stage
 
 @frozen
 class _Event:
-    """The base of all events. `at` is in seconds since the epoch; `address` is the replica's, e.g. `gemma[0]`."""
+    """The base of all events. `at` is in seconds since the epoch; `address` is the replica's, e.g. `gemma[0]`.
+
+    Every `elapsed` is in seconds since this run began its work on the deployment, whatever earlier runs did for it.
+    """
 
     at: float
     address: str

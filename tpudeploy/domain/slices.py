@@ -14,8 +14,9 @@ from tpudeploy.domain.names import Zone
 class Phase(StrEnum):
     """The phase of a slice's life.
 
-    creating ─▶ queued ─▶ provisioning ─▶ up ─▶ leaving ─▶ husk ─▶ (absent)
-        └─────────┴───────────┴────────────────────▲
+    creating ─▶ queued ─▶ provisioning ─▶ up ─▶ suspending ─▶ husk ─▶ leaving ─▶ (absent)
+        └─────────┴───────────┴───────────┴──────────────────────────────▲
+    suspending: Google takes its machine away, and the request remains as a husk.  leaving: somebody deletes it.
     refused: the request failed, and no slice was created.  lost: Google still lists it, but its machine is gone.
     """
 
@@ -23,6 +24,7 @@ class Phase(StrEnum):
     QUEUED = "queued"
     PROVISIONING = "provisioning"
     UP = "up"
+    SUSPENDING = "suspending"
     LEAVING = "leaving"
     HUSK = "husk"
     LOST = "lost"

@@ -37,6 +37,7 @@ class Announcer:
     def __init__(self, world: World, goal: Goal) -> None:
         self._world = world
         self._goal = goal
+        self._began = world.clock.now()
         self._endpoints: dict[int, Endpoint] = {}
         self._is_ensured = False
 
@@ -83,9 +84,7 @@ class Announcer:
         now = self._world.clock.now()
         what = about(attempt, address(self._goal.name, replica), at=now)
         self._world.emit(
-            events.Serving(
-                **what, url=health.url, door=health.door, answer=health.answer, elapsed=now - attempt.asked_at
-            )
+            events.Serving(**what, url=health.url, door=health.door, answer=health.answer, elapsed=now - self._began)
         )
         if health.node_only:
             message = "It serves, by the machine's own completion, but cannot be reached from here."

@@ -25,7 +25,7 @@ from tpudeploy.ports import World
 
 _FULL = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/queuedResources/(?P<name>[^/]+)")
 _SHORT = re.compile(r"(?:(?:(?P<project>[^/]+)/)?(?P<zone>[^/]+)/)?(?P<name>[^/]+)")
-_GOING = {Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
+_GOING = {Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK, Phase.REFUSED}
 
 
 @frozen

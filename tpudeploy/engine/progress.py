@@ -125,7 +125,7 @@ class Progress:
                 **about(attempt, address(self._deployment, replica), at=observed.at),
                 phase=phase,
                 detail=detail,
-                elapsed=observed.at - _since(attempt, phase),
+                elapsed=observed.at - self._began,
                 before=before,
                 stage=reached,
             )
@@ -160,13 +160,6 @@ def _phase(attempt: Attempt, observed: Observed) -> tuple[str, str]:
     if found.phase is Phase.UP and report is not None:
         return report.phase, report.detail
     return found.phase, found.raw_state
-
-
-def _since(attempt: Attempt, phase: str) -> float:
-    """Return since when it is on its way: to serving, or away. How long it served in between is neither."""
-    if phase == Phase.LEAVING and attempt.releasing_at is not None:
-        return attempt.releasing_at
-    return attempt.asked_at
 
 
 def _silences() -> Iterator[float]:

@@ -36,6 +36,7 @@ _PLACES: Mapping[str, str] = {
     Phase.QUEUED: "In the queue of",
     Phase.PROVISIONING: "Provisioning in",
     Phase.UP: "Up in",
+    Phase.SUSPENDING: "Leaving",
     Phase.LEAVING: "Leaving",
     Phase.HUSK: "Dead in",
     Phase.LOST: "Lost in",

@@ -10,7 +10,7 @@ from tpudeploy.domain.slices import Phase
 
 _Place: TypeAlias = "tuple[str, str, str]"  # address, zone, provisioning
 # Phases that any request may reach, and that follow a refusal. Every other phase is news.
-_USUAL = {Phase.CREATING, Phase.QUEUED, Phase.LEAVING, Phase.HUSK}
+_USUAL = {Phase.CREATING, Phase.QUEUED, Phase.SUSPENDING, Phase.LEAVING, Phase.HUSK}
 
 
 class Repeats:

@@ -13,7 +13,7 @@ QUEUED_RESOURCE: Mapping[str, Phase] = {
     "WAITING_FOR_RESOURCES": Phase.QUEUED,
     "PROVISIONING": Phase.PROVISIONING,
     "ACTIVE": Phase.UP,
-    "SUSPENDING": Phase.LEAVING,
+    "SUSPENDING": Phase.SUSPENDING,
     "DELETING": Phase.LEAVING,
     "SUSPENDED": Phase.HUSK,
     "FAILED": Phase.HUSK,
