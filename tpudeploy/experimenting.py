@@ -24,11 +24,20 @@ from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, 
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import errors_in
-from tpudeploy.domain.errors import CheckFailed, CloudError, Interrupted, QueryFailed, StalePlan, UsageError
+from tpudeploy.domain.errors import (
+    BenchFailed,
+    CheckFailed,
+    CloudError,
+    Interrupted,
+    QueryFailed,
+    StalePlan,
+    UsageError,
+)
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.experiment import Arm, Experiment, InEffect
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
+from tpudeploy.domain.plan import Action
 from tpudeploy.domain.side import Side
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.examining import Examining
@@ -192,7 +201,8 @@ class Experimenting:
         Ends as soon as more repeats would change nothing: where an engine does not do what its arm says, or quality
         fell. What is deployed at its end stays so: `bring_back` is for whoever calls. Raise as `Workspace.apply`,
         `Benching.run` and `examine` do, the error of a deployment that failed, and `errors.UsageError` where the slice
-        is no longer there, `errors.StalePlan` where somebody else changed the deployment under way.
+        is no longer there, `errors.StalePlan` where somebody else changed the deployment under way, or where its slice
+        was taken away.
         """
         heard = hear if hear is not None else Listener()
         terms = _Terms(bounds=bounds, usd_per_hour=usd_per_hour, reset=reset, examine=examine, hear=heard)
@@ -303,17 +313,22 @@ class Experimenting:
     ) -> tuple[Run, float]:
         """One repeat, and how many seconds that took; one that was begun goes on with the cells it lacks."""
         begun = next((run for run in self._workspace.runs.all() if run.turn == turn), None)
-        run = self._benching.run(
-            self._benching.deployment(of.of(turn.side)),
-            None if begun is not None else kept.sweep,
-            resume=None if begun is None else begun.id,
-            bounds=Bounds(seconds=left),
-            driver=kept.driver,
-            tokenizer=kept.tokenizer,
-            turn=turn,
-            on_point=heard.on_point,
-            on_cell=heard.on_cell,
-        )
+        try:
+            run = self._benching.run(
+                self._benching.deployment(of.of(turn.side)),
+                None if begun is not None else kept.sweep,
+                resume=None if begun is None else begun.id,
+                bounds=Bounds(seconds=left),
+                driver=kept.driver,
+                tokenizer=kept.tokenizer,
+                turn=turn,
+                on_point=heard.on_point,
+                on_cell=heard.on_cell,
+            )
+        except (QueryFailed, BenchFailed) as cause:
+            if self._is_slice_gone(of.of(turn.side)):
+                raise self._taken_away(of, turn) from cause
+            raise
         self._must_still_be(of, turn, run)
         run = self._with_start(of, run)
         return run, run.seconds - (0.0 if begun is None else begun.seconds)
@@ -338,12 +353,26 @@ class Experimenting:
         """Raise `errors.StalePlan` where another server came while this arm was measured: then the run is no repeat."""
         deployment = self._deployment(of.of(turn.side))
         attempt = serving_attempt(self._workspace.states.read(deployment.name).state)
-        if attempt is not None and runs_as_declared(deployment, attempt):
+        is_gone = self._is_slice_gone(of.of(turn.side))
+        if attempt is not None and runs_as_declared(deployment, attempt) and not is_gone:
             return
         self._workspace.runs.keep(replace(run, turn=None))
+        if is_gone:
+            raise self._taken_away(of, turn)
         raise StalePlan(
             f"{deployment.name} was changed while arm {turn.side} was measured: that repeat does not count.",
             hint="See who else applies to it, and what `tpudeploy status` says; then go on.",
+        )
+
+    def _is_slice_gone(self, profile: Profile) -> bool:
+        """Return whether a look finds no slice of the deployment: it was preempted, or deleted."""
+        return any(change.action is Action.CREATE for change in self._plan(profile).changes)
+
+    def _taken_away(self, of: Arms, turn: Turn) -> StalePlan:
+        name = of.base.spec.name
+        return StalePlan(
+            f"The slice of {name} was taken away while arm {turn.side} was measured: that repeat does not count.",
+            hint="Run `tpudeploy apply` for another slice, then resume the A/B.",
         )
 
 

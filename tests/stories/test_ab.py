@@ -82,9 +82,9 @@ def experiment(at: Desk) -> Mapping[str, Any]:
 
 
 def turns(at: Desk) -> list[tuple[int, str]]:
-    """The place and the arm of every run that is kept."""
+    """The place and the arm of every run that is kept and counts."""
     runs = [json.loads(file.read_text("utf-8")) for file in (at.folder / ".tpudeploy" / "runs").glob("2*.json")]
-    return sorted((run["turn"]["place"], run["turn"]["side"]) for run in runs)
+    return sorted((run["turn"]["place"], run["turn"]["side"]) for run in runs if run["turn"] is not None)
 
 
 def is_as_written(at: Desk) -> bool:
@@ -296,6 +296,32 @@ def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bou
     assert f"gemma.yaml --resume {experiment(at)['id']}" in said.out
     assert "Keep" not in said.out
     assert is_as_written(at)
+
+
+@pytest.mark.parametrize("moment", ["before a cell", "after the last cell"])
+def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(at: Desk, client: Path, moment: str) -> None:
+    assert not client.exists()
+    base = Profile.load(at.folder / "gemma.yaml")
+    a, b = (Profile.load(at.folder / "gemma.yaml", set={"serving.block_size": size}) for size in (64, 32))
+    arms = Arms(base=base, a=a, b=b, path="serving.block_size", values=("64", "32"))
+    point = Point(concurrency=8, context_tokens=1024, output_tokens=128)
+
+    def take_away(run: Run, _: object) -> None:
+        if run.turn is not None and run.turn.place == 1:
+            at.emulator.preempt(next(iter(at.slices)))
+            at.clock.sleep(600)
+
+    hear = Listener(on_point=take_away) if moment == "before a cell" else Listener(on_cell=take_away)
+    with Workspace.open(at.folder, clock=at.clock) as workspace:
+        experimenting = Experimenting(workspace)
+        begun = experimenting.experiment(arms, Sweep(points=(point,)), repeats=2, driver=Driver.VLLM)
+        with pytest.raises(errors.StalePlan, match="was taken away while arm B was measured") as raised:
+            experimenting.run(begun, arms, hear=hear)
+    assert raised.value.exit_code == 11
+    assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
+    again = at.run("compare", "gemma.yaml", "-resume", begun.id, "-auto-approve")
+    assert again.code == 0, again.all
+    assert turns(at) == list(enumerate("ABABA"))
 
 
 def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, client: Path) -> None:

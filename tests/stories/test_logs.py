@@ -148,3 +148,13 @@ def test_a_log_that_may_not_be_read_is_said_with_googles_words(desk: Open) -> No
     said = at.run("logs", profile)
     assert said.code == 1
     assert "Could not read the log of gemma-" in said.err
+
+
+def test_a_zone_that_is_not_for_the_project_is_named_by_whoever_names_it(desk: Open) -> None:
+    """Cloud Logging knows no zones: it does not answer that one, without a name, is not found."""
+    at = desk(trouble=[])
+    profile = at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    at.emulator.script({"fault": "location-denied"})
+    assert "Location  is" not in at.run("logs", profile).all
+    assert "Location us-east5-a is not found" in at.run("status", profile).all

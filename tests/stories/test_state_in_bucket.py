@@ -12,10 +12,12 @@ from desk import PROFILE, Desk, Open
 from strict_schema import strict
 
 from tpudeploy import Profile, Workspace
+from tpudeploy.adapters.state.bucket_locks import LEASE
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.names import Zone
+from tpudeploy.domain.state import State
 from tpudeploy.emulator.storage.objects import Conditions
 
 PLACE = "gs://states/team"
@@ -344,3 +346,34 @@ def test_a_bucket_that_cannot_be_read_keeps_nobody_from_the_gates(desk: Open, na
     assert said.code in {0, 13}, said.all
     assert "gs://states" in said.words
     assert "Traceback" not in said.all
+
+
+def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_next_run_continues(
+    desk: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written when its lock had been taken over: there was no earlier version that could have ended it."""
+    at = desk()
+    at.write()
+    late, _ = taken(at)
+    at.clock.sleep(LEASE + 1)
+    answer, is_written = at.emulator._server._answer, False
+
+    def answer_after_the_late_write(method: str, path: str, body: bytes) -> Any:
+        nonlocal is_written
+        if method == "POST" and b"tpudeploy.state/1" in body and not is_written:
+            is_written = True
+            with Workspace.open(at.folder, backend=PLACE, clock=at.clock) as workspace:
+                workspace.states.write("gemma", State(deployment="gemma", lineage="0" * 32, serial=1), over="")
+        return answer(method, path, body)
+
+    monkeypatch.setattr(at.emulator._server, "_answer", answer_after_the_late_write)
+    told = at.run(*APPLY, *BACKEND)
+    assert told.code == 1, told.all
+    assert "Took over the lock of gemma" in told.err
+    assert "the first state that the other run wrote arrived after that. This run asked for nothing." in told.err
+    assert "Run the command again: it continues from that state." in told.err
+    assert not at.slices
+    assert at.run(*APPLY, *BACKEND).code == 0
+    assert list(at.slices.values()) == ["ACTIVE"]
+    assert json.loads(objects(at)["team/state/gemma.json"])["lineage"] == "0" * 32
+    late.states.close()

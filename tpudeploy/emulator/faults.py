@@ -20,18 +20,22 @@ LISTS = "*.list"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """`method` is the call it strikes unless a row says otherwise; `options` what a row may set, with defaults."""
+    """`method` is the call it strikes unless a row says otherwise; `options` what a row may set, with defaults.
+
+    `of_zones`: it is about a zone, so that it strikes no call that names none, such as one of another service.
+    """
 
     what: str
     kind: str
     method: str = CREATE
     options: Mapping[str, Any] = field(default_factory=dict)
+    of_zones: bool = False
 
 
-def _refusal(what: str, method: str = CREATE) -> Fault:
+def _refusal(what: str, method: str = CREATE, *, of_zones: bool = False) -> Fault:
     """`layer` L1, L2, L3 overrides where it shows, `message` and `code` what it says, `limit` the number in it."""
     options = {"layer": None, "message": "", "code": None, "limit": 0, "quota": ""}
-    return Fault(what=what, kind="refusal", method=method, options=options)
+    return Fault(what=what, kind="refusal", method=method, options=options, of_zones=of_zones)
 
 
 _LIFE = "life"
@@ -61,7 +65,7 @@ FAULTS: Mapping[str, Fault] = {
     "unauthenticated": _refusal("the caller's credentials are no longer good", "*"),
     "iam-denied": _refusal("the caller lacks a role", "*"),
     "api-off": _refusal("the API is not enabled", "*"),
-    "location-denied": _refusal("the zone is not for this project", "*"),
+    "location-denied": _refusal("the zone is not for this project", "*", of_zones=True),
     "no-subnetwork": _refusal("the network has no subnetwork there"),
     "org-policy": _refusal("an organisation policy closes the region"),
     "unavailable": _refusal("503, nothing carried out", "*"),

@@ -55,6 +55,8 @@ class Trouble:
         )
 
     def fits(self, facts: Mapping[str, str], counts: Mapping[str, int]) -> bool:
+        if FAULTS[self.fault].of_zones and not facts.get("zone"):
+            return False
         return all(fnmatchcase(facts.get(key, ""), pattern) for key, pattern in self.patterns.items()) and all(
             first <= counts[key] <= last for key, (first, last) in self.counts.items()
         )

@@ -54,9 +54,23 @@ class Session:
     def put(self, state: State) -> None:
         """Write `state` as it is, its serial too. Raise `errors.StateConflict` if somebody wrote in between."""
         began = self._world.clock.now()
-        self._version = self._world.state.write(state.deployment, state, over=self._version)
+        try:
+            self._version = self._world.state.write(state.deployment, state, over=self._version)
+        except errors.StateConflict as conflict:
+            raise self._explain(conflict) from conflict
         self._proven_at = began
         self.state = state
+
+    def _explain(self, conflict: errors.StateConflict) -> errors.StateConflict:
+        """Return `conflict`, or whose write it was: there was no state that `_fenced` could have written again."""
+        expired = self._lease.expired
+        if expired is None or not self.is_new:
+            return conflict
+        return errors.StateConflict(
+            f"This run took over the lock of {self.state.deployment} from {expired.who} (process {expired.pid}), and"
+            " the first state that the other run wrote arrived after that. This run asked for nothing.",
+            hint="Run the command again: it continues from that state.",
+        )
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -120,7 +134,8 @@ def _fenced(world: World, opened: Session, operation: str, lease: Lease) -> Sess
 
     A write of theirs may still be on its way. It is for the version that they read, so writing the same state again
     ends it; where theirs was sooner, its outcome is what this run begins with. Where there is no state, there is no
-    version to end: such a write is a conflict later. Raise `errors.StateConflict` if the lock is lost meanwhile.
+    version to end: such a write is a conflict later, which says so. Raise `errors.StateConflict` if the lock is lost
+    meanwhile.
     """
     for _ in range(_FENCES - 1):
         try:
