@@ -291,6 +291,7 @@ def test_the_emulators_own_server_has_nothing_right(at: Desk) -> None:
 
 LM_EVAL = """#!/usr/bin/env python3
 import json, os, pathlib, sys
+pathlib.Path(os.environ["SAMPLES"] + ".session").write_text(str(os.getsid(0)))
 out = pathlib.Path(sys.argv[sys.argv.index("--output_path") + 1]) / "google__gemma"
 out.mkdir(parents=True)
 (out.parent.parent / "asked.json").write_text(json.dumps([*sys.argv[1:], os.environ.get("OPENAI_API_KEY")]))
@@ -351,6 +352,8 @@ def test_lm_eval_is_run_as_a_program_and_what_it_logged_is_kept(at: Desk, arm: A
     assert words[words.index("--gen_kwargs") + 1] == "temperature=0,max_gen_toks=512"
     assert words[words.index("--tasks") + 1] == "gsm8k"
     assert sheet(at, kept(said))["answers"][7]["said"] == "It is 7."
+    session = (lm_eval / "samples.session").read_text("utf-8")
+    assert int(session) != os.getsid(0), "Ctrl-C would reach it before us"
     (lm_eval / "samples").write_text(logged(lambda doc: doc % 10 > 0), "utf-8")
     again = at.run("verify", "gemma.yaml", "-accuracy", "lm_eval:gsm8k", "-against", kept(said))
     assert again.code == 13, again.all

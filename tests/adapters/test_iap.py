@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from pathlib import Path
@@ -46,6 +47,36 @@ def test_the_tunnel_leads_to_the_machines_port_and_ends_with_its_use(
     assert asked.endswith(f"-N -L {port}:127.0.0.1:8000")
     with socket.socket() as knock:
         assert knock.connect_ex(("127.0.0.1", port)) != 0
+
+
+HAS_A_CHILD = """
+import os, subprocess, sys
+ssh = subprocess.Popen(["/bin/sleep", "1000"])
+open({log!r}, "w").write(f"{{os.getsid(0)}} {{ssh.pid}}")
+""" + OPENS.replace("{log!r}", "{other!r}")
+
+
+def test_gcloud_is_out_of_reach_of_a_ctrl_c_that_is_ours_and_ends_with_its_ssh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal sends SIGINT to the foreground process group, and in ours the tunnel would end before we do."""
+    log = tmp_path / "session"
+    _gcloud(tmp_path, HAS_A_CHILD.format(log=str(log), other=str(tmp_path / "asked")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with tunnel("my-project", FOUND, 8000) as port:
+        assert port is not None
+        session, ssh = map(int, log.read_text("utf-8").split())
+        assert session != os.getsid(0)
+        os.kill(ssh, 0)
+    assert _is_gone(ssh)
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process has ended; whoever inherits it may yet have to read its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2].startswith("Z")
+    except FileNotFoundError:
+        return True
 
 
 def test_a_gcloud_that_does_not_get_through_opens_no_tunnel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

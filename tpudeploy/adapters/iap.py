@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tpudeploy.adapters.child import child
 from tpudeploy.domain.slices import Slice
 
 _PATIENCE = 30.0
 _STEP = 0.5
+_GRACE = 2.0  # seconds that gcloud and its ssh have to close the tunnel
 
 
 @contextmanager
@@ -27,11 +29,8 @@ def tunnel(project: str, slice_: Slice, port: int) -> Iterator[int | None]:
     command += [f"--zone={slice_.zone}", "--node=all", "--worker=0", "--tunnel-through-iap", "--quiet"]
     command += ["--", "-N", "-L", f"{local_port}:127.0.0.1:{port}"]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet) as process:
-        try:
-            yield local_port if _opens(process, local_port) else None
-        finally:
-            process.terminate()
+    with child(command, grace_seconds=_GRACE, stdin=quiet, stdout=quiet, stderr=quiet) as process:
+        yield local_port if _opens(process, local_port) else None
 
 
 def _opens(process: subprocess.Popen[bytes], port: int) -> bool:

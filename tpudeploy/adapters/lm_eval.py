@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
+from tpudeploy.adapters.child import check_interrupt, child
+from tpudeploy.domain.errors import QueryFailed, UsageError
 
 _LAST_WORDS = 400
 
@@ -21,15 +21,15 @@ def samples(command: Sequence[str], folder: Path, *, api_key: str | None) -> str
     """
     environment = {**os.environ, **({"OPENAI_API_KEY": api_key} if api_key else {})}
     try:
-        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        with child(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            output, _ = process.communicate()
     except FileNotFoundError as cause:
         raise UsageError(
             "lm_eval is not installed.", hint="pip install 'lm_eval[api]', or name a file of questions."
         ) from cause
-    if result.returncode == -signal.SIGINT:  # Ctrl-C reaches the whole process group, and lm_eval may end first
-        raise Interrupted("Interrupted: lm_eval was stopped, and no result was saved.")
-    if result.returncode:
-        raise QueryFailed(f"lm_eval ended with {result.returncode}.", hint=result.stdout[-_LAST_WORDS:].strip())
+    check_interrupt(process, "Interrupted: lm_eval was stopped, and no result was saved.")
+    if process.returncode:
+        raise QueryFailed(f"lm_eval ended with {process.returncode}.", hint=output[-_LAST_WORDS:].strip())
     files = sorted(folder.rglob("samples_*.jsonl"))
     if len(files) != 1:
         names = ", ".join(path.name for path in files) or "nothing"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tpudeploy.adapters.child import check_interrupt, child
 from tpudeploy.core.bench import foreign
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Driver, Evidence, Measured, Slo
@@ -168,22 +168,20 @@ class Installed:
                 seconds=seconds,
             )
             ends = None if offer.most_seconds is None else began + offer.most_seconds
-            with (folder / "log").open("w+b") as log:
-                process = subprocess.Popen(
+            with (
+                (folder / "log").open("w+b") as log,
+                child(
                     [self._program, *self._client.arguments(case)],
                     cwd=folder,
                     env=self._environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C must reach us and not the client
-                )
+                ) as process,
+            ):
                 if not self._wait(process, ends):
                     return None
-            if process.returncode == -signal.SIGINT:
-                # Until its setsid, the child is in our process group, so Ctrl-C may reach it before the client starts
-                # and before our own handler runs. Nothing else sends it this signal.
-                raise errors.Interrupted("Interrupted.")
+            check_interrupt(process)
             if process.returncode:
                 raise errors.BenchFailed(
                     f"{self._client.program} ended with {process.returncode}: {_last(folder / 'log')}"
@@ -192,17 +190,12 @@ class Installed:
 
     def _wait(self, process: subprocess.Popen[bytes], ends: float | None) -> bool:
         """Wait for the process. Return False if its time ended first; raise `errors.Interrupted` after `stop`."""
-        try:
-            while process.poll() is None:
-                if self._stopped.wait(_POLL):
-                    raise errors.Interrupted("Interrupted.")
-                if ends is not None and time.monotonic() >= ends:
-                    return False
-            return True
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, 9)  # kills the whole session, including workers
-                process.wait()
+        while process.poll() is None:
+            if self._stopped.wait(_POLL):
+                raise errors.Interrupted("Interrupted.")
+            if ends is not None and time.monotonic() >= ends:
+                return False
+        return True
 
     def _environment(self) -> dict[str, str]:
         key = {} if self._api_key is None or self._client.key is None else {self._client.key: self._api_key}
