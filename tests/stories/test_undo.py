@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -55,10 +56,7 @@ def test_an_undo_that_fails_too_is_told_as_it_is_and_withdraws_the_endpoint(desk
 
 
 def test_an_undo_that_never_ends_is_given_up_after_a_while(desk: Open) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at)
-    at.write(BAD)
-    at.killed(DURING_THE_UNDO, "apply", "-auto-approve", profile)
+    at, profile, _ = _killed(desk, DURING_THE_UNDO)
     _set(at, hang=True)
     began = at.clock.now()
     changed = at.run("apply", "-auto-approve", profile)
@@ -71,11 +69,7 @@ def test_an_undo_that_never_ends_is_given_up_after_a_while(desk: Open) -> None:
 
 @pytest.mark.parametrize("after", [DURING_THE_CHANGE, DURING_THE_UNDO])
 def test_a_run_that_is_killed_goes_on_and_tells_how_it_ended(desk: Open, after: float) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at)
-    endpoint = _endpoint(at)
-    at.write(BAD)
-    at.killed(after, "apply", "-auto-approve", profile)
+    at, profile, endpoint = _killed(desk, after)
     assert _endpoint(at) == endpoint
     resumed = at.run("apply", profile)
     assert resumed.code == 13, resumed.all
@@ -100,11 +94,8 @@ def test_a_run_that_stops_waiting_leaves_the_endpoint(desk: Open, after: float) 
 
 @pytest.mark.parametrize("after", [DURING_THE_CHANGE, DURING_THE_UNDO])
 def test_taking_the_change_back_meanwhile_ends_as_it_was(desk: Open, after: float) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at)
-    endpoint, before = _endpoint(at), _node(at)
-    at.write(BAD)
-    at.killed(after, "apply", "-auto-approve", profile)
+    at, profile, endpoint = _killed(desk, after)
+    before = _node(at)
     at.write()
     restored = at.run("apply", "-auto-approve", profile)
     assert restored.code == 0, restored.all
@@ -115,11 +106,8 @@ def test_taking_the_change_back_meanwhile_ends_as_it_was(desk: Open, after: floa
 
 @pytest.mark.parametrize("after", [DURING_THE_CHANGE, DURING_THE_UNDO])
 def test_another_change_meanwhile_wins(desk: Open, after: float) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at)
-    endpoint, before = _endpoint(at), _node(at)
-    at.write(BAD)
-    at.killed(after, "apply", "-auto-approve", profile)
+    at, profile, endpoint = _killed(desk, after)
+    before = _node(at)
     at.write(SHORTER)
     is_there = _watch(at, lambda: _endpoint(at) == endpoint)
     changed = at.run("apply", "-auto-approve", profile)
@@ -130,11 +118,7 @@ def test_another_change_meanwhile_wins(desk: Open, after: float) -> None:
 
 
 def test_another_bad_change_meanwhile_is_undone_to_what_served_last(desk: Open) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at)
-    endpoint = _endpoint(at)
-    at.write(BAD)
-    at.killed(DURING_THE_UNDO, "apply", "-auto-approve", profile)
+    at, profile, endpoint = _killed(desk, DURING_THE_UNDO)
     at.write(BAD.replace("8192", "4096"))
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
@@ -146,10 +130,7 @@ def test_another_bad_change_meanwhile_is_undone_to_what_served_last(desk: Open) 
 
 @pytest.mark.parametrize("blue_green", ["", BLUE_GREEN])
 def test_destroying_it_meanwhile_leaves_nothing(desk: Open, blue_green: str) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at, PROFILE + blue_green)
-    at.write(BAD + blue_green)
-    at.killed(DURING_THE_UNDO, "apply", "-auto-approve", profile)
+    at, profile, _ = _killed(desk, DURING_THE_UNDO, blue_green)
     destroyed = at.run("destroy", "-auto-approve", profile)
     assert destroyed.code == 0, destroyed.all
     assert at.slices == {}
@@ -157,10 +138,7 @@ def test_destroying_it_meanwhile_leaves_nothing(desk: Open, blue_green: str) -> 
 
 
 def test_a_node_that_dies_meanwhile_is_replaced_and_the_change_judged_there(desk: Open) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at)
-    at.write(BAD)
-    at.killed(DURING_THE_UNDO, "apply", "-auto-approve", profile)
+    at, profile, _ = _killed(desk, DURING_THE_UNDO)
     (name,) = at.slices
     at.emulator.preempt(name)
     at.clock.sleep(60)
@@ -191,11 +169,7 @@ def test_a_node_that_dies_while_its_run_waits_for_the_undo_is_replaced_by_that_r
 
 
 def test_a_machine_that_reboots_in_the_middle_of_its_undo_is_waited_for(desk: Open) -> None:
-    at = desk(boot=FAILS)
-    profile = _serve(at)
-    endpoint = _endpoint(at)
-    at.write(BAD)
-    at.killed(DURING_THE_UNDO, "apply", "-auto-approve", profile)
+    at, profile, endpoint = _killed(desk, DURING_THE_UNDO)
     _host(at).reboot()
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
@@ -251,6 +225,32 @@ def test_a_second_slice_that_goes_back_to_what_it_served_first_takes_no_client(d
     at.write(PROFILE + BLUE_GREEN)
     assert at.run("apply", "-auto-approve", profile).code == 0
     assert list(at.slices) == [blue]
+
+
+@pytest.mark.parametrize("undo_fails", [False, True])
+def test_status_says_that_a_change_is_being_undone_and_what_came_of_it(desk: Open, undo_fails: bool) -> None:
+    at, profile, _ = _killed(desk, DURING_THE_UNDO)
+    failed = "change failed: a setup step exited 1"
+    assert f"{failed}; the previous server starts again" in at.run("status", profile).words
+    shown = json.loads(at.run("status", profile, "-json").out)["deployments"][0]["replicas"][0]
+    assert shown["undo"].startswith("a setup step exited 1")
+    _set(at, undo_fails=undo_fails)
+    at.clock.sleep(2 * BOOT)
+    came = "did not start again" if undo_fails else "serves again"
+    assert f"the previous server {came}" in at.run("status", profile).words
+    at.write()
+    assert at.run("apply", "-auto-approve", profile).code == 0
+    assert "change failed" not in at.run("status", profile).words
+
+
+def _killed(desk: Open, after: float, lifecycle: str = "") -> tuple[Desk, str, str | None]:
+    """Serve, then apply a bad change whose run is killed `after` so many seconds; the profile and its endpoint."""
+    at = desk(boot=FAILS)
+    profile = _serve(at, PROFILE + lifecycle)
+    endpoint = _endpoint(at)
+    at.write(BAD + lifecycle)
+    at.killed(after, "apply", "-auto-approve", profile)
+    return at, profile, endpoint
 
 
 def _serve(at: Desk, text: str = PROFILE) -> str:

@@ -14,6 +14,8 @@ _ON_THEIR_WAY = {"hidden", "refused", "waiting", "leaving", "draining", "up, not
 class ReplicaStatus:
     """`boot` is the phase that the machine last reported, `stage` how far in it, `detail` what a probe met.
 
+    `undo` is why the node goes back, or has gone back, from a change to the previous server, "" where it does not.
+
     `serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price, of what is
     billed. Of a request that still waits: when it `lapses_in`, what it costs an hour `usd_per_hour_granted`, and
     `usd_most` until Google ends its run, where something but a person does.
@@ -29,6 +31,7 @@ class ReplicaStatus:
     boot: str = ""
     boot_detail: str = ""
     stage: Stage | None = None
+    undo: str = ""
     serving: bool | None = None
     detail: str = ""
     url: str = ""

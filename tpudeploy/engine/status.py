@@ -14,7 +14,7 @@ from tpudeploy.domain.errors import CloudError, StateLocked
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.stage import Stage
-from tpudeploy.domain.state import Goal, State
+from tpudeploy.domain.state import Attempt, Goal, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.engine.contention import left_locks
 from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
@@ -102,10 +102,18 @@ def _replicas(world: World, state: State, observed: Observed, deployment: Deploy
         if not attempts:
             yield ReplicaStatus(address=where, state=_NOTHING)
         budget = _UNKNOWN if deployment is None else deployment.budget
-        yield from (_one(where, judge(a, moment), observed, budget) for a in attempts)
+        yield from (_one(where, judge(a, moment), observed, budget, _undo(state, a, observed)) for a in attempts)
 
 
-def _one(where: str, judged: Judged, observed: Observed, budget: HbmBudget | Unsized) -> ReplicaStatus:
+def _undo(state: State, attempt: Attempt, observed: Observed) -> str:
+    """Return why a node goes back from a change that a run has not ended yet, "" where it does not."""
+    report = observed.reports.get(attempt.name)
+    if state.goal is None or report is None or not attempt.change or report.undone != attempt.change:
+        return ""
+    return report.cause
+
+
+def _one(where: str, judged: Judged, observed: Observed, budget: HbmBudget | Unsized, undo: str) -> ReplicaStatus:
     attempt, found = judged.attempt, judged.slice
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
     waits = judged.fate in _WAITING
@@ -121,6 +129,7 @@ def _one(where: str, judged: Judged, observed: Observed, budget: HbmBudget | Uns
         boot=report.phase if report is not None else "",
         boot_detail=report.detail if report is not None else "",
         stage=_stage(judged, observed, budget),
+        undo=undo,
         serving=None if health is None else health.serving,
         detail=health.detail if health is not None else "",
         url=health.url if health is not None else "",

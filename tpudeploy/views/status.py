@@ -20,6 +20,9 @@ _STATES: Mapping[str, str] = {
     "leaving": "going away",
 }
 
+# What has become of the server that a node goes back to, by the phase that its machine reports.
+_PREVIOUS = {"serving": "serves again", "failed": "did not start again"}
+
 
 def status(deployments: Iterable[DeploymentStatus], paint: Paint, *, emulated: bool) -> str:
     blocks = ["\n".join(_deployment(d, paint)) for d in deployments]
@@ -69,11 +72,7 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
         return
     yield "slice", f"{replica.slice_name} ({replica.accelerator_type}, {replica.zone}, {replica.provisioning})"
     yield "cloud", replica.cloud
-    if replica.boot:
-        text = replica.boot_detail if replica.stage is None else progress(replica.stage, replica.boot_detail)
-        yield "boot", f"{replica.boot}: {words.plain(text)}" if text else replica.boot
-    elif replica.stage is not None:
-        yield "boot", progress(replica.stage, "the machine reports no progress")
+    yield from _boot(replica)
     if replica.serving is not None:
         yield "health", "a completion came back" if replica.serving else words.plain(replica.detail)
     if replica.serving and replica.detail:
@@ -90,6 +89,17 @@ def facts(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
     if replica.lapses_in is not None:
         yield "lapses in", words.duration(max(0.0, replica.lapses_in))
     yield from _price(replica)
+
+
+def _boot(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
+    if replica.boot:
+        text = replica.boot_detail if replica.stage is None else progress(replica.stage, replica.boot_detail)
+        yield "boot", f"{replica.boot}: {words.plain(text)}" if text else replica.boot
+    elif replica.stage is not None:
+        yield "boot", progress(replica.stage, "the machine reports no progress")
+    if replica.undo:
+        previous = _PREVIOUS.get(replica.boot, "starts again")
+        yield "change", f"failed: {words.plain(replica.undo)}; the previous server {previous}"
 
 
 def _price(replica: ReplicaStatus) -> Iterator[tuple[str, str]]:
