@@ -115,6 +115,10 @@ def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open)
     profile = at.write()
     apply = ("apply", "-auto-approve", profile)
     assert at.run(*apply).code == 13
+    planned = at.run("plan", profile, "-detailed-exitcode")
+    assert planned.code == 2, "an apply has something to do"
+    assert "An apply verifies it again, and exits with 13 until it does" in planned.out
+    assert at.run("plan", profile).code == 0
     for _ in range(2):
         before = len(at.emulator.requests)
         again = at.run(*apply)
@@ -126,6 +130,7 @@ def test_the_same_apply_says_13_again_until_it_does_what_it_was_told(desk: Open)
     _start_as_told(at)
     mended = at.run(*apply)
     assert mended.code == 0, mended.all
+    assert at.run("plan", profile, "-detailed-exitcode").code == 0
     assert "Verified: 4 declared settings in effect" in mended.err
     asked = len(at.emulator.requests)
     assert at.run(*apply).out.startswith("No changes. The running deployment matches the profile.")

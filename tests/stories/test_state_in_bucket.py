@@ -12,7 +12,7 @@ from desk import PROFILE, Desk, Open
 from strict_schema import strict
 
 from tpudeploy import Profile, Workspace
-from tpudeploy.adapters.state.bucket_locks import LEASE
+from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, Tried
 from tpudeploy.domain.lock import Lease
@@ -355,7 +355,7 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
     at = desk()
     at.write()
     late, _ = taken(at)
-    at.clock.sleep(LEASE + 1)
+    at.clock.sleep(LEASE_SECONDS + 1)
     answer, is_written = at.emulator._server._answer, False
 
     def answer_after_the_late_write(method: str, path: str, body: bytes) -> Any:

@@ -60,7 +60,7 @@ def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
     if worst is not None:
         run.end(worst.exit_code, errors_in(planned.diagnostics)[0].code)
         return worst.exit_code
-    return exits.CHANGES if given.detailed_exitcode and not planned.is_empty else exits.SUCCESS
+    return exits.CHANGES if given.detailed_exitcode and planned.has_work else exits.SUCCESS
 
 
 def apply(given: argparse.Namespace, context: Context, run: Run) -> int:

@@ -289,6 +289,11 @@ class Plan:
         return all(c.action is Action.NO_OP for c in self.changes)
 
     @property
+    def has_work(self) -> bool:
+        """Whether applying it would do anything, be it only to verify again an engine that did not do its settings."""
+        return not self.is_empty or any(goal.to_verify for goal in self.goals)
+
+    @property
     def has_news(self) -> bool:
         """Whether its drift holds anything that the states do not know, so that it can be written down."""
         return any(d.kind is not DriftKind.MISSING for d in self.drift)

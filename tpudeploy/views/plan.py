@@ -51,7 +51,10 @@ def _no_changes(plan: Plan) -> str:
     unverified = [goal.name for goal in plan.goals if goal.to_verify]
     if unverified:
         names = ", ".join(unverified)
-        return f"No changes. The engine of {names} did not run with its profile's settings when it was last verified."
+        return (
+            f"No changes. The engine of {names} did not run with its profile's settings when it was last verified.\n"
+            "An apply verifies it again, and exits with 13 until it does; `tpudeploy verify` shows each setting."
+        )
     return (
         f"No changes. {'The running deployment matches the profile.' if is_desired else 'There is nothing to destroy.'}"
     )

@@ -17,7 +17,7 @@ from tpudeploy.domain.plan import Plan
 def arguments(parser: argparse.ArgumentParser) -> None:
     options.profiles(parser)
     options.option(parser, "out", "Save the plan for `tpudeploy apply FILE`.", metavar="FILE", type=Path)
-    options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes.")
+    options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes, or engines to verify again.")
     options.flag(parser, "destroy", "Plan the deletion.")
     options.flag(parser, "adopt", "Adopt existing slices that no state tracks.")
     planning.replacing(parser)
@@ -46,7 +46,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
         terminal.talk(f"\n{_saved(given.out, plan)}")
     if plan.worst_error is not None:
         return plan.worst_error.exit_code
-    return exits.CHANGES if given.detailed_exitcode and not plan.is_empty else exits.SUCCESS
+    return exits.CHANGES if given.detailed_exitcode and plan.has_work else exits.SUCCESS
 
 
 def _saved(path: Path, plan: Plan) -> str:
