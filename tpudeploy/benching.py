@@ -22,6 +22,8 @@ from tpudeploy.core.serving import served_model
 from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
 from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, UsageError
 from tpudeploy.domain.load import Point
+from tpudeploy.domain.names import address
+from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.bench import Bench, bench, imported
 from tpudeploy.ports import LoadDriver
 from tpudeploy.version import VERSION
@@ -38,8 +40,15 @@ class Benching:
         self._workspace = workspace
         self._driver: LoadDriver | None = None
 
-    def deployment(self, profile: Profile) -> Target:
+    def replicas(self, profile: Profile) -> tuple[str, ...]:
+        """The addresses of what can be measured of a profile: of its replicas, or the deployment's where it is one."""
+        count, name = self._workspace.deployment(profile, script=False).replicas, profile.spec.name
+        return (name,) if count == 1 else tuple(address(name, index) for index in range(count))
+
+    def deployment(self, profile: Profile, replica: str = "") -> Target:
         """A deployment's published endpoint, with all that a benchmark of it is to be known by.
+
+        `replica` is the address of the one of several that is wanted, whether or not clients are sent to it.
 
         Raise `errors.QueryFailed` where it has none or does not answer, `errors.UsageError` where what serves is not
         what the profile says.
@@ -50,15 +59,32 @@ class Benching:
         if published is None:
             raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
         url, key = str(published["url"]), workspace.probe.key(deployment)
-        attempt = of.serving_attempt(workspace.states.read(deployment.name).state)
+        state = workspace.states.read(deployment.name).state
+        attempt = of.serving_attempt(state)
+        if replica not in {"", deployment.name}:
+            url, attempt = self._replica(profile, state, replica)
         if attempt is not None and not of.runs_as_declared(deployment, attempt):
             hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
-            raise UsageError(f"What serves as {deployment.name} is not what its profile says.", hint=hint)
+            raise UsageError(f"What serves as {replica or deployment.name} is not what its profile says.", hint=hint)
         engine, _ = _engine(url, key, served_model(deployment))
-        subject = of.of_deployment(deployment, attempt, url, {**effective(self._log(deployment.name)), **engine})
+        told = {**effective(self._log(deployment.name, attempt)), **engine}
+        subject = of.of_deployment(deployment, attempt, url, told)
+        if deployment.replicas > 1 and attempt is not None:
+            subject = replace(subject, replica=workspace.addresses(deployment.name).get(attempt.name, ""))
         line = of.roofline(subject, deployment)
         is_emulated = VllmClient(url, api_key=key).is_stand_in()
         return Target(subject=subject, budget=deployment.budget, roofline=line, api_key=key, is_emulated=is_emulated)
+
+    def _replica(self, profile: Profile, state: State | None, replica: str) -> tuple[str, Attempt | None]:
+        """Where this replica answers, and its slice. Raise `errors.QueryFailed` where it does not."""
+        (status,) = self._workspace.status([profile])
+        shown = [each for each in status.replicas if each.address == replica]
+        for each in shown:
+            if each.serving and each.url:
+                attempts = () if state is None else state.attempts
+                return each.url, next((a for a in attempts if a.name == each.slice_name), None)
+        why = next((f"{each.state}{f', {each.detail}' if each.detail else ''}" for each in shown), "it does not exist")
+        raise QueryFailed(f"{replica} does not serve: {why}.", hint="See `tpudeploy status`.")
 
     def address(
         self,
@@ -181,10 +207,12 @@ class Benching:
         """Either is enough: a cloud that is emulated, or a server that says it is a stand-in."""
         return self._workspace.is_emulated or target.is_emulated
 
-    def _log(self, name: str) -> str:
-        """Of the boot; "" where it cannot be read: the endpoint speaks for itself."""
+    def _log(self, name: str, attempt: Attempt | None) -> str:
+        """The boot log of this slice; "" where it cannot be read: the endpoint speaks for itself."""
+        if attempt is None:
+            return ""
         try:
-            return "\n".join(next(iter(self._workspace.logs(name).values()), ()))
+            return "\n".join(self._workspace.logs(name).get(attempt.name, ()))
         except (CloudError, StateError):
             return ""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.details import Details
     from tpudeploy.domain.diagnosis import Diagnosis
     from tpudeploy.domain.diagnostics import Diagnostic
-    from tpudeploy.domain.errors import ConfigError
+    from tpudeploy.domain.errors import CloudError, ConfigError
     from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.found import Found
     from tpudeploy.domain.garbage import Garbage
@@ -337,8 +337,20 @@ class Workspace(Wiring):
             return ()
         return detailed(self._world(None), self._witnesses, deployment)
 
-    def logs(self, name: str) -> Mapping[str, tuple[str, ...]]:
+    def addresses(self, name: str) -> Mapping[str, str]:
+        """Slice → the address of the replica that it is, such as gemma[1]; of every slice that the state knows."""
+        from tpudeploy.domain.names import address
+
+        state = self.states.read(name).state
+        records = () if state is None else state.records
+        return {attempt.name: address(name, record.index) for record in records for attempt in record.attempts}
+
+    def logs(
+        self, name: str, *, on_unreadable: Callable[[str, CloudError], None] | None = None
+    ) -> Mapping[str, tuple[str, ...]]:
         """Slice → what its machine printed while it booted, oldest line first.
+
+        With `on_unreadable`, which is given a slice and why, a log that cannot be read hides no other one.
 
         Raise `errors.StateError` where nothing is deployed under this name, `errors.Fault` or `errors.Denied` where it
         cannot be read.
@@ -346,7 +358,7 @@ class Workspace(Wiring):
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
         from tpudeploy.engine.logs import logs
 
-        return logs(self._world(None), CloudLogging(self.connection), name)
+        return logs(self._world(None), CloudLogging(self.connection), name, on_unreadable)
 
     def timelines(self, name: str) -> tuple[Timeline, ...]:
         """The last start of each machine of a deployment; none where nothing was granted, or nothing is told.
@@ -438,12 +450,15 @@ class Workspace(Wiring):
         `errors.Fault` or `errors.Denied` where it cannot be looked at. What does not answer is untold.
         """
         from tpudeploy.domain.attestation import Verification
+        from tpudeploy.domain.names import address
         from tpudeploy.engine.attest import verify
 
         deployment = self.deployment(profile, script=False)
         self._url(deployment)
         found = verify(self._world(None), self._witnesses, deployment)
-        return Verification(name=deployment.name, replicas=found)
+        asked = {each.address for each in found}
+        wanted = (address(deployment.name, index) for index in range(deployment.replicas))
+        return Verification(name=deployment.name, replicas=found, absent=tuple(w for w in wanted if w not in asked))
 
     def metrics(self, profile: config.Profile) -> Metrics:
         """What each of its machines says of itself at this moment, in words. What does not answer says why.

@@ -131,9 +131,10 @@ def size(of: Deployment, diagnostics: Iterable[Diagnostic], swept: Sweep | None)
     return told
 
 
-def logs(readings: Mapping[str, Reading]) -> Document:
-    """`readings` by the name of their slice, or file."""
-    trees = [{"log": name, **reading.to_dict()} for name, reading in readings.items()]
+def logs(readings: Mapping[str, Reading], addresses: Mapping[str, str] | None = None) -> Document:
+    """`readings` by the name of their slice, or file; `addresses` are those of the replicas, by slice."""
+    replicas = addresses or {}
+    trees = [{"log": n, "replica": replicas.get(n), **reading.to_dict()} for n, reading in readings.items()]
     return {"format": "tpudeploy.logs/1", "logs": trees}
 
 
@@ -143,6 +144,13 @@ def draft(of: Draft | NoDraft | None) -> Document:
         return {}
     is_there = isinstance(of, Draft)
     return {"draft": of.to_dict() if is_there else None, "no_draft": None if is_there else of.to_dict()}
+
+
+def replica_runs(found: Iterable[Run]) -> Document:
+    """What `bench` measured of several replicas: a run each, whole."""
+    from tpudeploy.core.bench.runfile import dumps
+
+    return {"format": "tpudeploy.replica-runs/1", "runs": [json.loads(dumps(run)) for run in found]}
 
 
 def runs(found: Iterable[Run]) -> Document:

@@ -105,6 +105,13 @@ class Rows:
             self._terminal.draw(_OVER)
 
 
+def index(text: str) -> int:
+    """A count from 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"`{text}` is not an index; write 0, 1, 2, …")
+    return int(text)
+
+
 def usd(text: str) -> float:
     try:
         found = float(text.removeprefix("$"))

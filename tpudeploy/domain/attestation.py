@@ -80,10 +80,19 @@ class Attestation:
 
 @frozen
 class Verification:
-    """The verification of all engines of one deployment."""
+    """The verification of all engines of one deployment.
+
+    `absent` are the addresses of replicas that have no machine to ask.
+    """
 
     name: str
     replicas: tuple[Attestation, ...]
+    absent: tuple[str, ...] = ()
+
+    @property
+    def mute(self) -> tuple[str, ...]:
+        """The addresses of replicas of which no setting is known."""
+        return tuple(r.address for r in self.replicas if not r.judged(Verdict.HOLDS) and not r.broken)
 
     @property
     def holds(self) -> bool:
@@ -104,4 +113,5 @@ class Verification:
             for s in replica.settings
         ]
         silent = {replica.address: dict(replica.silent) for replica in self.replicas if replica.silent}
-        return {"name": self.name, "holds": self.holds, "settings": rows, "silent": silent}
+        absent = list(self.absent)
+        return {"name": self.name, "holds": self.holds, "settings": rows, "silent": silent, "absent": absent}

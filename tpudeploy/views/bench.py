@@ -124,7 +124,7 @@ def _entry(run: Run) -> tuple[str, ...]:
     ended = ", ".join(filter(None, (EMULATOR if of.is_emulated else "", ended)))
     if run.turn is not None:
         ended = ", ".join(filter(None, (f"{run.turn.side} of {run.turn.experiment}", ended)))
-    who = words.plain(of.deployment or of.model)
+    who = words.plain(of.replica or of.deployment or of.model)
     return run.id, who, of.accelerator_type or "?", str(run.driver), done, str(believed), cost, ended
 
 
@@ -136,7 +136,7 @@ def _title(run: Run, paint: Paint) -> str:
     where = ", ".join(filter(None, (of.accelerator_type, of.zone, of.provisioning)))
     engine = f"vLLM {of.engine['version']}" if of.engine.get("version") else ""
     told = ", ".join(filter(None, (words.plain(of.model_id or of.model), where, words.plain(engine))))
-    return f"{paint.bold(words.plain(of.deployment or of.url or run.source))}  {told}"
+    return f"{paint.bold(words.plain(of.replica or of.deployment or of.url or run.source))}  {told}"
 
 
 def _tables(run: Run, paint: Paint, width: int | None) -> Iterator[str]:

@@ -45,6 +45,7 @@ _CAUSE = object_of({"signature": TEXT, "what": TEXT, "line": WHOLE, "text": TEXT
 _LOG = object_of(
     {
         "log": TEXT,
+        "replica": nullable(TEXT),
         "serving": TRUTH,
         "seconds": NUMBER,
         "phases": list_of(_PHASE),
@@ -200,7 +201,13 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     ),
     "verify": _document(
         "verify",
-        {"name": TEXT, "holds": TRUTH, "settings": list_of(_SETTING), "silent": mapping_of(mapping_of(TEXT))},
+        {
+            "name": TEXT,
+            "holds": TRUTH,
+            "settings": list_of(_SETTING),
+            "silent": mapping_of(mapping_of(TEXT)),
+            "absent": TEXTS,
+        },
     ),
     "accuracy": _document(
         "accuracy", {"after": _SHEET, "before": _SHEET, "verdict": Verdict}, optional=("before", "verdict")
@@ -214,6 +221,11 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
             **dict.fromkeys(("prompt_tokens", "completion_tokens"), WHOLE),
             **dict.fromkeys(("tokens_per_second", "tokens_per_second_after_first"), nullable(NUMBER)),
         },
+    ),
+    "replica-runs": _document(
+        "replica-runs",
+        {"runs": tuple[Run, ...]},
+        printed_as={Run: As(adds={"format": {"const": "tpudeploy.run/1"}, "hash": TEXT})},
     ),
     "runs": _document("runs", {"runs": tuple[Run, ...]}, printed_as=_COUNTED),
     "comparison": _class_document("comparison", Comparison, printed_as=_COUNTED),

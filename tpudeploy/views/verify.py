@@ -20,7 +20,16 @@ _WORDS = {
 def verify(of: Verification, paint: Paint) -> str:
     """One table a replica, and one sentence for all."""
     blocks = ["\n".join(_replica(each, paint)) for each in of.replicas]
-    return "\n\n".join([*blocks, _summary(of, paint)])
+    return "\n\n".join([*blocks, "\n".join([*_not_verified(of, paint), _summary(of, paint)])])
+
+
+def _not_verified(of: Verification, paint: Paint) -> Iterator[str]:
+    """Each replica of several that the sentence below is not about."""
+    for where in of.absent:
+        yield paint.yellow(f"{where} was not verified: it has no machine.")
+    if len(of.replicas) > 1 and len(of.mute) < len(of.replicas):
+        for where in of.mute:
+            yield paint.yellow(f"{where} was not verified: neither its API, nor /metrics, nor its log shows a setting.")
 
 
 def _replica(of: Attestation, paint: Paint) -> Iterator[str]:

@@ -15,9 +15,12 @@ from tpudeploy.cli.context import Context
 from tpudeploy.domain.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tpudeploy.benching import Benching
     from tpudeploy.core.bench.subject import Target
     from tpudeploy.domain.benchmark import Bounds, Run, Sweep
+    from tpudeploy.loading import Profile
     from tpudeploy.workspace import Workspace
 
 _KEY = "VLLM_API_KEY"
@@ -61,6 +64,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(
         parser, "seed", "Use the same prompts again; prefix caching then shows in the figures.", metavar="TEXT"
     )
+    options.option(
+        parser,
+        "replica",
+        "With several replicas: measure only this one, counted from 0 (default: one after the other).",
+        metavar="N",
+        type=sweeping.index,
+    )
     options.option(parser, "resume", "Continue a run: measure only the remaining cells.", metavar="ID")
     sweeping.client(parser)
     parser.add_argument(
@@ -98,18 +108,74 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 def _measure(given: argparse.Namespace, context: Context, profile: str | None) -> int:
     from tpudeploy.benching import Benching
-    from tpudeploy.cli.interrupts import ending_well
-    from tpudeploy.domain.benchmark import Driver
 
     workspace = context.workspace([] if profile is None else [profile])
     benching = Benching(workspace)
-    target, sweep = _target(given, context, benching, profile), _sweep(given)
+    loaded = None if profile is None else context.load([profile], given)[0]
+    replicas = _replicas(given, workspace, benching, loaded)
+    if len(replicas) == 1:
+        done = _run(given, context, benching, loaded, replicas[0])
+        _tell(done, given, context, workspace)
+        return _exit_code([done])
+    return _measure_each(given, context, benching, loaded, replicas)
+
+
+def _replicas(
+    given: argparse.Namespace, workspace: Workspace, benching: Benching, profile: Profile | None
+) -> tuple[str, ...]:
+    """The addresses to measure, "" for an address that is no deployment's. Raise `errors.UsageError`."""
+    if profile is None:
+        return ("",)
+    known = benching.replicas(profile)
+    if given.resume is not None:
+        return (workspace.runs.find(given.resume).subject.replica or known[0],)
+    if given.replica is None:
+        return known
+    wanted = f"{profile.spec.name}[{given.replica}]"
+    if len(known) == 1 and given.replica == 0:
+        return known
+    if wanted not in known:
+        raise UsageError(f"{profile.spec.name} has no replica {given.replica}.", hint=f"There are: {', '.join(known)}.")
+    return (wanted,)
+
+
+def _measure_each(
+    given: argparse.Namespace,
+    context: Context,
+    benching: Benching,
+    profile: Profile | None,
+    replicas: Sequence[str],
+) -> int:
+    """One replica after the other, a run each: they share no chips, and a figure of all would hide the slow one."""
+    from tpudeploy.domain.errors import QueryFailed
+
+    workspace = context.workspace([] if profile is None else given.words)
+    runs = []
+    for replica in replicas:
+        context.terminal.talk(f"{replica}:")
+        try:
+            runs.append(_run(given, context, benching, profile, replica))
+        except QueryFailed as error:
+            context.terminal.talk(f"Warning: {error.message} It is not measured. {error.hint}".rstrip())
+            continue
+        if not given.json:
+            _tell(runs[-1], given, context, workspace)
+    if given.json:
+        context.reply.set(documents.replica_runs(runs))
+    return _exit_code(runs) if len(runs) == len(replicas) else exits.ERROR
+
+
+def _run(given: argparse.Namespace, context: Context, benching: Benching, profile: Profile | None, replica: str) -> Run:
+    from tpudeploy.cli.interrupts import ending_well
+    from tpudeploy.domain.benchmark import Driver
+
+    target, sweep = _target(given, benching, profile, replica), _sweep(given)
     driver, tokenizer = Driver(given.driver or Driver.TPUDEPLOY), given.tokenizer or ""
     bounds, rows = _bounds(given, target), sweeping.Rows(context.terminal)
     benching.check_client(target, driver, tokenizer=tokenizer)
     rows.begin()
     with ending_well(benching.stop, rows.talk):
-        done = benching.run(
+        return benching.run(
             target,
             sweep,
             resume=given.resume,
@@ -119,15 +185,20 @@ def _measure(given: argparse.Namespace, context: Context, profile: str | None) -
             on_point=rows.under_way,
             on_cell=rows.done,
         )
-    _tell(done, given, context, workspace)
-    asked = [cell for cell in done.cells if cell.figures is not None]
-    return exits.ERROR if asked and all(cell.status == "failed" for cell in asked) else exits.SUCCESS
 
 
-def _target(given: argparse.Namespace, context: Context, benching: Benching, profile: str | None) -> Target:
+def _exit_code(runs: Sequence[Run]) -> int:
+    """An error where every cell that was measured of a run failed."""
+    for run in runs:
+        asked = [cell for cell in run.cells if cell.figures is not None]
+        if asked and all(cell.status == "failed" for cell in asked):
+            return exits.ERROR
+    return exits.SUCCESS
+
+
+def _target(given: argparse.Namespace, benching: Benching, profile: Profile | None, replica: str) -> Target:
     if profile is not None:
-        (loaded,) = context.load([profile], given)
-        return benching.deployment(loaded)
+        return benching.deployment(profile, replica)
     return benching.address(
         _address(given.url),
         model=given.model or "",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.bootlog import Reading
     from tpudeploy.domain.budget import HbmBudget
     from tpudeploy.domain.draft import Draft, NoDraft
+    from tpudeploy.domain.errors import CloudError
     from tpudeploy.loading import Profile
 
 _PAUSE = 5.0  # seconds between two looks while following
@@ -56,10 +57,11 @@ def run(given: argparse.Namespace, context: Context) -> int:
         _follow(profile, given, context)
         return exits.SUCCESS
     logs = _logs(profile, given, context)
+    addresses = _addresses(profile, given, context)
     if given.explain or given.json:
-        _explain(logs, profile, given, context)
+        _explain(logs, profile, given, context, addresses)
     else:
-        context.terminal.data("\n\n".join(_headed(logs)))
+        context.terminal.data("\n\n".join(_headed(logs, addresses)))
     return exits.SUCCESS
 
 
@@ -69,16 +71,40 @@ def _logs(profile: Profile | None, given: argparse.Namespace, context: Context) 
         from tpudeploy.adapters.logfile import read_log
 
         return {given.file: read_log(given.file if given.file == "-" else str(context.folder / given.file))}
-    found = context.workspace([given.profile]).logs(profile.spec.name)
+    workspace = context.workspace([given.profile])
+
+    def warn(slice_name: str, cause: CloudError) -> None:
+        where = workspace.addresses(profile.spec.name).get(slice_name, profile.spec.name)
+        context.terminal.talk(f"Warning: the log of {where} ({slice_name}) cannot be read: {cause.message}")
+
+    found = workspace.logs(profile.spec.name, on_unreadable=warn)
     return {name: "\n".join(lines) for name, lines in found.items()}
 
 
-def _headed(logs: dict[str, str]) -> Iterator[str]:
+def _addresses(profile: Profile | None, given: argparse.Namespace, context: Context) -> Mapping[str, str]:
+    """The replica of each slice; nothing for a log from a file."""
+    if profile is None or given.file is not None:
+        return {}
+    return context.workspace([given.profile]).addresses(profile.spec.name)
+
+
+def _headed(logs: Mapping[str, str], addresses: Mapping[str, str]) -> Iterator[str]:
+    """Each log below the replica that printed it; a single one needs no head."""
     for name, text in logs.items():
-        yield text.rstrip("\n") if len(logs) == 1 else f"{name}:\n{text}".rstrip("\n")
+        yield text.rstrip("\n") if len(logs) == 1 else f"{_label(name, addresses)}:\n{text}".rstrip("\n")
 
 
-def _explain(logs: dict[str, str], profile: Profile | None, given: argparse.Namespace, context: Context) -> None:
+def _label(name: str, addresses: Mapping[str, str]) -> str:
+    return f"{addresses[name]} = {name}" if name in addresses else name
+
+
+def _explain(
+    logs: dict[str, str],
+    profile: Profile | None,
+    given: argparse.Namespace,
+    context: Context,
+    addresses: Mapping[str, str],
+) -> None:
     from tpudeploy.domain.draft import Draft, NoDraft
     from tpudeploy.views.draft import draft
     from tpudeploy.views.logs import explanation
@@ -86,10 +112,10 @@ def _explain(logs: dict[str, str], profile: Profile | None, given: argparse.Name
     readings, terminal = read_all(logs, profile), context.terminal
     drafted = _drafted(logs, readings, profile, given, context) if given.ask else None
     if given.json:
-        context.reply.set(documents.logs(readings) | documents.draft(drafted))
+        context.reply.set(documents.logs(readings, addresses) | documents.draft(drafted))
         return
     told = {name: explanation(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
-    terminal.data("\n\n".join(_headed(told)))
+    terminal.data("\n\n".join(_headed(told, addresses)))
     match drafted:
         case Draft():
             terminal.data(f"\n{draft(drafted, terminal.paint, width=terminal.width)}")
@@ -129,13 +155,13 @@ def _follow(profile: Profile, given: argparse.Namespace, context: Context) -> No
 
     workspace, shown = context.workspace([given.profile]), dict[str, int]()
     while True:
-        found = workspace.logs(profile.spec.name)
+        found, addresses = workspace.logs(profile.spec.name), workspace.addresses(profile.spec.name)
         for name, lines in found.items():
             for line in lines[shown.get(name, 0) :]:
                 if given.json:
                     context.terminal.document(jsonl.document({"type": "log_line", "log": name, "line": line}))
                 else:
-                    context.terminal.data(line if len(found) == 1 else f"{name}: {line}")
+                    context.terminal.data(line if len(found) == 1 else f"{_label(name, addresses)}: {line}")
             shown[name] = len(lines)
         if all(has_ended("\n".join(lines)) for lines in found.values()):
             return

@@ -60,7 +60,12 @@ def _head(of: Report) -> str:
     kept = f"Run {run.id}, {len(run.cells)} of {len(run.sweep.points)} cells, by {run.driver}, {of.digest}"
     source = [note(EMULATED)] if subject.is_emulated else []
     source += [note(run.source)] if run.source else []
-    return tag("h1", text(subject.deployment or subject.model)) + note(told) + note(kept) + "".join(source)
+    return (
+        tag("h1", text(subject.replica or subject.deployment or subject.model))
+        + note(told)
+        + note(kept)
+        + "".join(source)
+    )
 
 
 def _points(of: Report) -> Iterator[str]:

@@ -1,0 +1,68 @@
+"""With several replicas each one is asked, and told apart: what it does, what it printed, how fast it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from desk import PROFILE, Desk, Open
+from strict_schema import strict
+
+TWO = PROFILE + "replicas: 2\n"
+SWEEP = ("-concurrency", "1", "-context", "8", "-output", "1", "-window", "50ms")
+
+
+@pytest.fixture
+def at(desk: Open) -> Desk:
+    at: Desk = desk(boot={"boot_seconds": 5})
+    assert at.run("apply", "-auto-approve", at.write(TWO)).code == 0
+    return at
+
+
+def test_logs_name_the_replica_that_printed_each(at: Desk) -> None:
+    said = at.run("logs", "gemma.yaml")
+    assert said.code == 0, said.all
+    slices = {f"gemma[{index}]": name for index, name in enumerate(sorted(at.slices, key=lambda n: n.split("-")[2]))}
+    for address, name in slices.items():
+        assert f"{address} = {name}:" in said.out
+    tree = json.loads(at.run("logs", "gemma.yaml", "-json").out)
+    strict(at, "logs").validate(tree)
+    assert {log["replica"]: log["log"] for log in tree["logs"]} == slices
+
+
+def test_a_replica_without_a_machine_is_named_beside_those_that_were_verified(at: Desk) -> None:
+    said = at.run("verify", "gemma.yaml", "-set", "replicas=3")
+    assert said.code == 0, said.all
+    assert "gemma[0] = " in said.out
+    assert "gemma[1] = " in said.out
+    assert "gemma[2] was not verified: it has no machine." in said.out
+    tree = json.loads(at.run("verify", "gemma.yaml", "-set", "replicas=3", "-json").out)
+    strict(at, "verify").validate(tree)
+    assert tree["absent"] == ["gemma[2]"]
+
+
+def test_bench_measures_each_replica_in_a_run_of_its_own(at: Desk) -> None:
+    said = at.run("bench", "gemma.yaml", *SWEEP)
+    assert said.code == 0, said.all
+    listed = at.run("bench", "list").out
+    assert "gemma[0]" in listed
+    assert "gemma[1]" in listed
+    runs = [json.loads(file.read_text()) for file in sorted((at.folder / ".tpudeploy" / "runs").glob("2*.json"))]
+    subjects = {run["subject"]["replica"]: run["subject"]["url"] for run in runs}
+    assert set(subjects) == {"gemma[0]", "gemma[1]"}
+    assert len(set(subjects.values())) == 2, "each at its own address"
+
+
+def test_bench_as_json_is_one_document_of_all_replicas(at: Desk) -> None:
+    tree = json.loads(at.run("bench", "gemma.yaml", *SWEEP, "-json").out)
+    strict(at, "replica-runs").validate(tree)
+    assert [run["subject"]["replica"] for run in tree["runs"]] == ["gemma[0]", "gemma[1]"]
+
+
+def test_bench_measures_the_one_that_is_named_and_no_other(at: Desk) -> None:
+    run = json.loads(at.run("bench", "gemma.yaml", *SWEEP, "-replica", "1", "-json").out)
+    assert (run["format"], run["subject"]["replica"]) == ("tpudeploy.run/1", "gemma[1]")
+    said = at.run("bench", "gemma.yaml", *SWEEP, "-replica", "2")
+    assert said.code == 1
+    assert "gemma has no replica 2." in said.err
+    assert "There are: gemma[0], gemma[1]." in said.err
