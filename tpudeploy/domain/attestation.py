@@ -92,7 +92,7 @@ class Verification:
     @property
     def mute(self) -> tuple[str, ...]:
         """The addresses of replicas of which no setting is known."""
-        return tuple(r.address for r in self.replicas if not r.judged(Verdict.HOLDS) and not r.broken)
+        return tuple(r.address for r in self.replicas if not r.with_verdict(Verdict.HOLDS) and not r.broken)
 
     @property
     def holds(self) -> bool:
