@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,17 @@ class Desk:
     def slices(self) -> Mapping[str, str]:
         """Every queued resource there is, husks too: name to state."""
         return {name: state for zone in self.emulator.live().values() for name, state in zone.items()}
+
+    def delete_by_hand(self, name: str) -> None:
+        """Have somebody delete a queued resource and its machine with another tool; that takes minutes."""
+        zone = next(zone for zone, slices in self.emulator.live().items() if name in slices)
+        connection = HTTPConnection(self.emulator.host, timeout=10)
+        try:
+            path = f"/v2alpha1/projects/emulated/locations/{zone}/queuedResources/{name}?force=true"
+            connection.request("DELETE", path)
+            assert connection.getresponse().status == 200
+        finally:
+            connection.close()
 
     def asked(self) -> list[str]:
         """The zones that were asked for a slice, in order."""

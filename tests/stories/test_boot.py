@@ -227,7 +227,9 @@ def test_a_slice_that_somebody_deleted_is_seen_and_created_anew(desk: Open) -> N
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
     (name,) = at.slices
-    _delete_behind_our_back(at, name)
+    at.delete_by_hand(name)
+    at.clock.sleep(240)
+    assert not at.slices
     planned = at.run("plan", profile, "-detailed-exitcode")
     assert planned.code == 2
     assert "its slice is gone: deleted outside tpudeploy" in planned.out
@@ -259,19 +261,6 @@ def _status(url: str, headers: dict[str, str]) -> int:
         return connection.getresponse().status
     finally:
         connection.close()
-
-
-def _delete_behind_our_back(at: Desk, name: str) -> None:
-    host, _, port = at.emulator.host.partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
-    try:
-        where = f"/v2alpha1/projects/emulated/locations/us-east5-a/queuedResources/{name}?force=true"
-        connection.request("DELETE", where)
-        assert connection.getresponse().status == 200
-    finally:
-        connection.close()
-    at.clock.sleep(240)
-    assert not at.slices
 
 
 def test_a_second_failure_after_a_correction_is_told_at_once(desk: Open) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-from desk import PROFILE, Desk, Open
+from desk import PROFILE, Open
 
 A, B = "us-east5-a", "us-east5-b"
 REFUSED = "is in state PROVISIONING and cannot be deleted"
@@ -90,7 +89,8 @@ def test_while_somebody_else_deletes_a_slice_a_plan_calls_it_deleted_and_not_tak
     at = desk()
     profile = at.write()
     assert at.run("apply", "-auto-approve", profile).code == 0
-    _delete_by_hand(at)
+    at.delete_by_hand(next(iter(at.slices)))
+    at.clock.sleep(20)
     assert list(at.slices.values()) == ["DELETING"]
     planned = at.run("plan", profile)
     assert "deleted outside tpudeploy" in planned.out, planned.all
@@ -109,16 +109,3 @@ def test_while_google_takes_a_slice_away_a_plan_does_not_call_it_deleted(desk: O
     assert list(at.slices.values()) == ["SUSPENDING"]
     planned = at.run("plan", profile)
     assert "its slice was taken away" in planned.out, planned.all
-
-
-def _delete_by_hand(person: Desk) -> None:
-    (zone,) = (zone for zone, found in person.emulator.live().items() if found)
-    (name,) = person.slices
-    connection = HTTPConnection(person.emulator.host, timeout=10)
-    try:
-        path = f"/v2alpha1/projects/emulated/locations/{zone}/queuedResources/{name}?force=true"
-        connection.request("DELETE", path)
-        assert connection.getresponse().status == 200
-    finally:
-        connection.close()
-    person.clock.sleep(20)
