@@ -1,4 +1,4 @@
-"""A plan becomes a comment on a pull request; what was approved there becomes an apply; drift becomes issues."""
+"""GitOps: a plan becomes a comment on a pull request, its approval becomes an apply, and drift becomes issues."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tpudeploy.workspace import Workspace
 
 P = TypeVar("P", bound=Plan)
 LABEL = "tpudeploy-drift"
-_MARKER_BYTES = 20_000  # more deployments than that change at once only by somebody's saying so
+_MARKER_BYTES = 20_000  # a plan for more deployments than that must be approved by -accept
 _KEY = "TPUDEPLOY_APPROVAL_KEY"
 _SIGNATURE = "Signature of the plan comment:"
 _MERGING_APPLIES = "Merging applies this plan, if it is still the same then."
@@ -34,10 +34,10 @@ _CUT_SHORT = "Merging applies nothing: the comment cannot show the whole plan."
 
 @frozen
 class Proposal:
-    """What `ci plan` says of a plan. `comment` is within the forge's limit and has the marker; `summary` may be longer.
+    """The texts of `ci plan`. `comment` fits the forge's limit and has the marker; `summary` may be longer.
 
-    `obstacle` says why merging applies nothing, "" where it does. `signed` is the content of the file that approves
-    this plan for a commit that was pushed already, "" where there is no such approval.
+    `obstacle` is why merging applies nothing, or "" if it applies the plan. `signed` is the content of the file that
+    approves this plan for a commit that was already pushed, or "".
     """
 
     marker: Marker
@@ -48,15 +48,16 @@ class Proposal:
 
 
 def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[str], key: str = "") -> Proposal:
-    """A plan that is not shown as a whole, and one that nobody can sign, approve nothing; nor is approved what an error
-    stops.
+    """Return the proposal of a plan. A plan that is cut short or unsigned approves nothing.
+
+    Goals with errors are not approved either.
     """
     marker = approval.marker(plan, label=label, commit=pipeline.commit, branch=pipeline.branch)
-    sides, ownerless = _revisions(plan), tuple(orphans)
+    sides, orphan_names = _revisions(plan), tuple(orphans)
 
     def render(limit: int, ending: str) -> Fitted:
         return markdown.plan(
-            plan, sides, orphans=ownerless, whole=marker.whole, ending=ending, run_url=pipeline.run_url, limit=limit
+            plan, sides, orphans=orphan_names, whole=marker.whole, ending=ending, run_url=pipeline.run_url, limit=limit
         )
 
     obstacle, merging_applies = _obstacle(plan, pipeline, marker, key), _merging_applies(plan)
@@ -67,10 +68,10 @@ def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[st
     ending = "" if pipeline.pull is None else obstacle or merging_applies
     summary = render(markdown.SUMMARY_BYTES, ending)
     is_signable = bool(key) and pipeline.pull is None and summary.is_whole and not _why_nothing_is_done(plan)
-    shown = marker if not obstacle else replace(marker, whole="", goals={})
+    published_marker = marker if not obstacle else replace(marker, whole="", goals={})
     return Proposal(
-        marker=shown,
-        comment=f"{approval.dumps(shown)}\n{comment.text}",
+        marker=published_marker,
+        comment=f"{approval.dumps(published_marker)}\n{comment.text}",
         summary=summary.text,
         obstacle=obstacle,
         signed=_signed_text(key, pipeline, marker, summary.text) if is_signable else "",
@@ -78,25 +79,27 @@ def proposal(plan: Plan, pipeline: Pipeline, *, label: str, orphans: Iterable[st
 
 
 def refusal(message: str, hint: str, diagnostics: Iterable[Diagnostic], pipeline: Pipeline, *, label: str) -> Proposal:
-    """Where no plan could be made. An earlier one, which was for another commit, is no approval any more."""
+    """Return the proposal where no plan could be made. An earlier one, for another commit, is no longer an approval."""
     marker = Marker(about="plan", label=label, commit=pipeline.commit, branch=pipeline.branch, goals={})
-    told = markdown.failure(
+    text = markdown.failure(
         message, hint, tuple(diagnostics), run_url=pipeline.run_url, limit=markdown.COMMENT_BYTES - 1000
     )
-    comment = f"{approval.dumps(marker)}\n{told.text}"
-    return Proposal(marker=marker, comment=comment, summary=told.text, obstacle="No plan could be made.")
+    comment = f"{approval.dumps(marker)}\n{text.text}"
+    return Proposal(marker=marker, comment=comment, summary=text.text, obstacle="No plan could be made.")
 
 
-def propose(forge: Forge, pipeline: Pipeline, pull: int, of: Proposal, *, key: str) -> Comment:
-    """Write the one comment of each label, updated in place, and with a key the status that holds its signature."""
-    comment = forge.tell(pull, _same(of.marker), of.comment)
+def propose(forge: Forge, pipeline: Pipeline, pull: int, plan_proposal: Proposal, *, key: str) -> Comment:
+    """Write or update the comment of a label, and, with a key, the commit status with its signature."""
+    comment = forge.tell(pull, _is_same_text(plan_proposal.marker), plan_proposal.comment)
     if key:
-        context = _approval_context(of.marker.label)
-        if of.obstacle:
-            status = Status(context=context, verdict=Verdict.FAILURE, summary=of.obstacle, url=pipeline.run_url)
+        context = _approval_context(plan_proposal.marker.label)
+        if plan_proposal.obstacle:
+            status = Status(
+                context=context, verdict=Verdict.FAILURE, summary=plan_proposal.obstacle, url=pipeline.run_url
+            )
         else:
             merge = PullRequest(number=pull, base_branch=pipeline.branch, head_commit=pipeline.commit)
-            signature = approval.sign_comment(key, pipeline.repository, merge, of.marker.label, comment)
+            signature = approval.sign_comment(key, pipeline.repository, merge, plan_proposal.marker.label, comment)
             summary = f"{_SIGNATURE} {signature}"
             status = Status(context=context, verdict=Verdict.SUCCESS, summary=summary, url=pipeline.run_url)
         forge.judge(pipeline.commit, status)
@@ -104,10 +107,10 @@ def propose(forge: Forge, pipeline: Pipeline, pull: int, of: Proposal, *, key: s
 
 
 def tell_result(forge: Forge, pipeline: Pipeline, text: str, *, label: str) -> None:
-    """What an apply came to, on the pull request that was merged; beside the plan, which stays what was approved."""
+    """Write the result of an apply to the merged pull request, as a comment of its own beside the approved plan."""
     marker = Marker(about="apply", label=label, commit=pipeline.commit, branch=pipeline.branch, goals={})
     for pull in _merged_here(forge, pipeline, pipeline.commit):
-        forge.tell(pull.number, _same(marker), f"{approval.dumps(marker)}\n{text}")
+        forge.tell(pull.number, _is_same_text(marker), f"{approval.dumps(marker)}\n{text}")
 
 
 def with_approval(
@@ -125,13 +128,13 @@ def with_approval(
     It is approved by the fingerprint `accepted`, by signed files, or by merging the pull request that showed it. One
     deployment that is not approved stops no other, unless nothing else is to be done: then raise `errors.Unapproved`.
     """
-    goals = approval.needing_approval(plan)
+    goals = approval.goals_needing_approval(plan)
     if not goals:
         # A renewal, which the profile approves, or a run that this one takes over: later runs may continue either.
         return _approved_by(plan, pipeline.commit or "ci apply")
     if accepted:
         if accepted != approval.plan_print(plan):
-            raise _unapproved(
+            raise _not_approved(
                 plan, goals, f"The plan is no longer {accepted}: it differs, or an apply or a destroy has begun since."
             )
         return _approved_by(plan, f"fingerprint {accepted}")
@@ -148,23 +151,23 @@ def with_approval(
     else:
         markers, why = [], "Nobody has approved this plan: there is no pull request to look at."
         name = pipeline.commit
-    return _approved_by(_without(plan, approval.unapproved(plan, markers), markers, why), name)
+    return _approved_by(_without(plan, approval.unapproved_goals(plan, markers), markers, why), name)
 
 
-def _without(plan: P, missing: Sequence[Goal], markers: Sequence[Marker], why: str) -> P:
+def _without(plan: P, unapproved: Sequence[Goal], markers: Sequence[Marker], why: str) -> P:
     """Return the plan with an error in each of the goals `missing`, which nothing approves: they stop no other.
 
     Raise `errors.Unapproved` where nothing else is to be done.
     """
-    if not missing:
+    if not unapproved:
         return plan
-    names = {goal.name for goal in missing}
+    names = {goal.name for goal in unapproved}
     if not any(approval.is_carried_out(goal) for goal in plan.goals if goal.name not in names):
-        raise _unapproved(plan, missing, _why_not(missing, markers, why))
-    found = {goal.name: _unapproved(plan, missing, _why_not([goal], markers, why)) for goal in missing}
+        raise _not_approved(plan, unapproved, _why_not(unapproved, markers, why))
+    errors_by_name = {goal.name: _not_approved(plan, unapproved, _why_not([goal], markers, why)) for goal in unapproved}
     diagnostics = {
         name: Diagnostic(code=error.code, message=_about(name, error.message), hint=error.hint)
-        for name, error in found.items()
+        for name, error in errors_by_name.items()
     }
     return replace(
         plan,
@@ -177,33 +180,33 @@ def _about(name: str, message: str) -> str:
     return message if name in message else f"{name} is not approved. {message}"
 
 
-def _why_not(missing: Sequence[Goal], markers: Sequence[Marker], why: str) -> str:
-    used_up = approval.used_up(missing, markers)
-    if used_up:
-        names = ", ".join(goal.name for goal in used_up)
+def _why_not(goals: Sequence[Goal], markers: Sequence[Marker], why: str) -> str:
+    spent = approval.spent_goals(goals, markers)
+    if spent:
+        names = ", ".join(goal.name for goal in spent)
         return f"The approval of this plan for {names} is used up: an apply or a destroy has begun since it was made."
-    names = ", ".join(goal.name for goal in missing)
+    names = ", ".join(goal.name for goal in goals)
     return why or f"The plan for {names} is not the one that was approved by merging."
 
 
 def _approved_by(plan: P, name: str) -> P:
-    """A goal that an earlier approval began keeps the name of that one."""
+    """Return the plan with the name of its approval in each goal that an earlier approval did not begin."""
     return replace(plan, goals=tuple(replace(g, approval=g.approval or name) for g in plan.goals))
 
 
 def _merged_markers(plan: Plan, forge: Forge, pipeline: Pipeline, label: str, key: str) -> tuple[list[Marker], str]:
-    """What was approved by the merges that led to the commit; and why the commit's own merge approves nothing.
+    """Return the approvals of the merges that led to the commit, and why the commit's own merge approves nothing.
 
-    GitHub drops all waiting runs but the latest, which makes up for them: what an earlier merge approved counts too,
-    where nothing has begun since.
+    GitHub drops all waiting runs except the latest, which has to do their work: the approval of an earlier merge
+    counts too if nothing has begun since.
     """
     marker, why = _signed_marker(forge, pipeline, pipeline.commit, label, key)
     markers = [] if marker is None else [marker]
-    if approval.unapproved(plan, markers):
+    if approval.unapproved_goals(plan, markers):
         for commit in forge.history(pipeline.commit)[1:]:
             marker, _ = _signed_marker(forge, pipeline, commit, label, key)
             markers += [] if marker is None else [marker]
-            if not approval.unapproved(plan, markers):
+            if not approval.unapproved_goals(plan, markers):
                 break
     return markers, why
 
@@ -213,7 +216,7 @@ def _merged_here(forge: Forge, pipeline: Pipeline, commit: str) -> tuple[PullReq
 
 
 def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, key: str) -> tuple[Marker | None, str]:
-    """What was approved by the merge that made a commit of the pushed branch; else why there is nothing."""
+    """Return the approval by the merge that made a commit of the pushed branch, else why there is none."""
     pulls = forge.merged_pulls(commit)
     here = [p for p in pulls if pipeline.branch and p.base_branch == pipeline.branch]
     if not here and pulls:
@@ -223,7 +226,7 @@ def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, ke
     if len(here) != 1:
         return None, f"No one merged pull request brought {commit}: nobody has approved this plan."
     (pull,) = here
-    comment = forge.comment(pull.number, _same(Marker(about="plan", label=label, goals={})))
+    comment = forge.comment(pull.number, _is_same_text(Marker(about="plan", label=label, goals={})))
     marker = None if comment is None else approval.loads(comment.body)
     if comment is None or marker is None:
         return None, f"Pull request #{pull.number} has no comment of ours with a plan."
@@ -247,7 +250,7 @@ def _signed_marker(forge: Forge, pipeline: Pipeline, commit: str, label: str, ke
 
 
 def _signed_text(key: str, pipeline: Pipeline, marker: Marker, summary: str) -> str:
-    """The content of the file that approves: the marker, and a signature of it and of the plan beside it."""
+    """Return the content of the approving file: the marker, and a signature of it and of the plan."""
     line = approval.dumps(marker)
     return f"{line}\n{_sign_file(key, pipeline, marker.label, line, summary)}"
 
@@ -258,7 +261,7 @@ def _sign_file(key: str, pipeline: Pipeline, label: str, line: str, summary: str
 
 
 def _file_marker(files: SignedPlan, pipeline: Pipeline, label: str, key: str) -> tuple[Marker | None, str]:
-    """What signed files approve for this very commit of this very branch; else why they approve nothing."""
+    """Return the approval of signed files for this commit and branch, else why they approve nothing."""
     line, _, signature = files.signed.strip().partition("\n")
     marker = approval.loads(line)
     if marker is None:
@@ -272,7 +275,7 @@ def _file_marker(files: SignedPlan, pipeline: Pipeline, label: str, key: str) ->
 
 
 def _obstacle(plan: Plan, pipeline: Pipeline, marker: Marker, key: str) -> str:
-    """Why merging would apply nothing, whatever the comment has room for; "" where nothing is in the way."""
+    """Return why merging would apply nothing, apart from the length of the comment, or ""."""
     nothing_is_done = _why_nothing_is_done(plan)
     if nothing_is_done:
         return f"Merging applies nothing: {nothing_is_done}."
@@ -302,14 +305,14 @@ def _approval_context(label: str) -> str:
 
 
 def only_begun(plan: P) -> P:
-    """What pipelines began by an approval and did not end, and successors for runs that end, as the profile asks.
+    """Return the plan with only the unfinished work of approved pipelines, and successors for runs that end.
 
-    What a person began at a terminal is that person's to continue: an interrupt may have been meant to end it.
+    Work that a user began at a terminal is left to that user: an interrupt may have been meant to end it.
     """
-    return replace(plan, goals=tuple(g for g in plan.goals if _goes_on(g)))
+    return replace(plan, goals=tuple(g for g in plan.goals if _is_continued(g)))
 
 
-def _goes_on(goal: Goal) -> bool:
+def _is_continued(goal: Goal) -> bool:
     """Return whether a later run continues this goal. One of which nothing could be seen may be such: that is said."""
     return (goal.resumes and bool(goal.approval)) or goal.is_renewal or (bool(goal.errors) and not goal.changes)
 
@@ -323,8 +326,8 @@ def orphans(
     """
     if invalid:
         return ()
-    named = {p.spec.name for p in profiles}
-    return tuple(name for name in workspace.states.names() if name not in named)
+    profile_names = {p.spec.name for p in profiles}
+    return tuple(name for name in workspace.states.names() if name not in profile_names)
 
 
 def deviations(
@@ -334,45 +337,45 @@ def deviations(
     invalid: Mapping[str, ConfigError] | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> tuple[tuple[Deviation, ...], Mapping[str, TpudeployError]]:
-    """Return what is not as it was left, deployment by deployment, and of which nothing is known, with the reason.
+    """Return the deviations by deployment, and the deployments whose condition is unknown, with the reason.
 
-    What a run still works at is no deviation.
+    Work in progress is not a deviation.
     """
-    known, unusable = tuple(profiles), invalid or {}
-    plan = workspace.plan(known, invalid=unusable, on_event=on_event)
-    statuses = {s.name: s for s in workspace.status(known, invalid=unusable)}
-    drift = workspace.plan(known, refresh_only=True, attest=True, invalid=unusable, on_event=on_event)
+    known_profiles, unusable = tuple(profiles), invalid or {}
+    plan = workspace.plan(known_profiles, invalid=unusable, on_event=on_event)
+    statuses = {s.name: s for s in workspace.status(known_profiles, invalid=unusable)}
+    drift = workspace.plan(known_profiles, refresh_only=True, attest=True, invalid=unusable, on_event=on_event)
     unknown = {name: status.error for name, status in statuses.items() if status.error is not None}
     unknown = {**_not_looked_at(plan), **_not_looked_at(drift), **unknown}
     observed = {goal.name: goal for goal in drift.goals}
     visible = [goal for goal in plan.goals if goal.name not in unknown]
-    found = (deviation(goal, statuses[goal.name], observed[goal.name]) for goal in visible)
-    return tuple(d for d in found if d is not None), unknown
+    candidates = (deviation(goal, statuses[goal.name], observed[goal.name]) for goal in visible)
+    return tuple(d for d in candidates if d is not None), unknown
 
 
 def _not_looked_at(plan: Plan) -> dict[str, TpudeployError]:
-    """Return the deployments of which a plan knows nothing, and why. What a check forbids is known."""
+    """Return the deployments that a plan could not observe, and why. One that a check forbids was observed."""
     reasons = ((goal.name, stopped_by(error)) for goal in plan.goals for error in goal.errors[:1])
     return {name: error for name, error in reasons if not isinstance(error, CheckFailed)}
 
 
 def report(
-    forge: Forge, profiles: Iterable[Profile], found: Iterable[Deviation], unknown: Collection[str] = ()
+    forge: Forge, profiles: Iterable[Profile], drifted: Iterable[Deviation], unknown: Collection[str] = ()
 ) -> None:
     """Open or update an issue for each deviation, and close those of deployments that are well again.
 
     The issue of a deployment of which nothing is known stays as it is.
     """
-    wrong = {d.name: d for d in found}
-    for name, each in wrong.items():
+    drifted_by_name = {d.name: d for d in drifted}
+    for name, drift_of_one in drifted_by_name.items():
         mark = Marker(about="drift", label=name, goals={})
-        body = f"{approval.dumps(mark)}\n{issue.body(each)}"
-        forge.report(_same(mark), LABEL, issue.title(each), body)
-    well = {p.spec.name for p in profiles} - wrong.keys() - set(unknown)
+        body = f"{approval.dumps(mark)}\n{issue.body(drift_of_one)}"
+        forge.report(_is_same_text(mark), LABEL, issue.title(drift_of_one), body)
+    well_names = {p.spec.name for p in profiles} - drifted_by_name.keys() - set(unknown)
     for open_ in forge.issues(LABEL):
-        of = approval.loads(open_.body)
-        if of is not None and of.about == "drift" and of.label in well:
-            forge.settle(open_, issue.resolution(of.label))
+        mark_of_issue = approval.loads(open_.body)
+        if mark_of_issue is not None and mark_of_issue.about == "drift" and mark_of_issue.label in well_names:
+            forge.settle(open_, issue.resolution(mark_of_issue.label))
 
 
 def _revisions(plan: Plan) -> Mapping[str, Revision]:
@@ -380,31 +383,31 @@ def _revisions(plan: Plan) -> Mapping[str, Revision]:
 
 
 def _revision(goal: Goal) -> Revision:
-    wanted = goal.deployment
+    deployment = goal.deployment
     first = next((c for c in goal.changes if c.action is not Action.NO_OP and c.slice_name), None)
-    stands = None if wanted is None or first is None else loading.before(wanted, first)
-    return revision(goal.name, stands, wanted)
+    current = None if deployment is None or first is None else loading.before(deployment, first)
+    return revision(goal.name, current, deployment)
 
 
 def _changes(goal: Goal) -> bool:
     return any(c.action is not Action.NO_OP for c in goal.changes)
 
 
-def _same(of: Marker) -> Callable[[str], bool]:
-    """Whether a text is the one that `of` would be put in the place of."""
+def _is_same_text(marker: Marker) -> Callable[[str], bool]:
+    """Return a function that recognises the text which a text with this marker replaces."""
 
     def is_it(body: str) -> bool:
-        known = approval.loads(body)
-        return known is not None and (known.about, known.label) == (of.about, of.label)
+        existing = approval.loads(body)
+        return existing is not None and (existing.about, existing.label) == (marker.about, marker.label)
 
     return is_it
 
 
-def _unapproved(plan: Plan, missing: Sequence[Goal], why: str) -> Unapproved:
+def _not_approved(plan: Plan, goals: Sequence[Goal], why: str) -> Unapproved:
     """Return the error of the goals `missing`, with the fingerprint of the plan that the others leave."""
-    names = {goal.name for goal in missing}
+    names = {goal.name for goal in goals}
     others = tuple(g for g in plan.goals if g.name not in names and approval.is_carried_out(g))
-    whole = approval.plan_print(replace(plan, goals=tuple(missing)) if others else plan)
+    whole = approval.plan_print(replace(plan, goals=tuple(goals)) if others else plan)
     unchanged = f"Nothing of {', '.join(names)} was changed." if others else "Nothing was changed."
     when = ", once the others are done" if others else ""
     return Unapproved(why, hint=f"{unchanged} Read the plan above; to say yes to it{when}, pass -accept {whole}.")

@@ -107,8 +107,8 @@ def test_the_same_quality_passes_and_what_could_be_missed_is_said(at: Desk, arm:
     assert said.out.splitlines()[-1] == "No quality regression was detected."
     assert "400 questions in both: 0 lost, 0 gained" in said.out
     assert "a fall of up to 0.4% cannot be excluded" in said.out
-    assert "a fall of 2% would be found 80% of the time; 401 questions find it 80%" in said.out
-    assert "what was compared is chance" in said.out
+    assert "a fall of 2% would be detected 80% of the time; 401 questions detect it 80%" in said.out
+    assert "so any difference is chance" in said.out
 
 
 def test_two_servers_are_asked_side_by_side(at: Desk, arm: Arms) -> None:
@@ -159,7 +159,7 @@ def test_what_was_asked_before_is_asked_again_in_the_same_way(at: Desk, arm: Arm
     said = at.run(*AS_BEFORE, "-questions", "20", "-against", before, "-json")
     assert (json.loads(said.out)["after"]["concurrency"], server.asked[0]["max_tokens"]) == (3, 77)
     other = at.run(*GATE, "-questions", "20", "-against", before, "-concurrency", "5")
-    assert "3 questions at once before, 5 now" in other.out
+    assert "3 parallel questions before, 5 now" in other.out
 
 
 def test_so_many_are_asked_at_once(at: Desk, arm: Arms) -> None:

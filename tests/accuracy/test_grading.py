@@ -76,8 +76,8 @@ def test_the_digest_is_of_all_that_decides() -> None:
     [
         ("", "has no question"),
         ("\n \n", "has no question"),
-        ("nonsense", "a.jsonl:1 is no JSON"),
-        (f"{GSM8K}[1, 2]", "a.jsonl:2 is no JSON object"),
+        ("nonsense", "a.jsonl:1 is not JSON"),
+        (f"{GSM8K}[1, 2]", "a.jsonl:2 is not a JSON object"),
         ('{"answer": "1"}', "a.jsonl:1 has no `question`"),
         ('{"question": "?", "answer": null}', "a.jsonl:1 has no `answer`"),
         ('{"question": "?", "answer": true}', "a.jsonl:1 has no `answer`"),

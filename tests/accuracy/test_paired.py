@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tpudeploy.core.accuracy.paired import ALPHA, Paired, chance, most_that_fell, needed, power
+from tpudeploy.core.accuracy.paired import ALPHA, Paired, largest_fall, p_value, power, questions_needed
 
 TRIALS = 2000
 
@@ -33,17 +33,17 @@ def drawn(seed: int, questions: int, *, lost: float, gained: float) -> Iterator[
     ],
 )
 def test_the_chance_is_exact(lost: int, gained: int, expected: float) -> None:
-    assert chance(Paired(both=100, lost=lost, gained=gained, neither=3)) == pytest.approx(expected)
+    assert p_value(Paired(both=100, lost=lost, gained=gained, neither=3)) == pytest.approx(expected)
 
 
 def test_thousands_of_changed_questions_have_a_chance_too() -> None:
-    assert chance(Paired(both=0, lost=2000, gained=2000, neither=0)) == pytest.approx(0.5063, abs=1e-4)
-    assert chance(Paired(both=0, lost=3000, gained=1000, neither=0)) == pytest.approx(0.0, abs=1e-200)
+    assert p_value(Paired(both=0, lost=2000, gained=2000, neither=0)) == pytest.approx(0.5063, abs=1e-4)
+    assert p_value(Paired(both=0, lost=3000, gained=1000, neither=0)) == pytest.approx(0.0, abs=1e-200)
 
 
 @pytest.mark.parametrize(("questions", "changed"), [(100, 0.1), (400, 0.04), (400, 0.1), (1319, 0.1)])
 def test_where_nothing_fell_it_seldom_says_so(questions: int, changed: float) -> None:
-    found = sum(chance(of) <= ALPHA for of in drawn(1, questions, lost=changed / 2, gained=changed / 2))
+    found = sum(p_value(of) <= ALPHA for of in drawn(1, questions, lost=changed / 2, gained=changed / 2))
     assert found / TRIALS <= ALPHA + 0.01  # an exact test keeps it; 0.01 is twice the error of so many trials
 
 
@@ -53,7 +53,7 @@ def test_where_nothing_fell_it_seldom_says_so(questions: int, changed: float) ->
 )
 def test_the_power_that_it_claims_it_has(questions: int, changed: float, fall: float) -> None:
     lost, gained = (changed + fall) / 2, (changed - fall) / 2
-    found = sum(chance(of) <= ALPHA for of in drawn(2, questions, lost=lost, gained=gained))
+    found = sum(p_value(of) <= ALPHA for of in drawn(2, questions, lost=lost, gained=gained))
     claimed = power(questions, changed=changed, fall=fall)
     assert claimed - 0.025 <= found / TRIALS <= claimed + 0.06  # the approximation is on the careful side
 
@@ -62,19 +62,19 @@ def test_the_power_that_it_claims_it_has(questions: int, changed: float, fall: f
 def test_so_many_are_needed_as_textbooks_say_and_a_few_more_because_the_test_is_exact(
     fall: float, textbook: int
 ) -> None:
-    many = needed(changed=0.1, fall=fall)
+    many = questions_needed(changed=0.1, fall=fall)
     assert textbook <= many <= textbook + 2.2 / fall
     assert power(many, changed=0.1, fall=fall) >= 0.8 > power(many - 1, changed=0.1, fall=fall)
 
 
 def test_two_that_answer_alike_are_still_compared_by_what_would_have_to_change() -> None:
     assert power(400, changed=0.0, fall=0.02) == power(400, changed=0.02, fall=0.02)
-    assert needed(changed=0.0, fall=0.02) == 401
-    assert most_that_fell(Paired(both=400, lost=0, gained=0, neither=0)) == pytest.approx(0.0041, abs=1e-4)
+    assert questions_needed(changed=0.0, fall=0.02) == 401
+    assert largest_fall(Paired(both=400, lost=0, gained=0, neither=0)) == pytest.approx(0.0041, abs=1e-4)
 
 
 @pytest.mark.parametrize(("lost", "gained"), [(0.05, 0.05), (0.07, 0.03), (0.01, 0.01)])
 def test_what_cannot_be_excluded_is_seldom_less_than_what_is(lost: float, gained: float) -> None:
     true = lost - gained
-    covered = sum(most_that_fell(of) >= true for of in drawn(3, 400, lost=lost, gained=gained))
+    covered = sum(largest_fall(of) >= true for of in drawn(3, 400, lost=lost, gained=gained))
     assert covered / TRIALS >= 0.93

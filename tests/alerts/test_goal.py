@@ -56,7 +56,7 @@ def test_a_run_says_how_soon_first_tokens_are_wanted(desk: Open) -> None:
     assert "> 0.5\n" in said.out
     first, warning = said.err.splitlines()
     assert first == f"First tokens: 0.5 s, from 1.5 times the 0.3 s of run {run} at 16 streams of 4,096 tokens."
-    assert warning == f"Warning: 0.5 s is from run {run}, measured on the emulator: it says nothing of a TPU."
+    assert warning == f"Warning: 0.5 s is from run {run}, measured on the emulator, and says nothing about a TPU."
 
 
 def test_of_several_loads_the_slowest_counts(desk: Open) -> None:

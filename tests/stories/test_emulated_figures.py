@@ -129,7 +129,7 @@ def test_a_limit_from_an_emulated_run_says_so_in_every_form(at: Desk, form: str)
     own = at.measured()
     said = at.run("alerts", "e2b.yaml", "--run", own, "--format", form)
     assert said.code == 0, said.all
-    mark = f"s is from run {own}, measured on the emulator: it says nothing of a TPU."
+    mark = f"s is from run {own}, measured on the emulator, and says nothing about a TPU."
     assert mark in " ".join(said.out.split())
     assert "Warning: 2.5 s is from run" in said.err
     tree = json.loads(at.run("alerts", "e2b.yaml", "--run", own, "--format", form, "--json").out)

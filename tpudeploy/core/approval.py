@@ -1,12 +1,12 @@
-"""Approvals by merging: fingerprints of plans, the marker in the comment that shows one, and the signature that counts.
+"""Approvals by merging: fingerprints of plans, the marker in the comment with the plan, and its signature.
 
 The fingerprint of a plan covers its effects and the states that it was made for: how each deployment would change, and
-how many applies and destroys had begun in its state. Time, prices, files, lines and slice names are no part of it, so
-two machines agree. Beginning an apply or a destroy changes the count, so no fingerprint can approve anything twice.
+how many applies and destroys had begun in its state. Time, prices, files, lines and slice names are not part of it, so
+two machines agree. The start of an apply or a destroy changes the count, so no fingerprint can approve anything twice.
 
-The comment itself proves nothing. Whoever may write to the repository can edit it, and every workflow of the repository
-writes as the same bot. What counts is a signature with a key that only protected jobs have: over the comment (its id,
-its text, the time of its last edit) and over the merge (repository, pull request, base branch, head commit).
+The comment itself proves nothing: everyone with write access can edit it, and every workflow of the repository writes
+as the same bot. An approval requires a signature with a key that only protected jobs have. It covers the comment (id,
+text, time of the last edit) and the merge (repository, pull request, base branch, head commit).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SIGNATURE_LENGTH = 32  # hexadecimal digits, 128 bits: a commit status has 140 
 
 @frozen
 class Approval:
-    """What a plan says of one deployment: the fingerprint of its effects, and the state that it was made for."""
+    """The approvable content of a plan for one deployment: the fingerprint of its effects, and its state."""
 
     effects: str
     lineage: str
@@ -37,7 +37,7 @@ class Approval:
 
 @frozen
 class Marker:
-    """The hidden first line of a text of ours. `about` is `plan`, `apply` or `drift`; `label` tells several apart.
+    """The hidden first line of a text of ours. `about` is `plan`, `apply` or `drift`; `label` distinguishes several.
 
     `commit` is the head commit that the plan was made for, `branch` the one that it would be merged into. `goals` has
     an entry for each deployment that would change, `whole` is the fingerprint of all together; both are empty where the
@@ -61,16 +61,22 @@ def marker(plan: Plan, *, label: str, commit: str, branch: str) -> Marker:
     return Marker(about="plan", label=label, commit=commit, branch=branch, whole=whole, goals=_approvals(plan))
 
 
-def dumps(of: Marker) -> str:
-    """One line, in which nothing ends the comment early."""
-    tree = {"v": _VERSION, "about": of.about, "label": of.label, "commit": of.commit, "branch": of.branch}
-    tree |= {"whole": of.whole, "goals": {name: _fields(approval) for name, approval in of.goals.items()}}
+def dumps(marker: Marker) -> str:
+    """Return the marker as one line, in which no character sequence ends the comment early."""
+    tree = {
+        "v": _VERSION,
+        "about": marker.about,
+        "label": marker.label,
+        "commit": marker.commit,
+        "branch": marker.branch,
+    }
+    tree |= {"whole": marker.whole, "goals": {name: _fields(approval) for name, approval in marker.goals.items()}}
     text = json.dumps(tree, sort_keys=True).replace(">", "\\u003e").replace("--", "-\\u002d")
     return f"{_BEGINS}{text}{_ENDS}"
 
 
 def loads(body: str) -> Marker | None:
-    """None for a text that is none of ours, or of a version that we do not know."""
+    """Return the marker of a text, or None if it has none or one of an unknown version."""
     line = body.partition("\n")[0].rstrip()
     if not (line.startswith(_BEGINS) and line.endswith(_ENDS)):
         return None
@@ -97,12 +103,12 @@ def sign_file(key: str, pipeline: Pipeline, label: str, text: str) -> str:
 
 
 def is_signature(claimed: str, expected: str) -> bool:
-    """Compare in a time that says nothing of where they differ."""
+    """Return whether two signatures are equal, in constant time."""
     return hmac.compare_digest(claimed.encode(), expected.encode())
 
 
 def plan_print(plan: Plan) -> str:
-    """The same for two plans that do the same to the same deployments, in the same states."""
+    """Return a fingerprint that is equal for plans with the same effects on the same deployments in the same states."""
     return _hash({name: _fields(approval) for name, approval in _approvals(plan).items()})
 
 
@@ -118,35 +124,35 @@ def goal_print(goal: Goal) -> str:
     )
 
 
-def unapproved(plan: Plan, markers: Iterable[Marker], *, accepted: str = "") -> tuple[Goal, ...]:
-    """The goals that nobody has approved. What an earlier run began was approved then, and a successor for a run that
-    ends with the profile that asks for it.
+def unapproved_goals(plan: Plan, markers: Iterable[Marker], *, accepted: str = "") -> tuple[Goal, ...]:
+    """Return the goals without an approval.
 
-    `accepted` is the fingerprint of a whole plan that a person named.
+    The work of an earlier run was approved then, and a successor for a run that ends by the profile. `accepted` is the
+    fingerprint of a whole plan that the user named.
     """
     if accepted and accepted == plan_print(plan):
         return ()
     approvals = {(name, approval) for m in markers if m.is_approval for name, approval in m.goals.items()}
-    return tuple(g for g in needing_approval(plan) if (g.name, _of(g)) not in approvals)
+    return tuple(g for g in goals_needing_approval(plan) if (g.name, _goal_approval(g)) not in approvals)
 
 
-def needing_approval(plan: Plan) -> tuple[Goal, ...]:
-    """The goals that change something that no earlier approval began, and that no profile asks for by itself."""
+def goals_needing_approval(plan: Plan) -> tuple[Goal, ...]:
+    """Return the goals whose changes neither an earlier approval nor the profile itself covers."""
     return tuple(g for g in plan.goals if is_carried_out(g) and not g.resumes and not g.is_renewal)
 
 
-def used_up(goals: Iterable[Goal], markers: Iterable[Marker]) -> tuple[Goal, ...]:
-    """Those whose effects a marker names, but for a state in which an apply or a destroy has begun since."""
+def spent_goals(goals: Iterable[Goal], markers: Iterable[Marker]) -> tuple[Goal, ...]:
+    """Return the goals whose approval was for a state in which an apply or a destroy has begun since."""
     effects = {(name, approval.effects) for m in markers if m.is_approval for name, approval in m.goals.items()}
     return tuple(g for g in goals if (g.name, goal_print(g)) in effects)
 
 
 def _approvals(plan: Plan) -> dict[str, Approval]:
-    return {g.name: _of(g) for g in plan.goals if is_carried_out(g)}
+    return {g.name: _goal_approval(g) for g in plan.goals if is_carried_out(g)}
 
 
-def _of(goal: Goal) -> Approval:
-    # The lineage of a state that was never written is minted anew by each plan.
+def _goal_approval(goal: Goal) -> Approval:
+    # Each plan creates a new lineage for a state that was never written, so it is left out.
     return Approval(effects=goal_print(goal), lineage=goal.lineage if goal.serial else "", begun=goal.begun)
 
 
@@ -159,16 +165,16 @@ def _approval(effects: str, lineage: str, begun: int) -> Approval:
 
 
 def is_carried_out(goal: Goal) -> bool:
-    """Return whether an apply changes something for this goal. What an error stops is neither approved nor done."""
+    """Return whether an apply changes something for this goal. Goals with errors are neither approved nor applied."""
     return not goal.errors and any(c.action is not Action.NO_OP for c in goal.changes)
 
 
-def _change(of: Change) -> Mapping[str, object]:
+def _change(change: Change) -> Mapping[str, object]:
     return {
-        "address": of.address,
-        "action": of.action,
-        "create_before_destroy": of.create_before_destroy,
-        "fields": [[f.path, f.before, f.after] for f in sorted(of.fields, key=lambda f: f.path)],
+        "address": change.address,
+        "action": change.action,
+        "create_before_destroy": change.create_before_destroy,
+        "fields": [[f.path, f.before, f.after] for f in sorted(change.fields, key=lambda f: f.path)],
     }
 
 
@@ -178,6 +184,6 @@ def _hash(value: Mapping[str, object]) -> str:
 
 
 def _sign(key: str, parts: Sequence[str | int]) -> str:
-    """JSON keeps the parts apart: no text of one can pass for the next."""
+    # JSON separates the parts, so that no text of one can be taken for the next.
     text = json.dumps([f"tpudeploy/{_VERSION}", *parts], ensure_ascii=True, separators=(",", ":"))
     return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()[:_SIGNATURE_LENGTH]

@@ -1,1 +1,1 @@
-"""Accuracy: questions with known answers, what two servers made of them, and whether one of them fell behind."""
+"""Accuracy: questions with known answers, the answers of two servers, and whether the second is worse."""

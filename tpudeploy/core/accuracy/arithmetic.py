@@ -1,4 +1,4 @@
-"""The built-in set: sums of several steps, made here, the same everywhere. It smells smoke; it does not rank models."""
+"""The built-in set: generated arithmetic of several steps, the same everywhere. It detects defects, not model rank."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ QUESTIONS = 400
 
 
 def questions(count: int = QUESTIONS) -> QuestionSet:
-    return QuestionSet(name=NAME, questions=tuple(_made(count)))
+    return QuestionSet(name=NAME, questions=tuple(_generate(count)))
 
 
-def _made(count: int) -> Iterator[Question]:
-    """Easy and harder ones in turns: a set that everything passes could not fall."""
+def _generate(count: int) -> Iterator[Question]:
+    """Yield easy and harder questions in turn, because a set that every model passes could not show a fall."""
     for number in range(count):
         forms = _forms(
             a=_number(number, 0, 100, 999),
@@ -41,5 +41,5 @@ def _forms(*, a: int, b: int, c: int, d: int) -> tuple[tuple[str, int], ...]:
 
 
 def _number(question: int, place: int, least: int, most: int) -> int:
-    """As if by chance, and the same in every version of Python."""
+    """Return a pseudo-random number that is the same in every version of Python."""
     return least + zlib.crc32(f"{question}.{place}".encode()) % (most - least + 1)

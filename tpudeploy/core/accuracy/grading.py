@@ -1,32 +1,32 @@
-"""Who is right: the answer found in what a model said, held against what is known."""
+"""Grading: comparison of the answer in a model's text with the known answer."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
 
-_MINUS = "\N{MINUS SIGN}"  # which models write, and Python does not read
+_MINUS = "\N{MINUS SIGN}"  # models write it, and Python does not parse it
 _NUMBER = re.compile(rf"[-{_MINUS}]?\d[\d,]*(?:\.\d+)?")
 _ANSWER = re.compile(r"answer\s*(?:is)?\s*[:=]\s*(?P<said>.+)", re.IGNORECASE)
-_DRESS = re.compile(r"[*_`$\s.]+|\\boxed\{|\}")
+_MARKUP = re.compile(r"[*_`$\s.]+|\\boxed\{|\}")
 
 
-def is_right(said: str, answer: str) -> bool:
-    """A number is right where it is the same number; words are where they are the same but for dress and case."""
-    wanted = _value(answer)
-    line = _answered(said)
-    if wanted is None:
+def is_right(text: str, answer: str) -> bool:
+    """Return whether the answer in `text` is right: the same number, or the same words without markup and case."""
+    expected = _value(answer)
+    line = _answer_line(text)
+    if expected is None:
         return _plain(line) == _plain(answer)
-    found = _NUMBER.findall(line) or _NUMBER.findall(said)
-    return bool(found) and _value(found[-1]) == wanted
+    numbers = _NUMBER.findall(line) or _NUMBER.findall(text)
+    return bool(numbers) and _value(numbers[-1]) == expected
 
 
-def _answered(said: str) -> str:
-    """What stands behind the last `Answer:`; without one, the last line that says something."""
-    marked = _ANSWER.findall(said)
-    if marked:
-        return str(marked[-1])
-    lines = [line for line in said.splitlines() if line.strip()]
+def _answer_line(text: str) -> str:
+    """Return the text after the last `Answer:`, or the last line that is not empty."""
+    marked_answers = _ANSWER.findall(text)
+    if marked_answers:
+        return str(marked_answers[-1])
+    lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 
@@ -40,4 +40,4 @@ def _value(text: str) -> Decimal | None:
 
 
 def _plain(text: str) -> str:
-    return _DRESS.sub(" ", text).strip(" ()\"'").casefold()
+    return _MARKUP.sub(" ", text).strip(" ()\"'").casefold()

@@ -1,4 +1,4 @@
-"""What lm_eval is asked to run, and what its `--log_samples` file holds, as a sheet. It is no dependency of ours."""
+"""The command line of lm_eval, and its `--log_samples` file as a sheet. lm_eval is not a dependency of ours."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ TOOL = "lm_eval"
 def command(
     *, url: str, model: str, task: str, count: int | None, concurrency: int, max_tokens: int, out: str
 ) -> tuple[str, ...]:
-    """As of lm_eval 0.4.13. `task` may stand in a folder of a person's own: `FOLDER/TASK`. `count` None: all of it.
+    """Return the command for lm_eval 0.4.13.
 
-    Only tasks that generate text can be asked of a chat endpoint.
+    `task` may be in a folder of the user: `FOLDER/TASK`. `count` None means all questions. Only tasks that generate
+    text work with a chat endpoint.
     """
     folder, _, name = task.rpartition("/")
     served = f"model={model},base_url={url}/v1/chat/completions,num_concurrent={concurrency},tokenized_requests=False"
@@ -33,7 +34,7 @@ def command(
 
 
 def is_samples(text: str) -> bool:
-    """Whether a file is what `--log_samples` writes."""
+    """Return whether a file has the form that `--log_samples` writes."""
     try:
         first = json.loads(text.partition("\n")[0])
     except (ValueError, RecursionError):
@@ -42,7 +43,7 @@ def is_samples(text: str) -> bool:
 
 
 def sheet(text: str, *, source: str, task: str, url: str = "", model: str = "", at: float = 0.0) -> Sheet:
-    """Judged by the first filter and the first metric of the file. Raise `errors.RunUnreadable`."""
+    """Return the sheet of a file, graded by its first filter and its first metric. Raise `errors.RunUnreadable`."""
     try:
         samples = list(_samples(text))
         first = samples[0]
@@ -51,7 +52,7 @@ def sheet(text: str, *, source: str, task: str, url: str = "", model: str = "", 
         answers = tuple(_answer(sample, metric) for sample in mine)
         terms = _terms(mine, task, metric)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as cause:
-        raise RunUnreadable(f"{source} holds no samples of lm_eval's: {type(cause).__name__}: {cause}.") from cause
+        raise RunUnreadable(f"{source} has no samples of lm_eval: {type(cause).__name__}: {cause}.") from cause
     return Sheet(id=source, at=at, url=url, model=model, terms=terms, concurrency=0, answers=answers)
 
 
@@ -63,25 +64,25 @@ def _answer(sample: Mapping[str, Any], metric: str) -> Answer:
     score = sample[metric]
     if score not in (0, 1):
         raise ValueError(f"{metric} is {score}, and not right or wrong")
-    return Answer(question=str(sample["doc_id"]), said=_said(sample), is_right=bool(score))
+    return Answer(question=str(sample["doc_id"]), said=_response_text(sample), is_right=bool(score))
 
 
-def _said(sample: Mapping[str, Any]) -> str:
-    """The whole text; where the file has not got it, what the filter left of it."""
+def _response_text(sample: Mapping[str, Any]) -> str:
+    """Return the whole response, or its filtered text where the file has no other."""
     whole = sample.get("resps")
     return str(whole[0][0] if whole else sample["filtered_resps"][0])
 
 
 def _terms(samples: Sequence[Mapping[str, Any]], task: str, metric: str) -> Terms:
-    asked = [(s["doc_id"], s.get("prompt_hash"), s["target"]) for s in samples]
-    digest = hashlib.sha256(json.dumps([metric, *asked]).encode()).hexdigest()
+    prompts = [(s["doc_id"], s.get("prompt_hash"), s["target"]) for s in samples]
+    digest = hashlib.sha256(json.dumps([metric, *prompts]).encode()).hexdigest()
     limit = _limit(samples[0])
     name = f"{task.rpartition('/')[2]}, {samples[0].get('filter', 'none')}, {metric}"
     return Terms(questions=name, digest=f"sha256:{digest}", max_tokens=limit, tool=TOOL)
 
 
 def _limit(sample: Mapping[str, Any]) -> int:
-    """Tokens an answer; 0 where the file does not say."""
+    """Return the maximum tokens of an answer, or 0 where the file does not have it."""
     arguments = sample.get("arguments")
-    asked = arguments.get("gen_args_0", {}) if isinstance(arguments, Mapping) else {}
-    return int(asked.get("arg_1", {}).get("max_gen_toks") or 0)
+    request = arguments.get("gen_args_0", {}) if isinstance(arguments, Mapping) else {}
+    return int(request.get("arg_1", {}).get("max_gen_toks") or 0)

@@ -1,8 +1,8 @@
-"""Paired: the same questions put to two servers, counted, and what such counts can and cannot show.
+"""Paired: counts of the same questions answered by two servers, and the statistics of such counts.
 
-Pairs, because most questions are answered alike by both: only those that changed tell anything, and comparing two
-shares as if of different questions would need twice as many. McNemar's test, exact and one-sided: had nothing changed
-for the worse, a question that changed would be lost or gained with equal chance.
+The answers are paired, because both servers answer most questions alike: only changed answers carry information, and a
+comparison of two independent shares would need twice as many questions. The test is McNemar's, exact and one-sided:
+if nothing became worse, a changed question is lost or gained with equal probability.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from statistics import NormalDist
 
 from tpudeploy.domain.frozen import frozen
 
-ALPHA = 0.05  # how often a fall is seen where there is none, at most
-POWER = 0.8  # how often a fall that is there is to be seen
+ALPHA = 0.05  # the maximum probability of reporting a fall where there is none
+POWER = 0.8  # the wanted probability of reporting a real fall
 
 
 @frozen
 class Paired:
-    """How many questions both had right, only the one before, only the one after, neither."""
+    """The numbers of questions that both servers, only the first, only the second, or neither had right."""
 
     both: int
     lost: int
@@ -31,7 +31,7 @@ class Paired:
 
     @property
     def before(self) -> float:
-        """The share that was right before."""
+        """The share that the first server had right."""
         return _share(self.both + self.lost, self.questions)
 
     @property
@@ -40,37 +40,37 @@ class Paired:
 
     @property
     def changed(self) -> float:
-        """The share of questions that one had right and the other had not."""
+        """The share of questions that exactly one server had right."""
         return _share(self.lost + self.gained, self.questions)
 
 
-def chance(of: Paired) -> float:
-    """How likely as many lost ones are, or more, where nothing became worse."""
-    changed = of.lost + of.gained
-    ways = tail = math.comb(changed, of.lost)
-    for lost in range(of.lost, changed):
-        ways = ways * (changed - lost) // (lost + 1)
+def p_value(counts: Paired) -> float:
+    """Return the probability of at least this many losses if nothing became worse."""
+    changed = counts.lost + counts.gained
+    ways = tail = math.comb(changed, counts.lost)
+    for losses in range(counts.lost, changed):
+        ways = ways * (changed - losses) // (losses + 1)
         tail += ways
-    return tail / (1 << changed)  # whole numbers, which Python divides however long they are
+    return tail / (1 << changed)  # integers, which Python divides exactly at any length
 
 
-def most_that_fell(of: Paired) -> float:
-    """The upper 95 % bound of the fall, as a share of questions: what cannot be excluded.
+def largest_fall(counts: Paired) -> float:
+    """Return the upper 95 % bound of the fall, as a share of questions.
 
-    Wald's interval of a paired difference with half a question added to each cell (Agresti and Min, 2005), without
-    which no change at all would seem to be certainty.
+    It is Wald's interval of a paired difference with half a question added to each cell (Agresti and Min, 2005);
+    without that, counts without any change would look like certainty.
     """
-    lost, gained, n = of.lost + 0.5, of.gained + 0.5, of.questions + 2
-    spread = math.sqrt(lost + gained - (lost - gained) ** 2 / n) / n
-    return (lost - gained) / n + _z(1 - ALPHA) * spread
+    losses, gains, n = counts.lost + 0.5, counts.gained + 0.5, counts.questions + 2
+    spread = math.sqrt(losses + gains - (losses - gains) ** 2 / n) / n
+    return (losses - gains) / n + _z(1 - ALPHA) * spread
 
 
 def power(questions: int, *, changed: float, fall: float) -> float:
-    """How often so many questions show a fall of this share, where this share of them changes.
+    """Return the probability that this number of questions shows a fall of this share, if the share `changed` changes.
 
-    The normal approximation of the exact test. Lost less gained moves in steps of two, and has to pass the bound: one
-    is what that costs on average. Beside the exact sums it is too low by less than 1 point where 10 % change, by 5
-    where hardly any do.
+    It is the normal approximation of the exact test. The difference of losses and gains moves in steps of two and has
+    to pass the bound, which costs one on average. Compared with the exact sums, it is too low by less than 1 point
+    where 10 % change, and by 5 points where hardly any do.
     """
     changed = max(changed, fall)
     spread = math.sqrt(questions * (changed - fall**2))
@@ -78,8 +78,8 @@ def power(questions: int, *, changed: float, fall: float) -> float:
     return NormalDist().cdf(beyond / spread)
 
 
-def needed(*, changed: float, fall: float) -> int:
-    """The fewest questions that show such a fall as often as `POWER`."""
+def questions_needed(*, changed: float, fall: float) -> int:
+    """Return the smallest number of questions that shows such a fall with probability `POWER`."""
     few, many = 1, 2
     while power(many, changed=changed, fall=fall) < POWER:
         few, many = many, many * 2
@@ -89,8 +89,8 @@ def needed(*, changed: float, fall: float) -> int:
     return many
 
 
-def _share(part: int, of: int) -> float:
-    return part / of if of else 0.0
+def _share(part: int, total: int) -> float:
+    return part / total if total else 0.0
 
 
 def _z(share: float) -> float:

@@ -1,4 +1,4 @@
-"""Question and QuestionSet: what is asked and what is right, from a file of a person's or from GSM8K's own."""
+"""Question and QuestionSet: questions with their right answers, from a file of the user or in the form of GSM8K."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tpudeploy.domain.frozen import frozen
 
 _QUESTION = ("question", "prompt")
 _ANSWER = ("answer", "expected", "target")
-# GSM8K ends a worked solution with its answer behind this mark.
+# GSM8K ends a worked solution with its answer after this mark.
 _MARK = "####"
 INSTRUCTION = "Think as long as you need, then end with one line: `Answer: ` and the answer alone."
 
 
 @frozen
 class Question:
-    """`answer` is a number or a few words."""
+    """One question. `answer` is a number or a few words."""
 
     id: str
     text: str
@@ -27,7 +27,7 @@ class Question:
 
     @property
     def prompt(self) -> str:
-        """What is sent: the same to every server."""
+        """The text to send, the same for every server."""
         return f"{self.text}\n\n{INSTRUCTION}"
 
 
@@ -38,13 +38,13 @@ class QuestionSet:
 
     @property
     def digest(self) -> str:
-        """Of everything that decides who is right: two servers were asked the same where it is the same."""
+        """The digest of all that decides which answers are right. Equal digests mean the same questions."""
         text = json.dumps([(q.id, q.prompt, q.answer) for q in self.questions], ensure_ascii=False)
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def parsed(text: str, *, name: str) -> QuestionSet:
-    """A JSON object a line, with `question` and `answer`; whatever else it holds is left alone.
+    """Parse one JSON object per line, with `question` and `answer`; other keys are ignored.
 
     Raise `errors.UsageError`, which names the line.
     """
@@ -52,9 +52,9 @@ def parsed(text: str, *, name: str) -> QuestionSet:
     if not questions:
         raise UsageError(f"{name} has no question.", hint=_FORM)
     ids = [question.id for question in questions]
-    twice = next((id_ for id_ in ids if ids.count(id_) > 1), None) if len(set(ids)) < len(ids) else None
-    if twice is not None:
-        raise UsageError(f"{name} has two questions with the id `{twice}`.", hint="Leave `id` out to number them.")
+    duplicate = next((id_ for id_ in ids if ids.count(id_) > 1), None) if len(set(ids)) < len(ids) else None
+    if duplicate is not None:
+        raise UsageError(f"{name} has two questions with the id `{duplicate}`.", hint="Leave `id` out to number them.")
     return QuestionSet(name=name, questions=questions)
 
 
@@ -69,9 +69,9 @@ def _question(name: str, number: int, line: str) -> Question:
     try:
         tree = json.loads(line)
     except (ValueError, RecursionError) as cause:
-        raise UsageError(f"{name}:{number} is no JSON: {cause}.", hint=_FORM) from cause
+        raise UsageError(f"{name}:{number} is not JSON: {cause}.", hint=_FORM) from cause
     if not isinstance(tree, dict):
-        raise UsageError(f"{name}:{number} is no JSON object.", hint=_FORM)
+        raise UsageError(f"{name}:{number} is not a JSON object.", hint=_FORM)
     text, answer = _first(tree, _QUESTION), _first(tree, _ANSWER)
     if text is None or answer is None:
         lacks = "question" if text is None else "answer"
@@ -80,7 +80,7 @@ def _question(name: str, number: int, line: str) -> Question:
 
 
 def _first(tree: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """The first of these that says something: a text, or a number."""
-    known = (tree.get(name) for name in names)
-    found = (str(v) for v in known if isinstance(v, str | int | float) and not isinstance(v, bool))
-    return next((text for text in found if text.strip()), None)
+    """Return the first of these values that is a number or a text that is not empty."""
+    values = (tree.get(name) for name in names)
+    texts = (str(v) for v in values if isinstance(v, str | int | float) and not isinstance(v, bool))
+    return next((text for text in texts if text.strip()), None)

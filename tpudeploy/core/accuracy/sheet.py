@@ -1,4 +1,4 @@
-"""Sheet: what one server answered, ↔ JSON: the format `tpudeploy.answers/1`, with a hash of its content."""
+"""Sheet: the answers of one server, and their JSON format `tpudeploy.answers/1` with a hash of the content."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FORMAT = "tpudeploy.answers/1"
 
 @frozen
 class Answer:
-    """`said` is the whole text. `problem` says why there is none, where the server gave none: then nobody was right.
+    """One answer. `said` is the whole text. `problem` is why the server gave none; such an answer is not right.
 
-    `is_cut`: it ended with the tokens it was allowed, not by itself.
+    `is_cut`: it ended at the maximum of tokens, not by itself.
     """
 
     question: str
@@ -25,9 +25,9 @@ class Answer:
 
 @frozen
 class Terms:
-    """On which two servers are compared: sheets with other terms are not of the same test.
+    """The conditions of a test. Only sheets with the same terms can be compared.
 
-    Temperature is 0 and the seed 0 always. `digest` is that of the questions. `tool` is who asked and judged.
+    Temperature and seed are always 0. `digest` is that of the questions. `tool` is the program that asked and graded.
     """
 
     questions: str
@@ -38,9 +38,9 @@ class Terms:
 
 @frozen
 class Sheet:
-    """`server` is the command line that serves, where a deployment of ours was asked. `at` is in seconds of the epoch.
+    """The answers of one server. `server` is its command line if it is a deployment of ours.
 
-    `concurrency` is how many questions were asked at once, 0 where nobody knows.
+    `at` is in seconds since the epoch. `concurrency` is the number of parallel questions, or 0 if unknown.
     """
 
     id: str
@@ -71,17 +71,17 @@ class Sheet:
         return self.right / len(self.answers)
 
 
-def dumps(of: Sheet) -> str:
-    return sealed.dumps(of, FORMAT)
+def dumps(answers: Sheet) -> str:
+    return sealed.dumps(answers, FORMAT)
 
 
 def is_sheet(text: str) -> bool:
-    """Whether it means to be one, of whatever version."""
+    """Return whether a text claims to be a sheet, of any version."""
     return '"format": "tpudeploy.answers/' in text[:100]
 
 
 def loads(text: str, *, source: str) -> Sheet:
-    """Raise `errors.RunUnreadable`; `source` names the file."""
+    """Return the sheet in a text. Raise `errors.RunUnreadable`; `source` names the file."""
     try:
         sheet = sealed.loads(Sheet, text, FORMAT)
     except ValueError as cause:
@@ -92,4 +92,4 @@ def loads(text: str, *, source: str) -> Sheet:
 
 
 def _unreadable(source: str, why: str) -> RunUnreadable:
-    return RunUnreadable(f"{source} holds no answers: {why}.", hint="`tpudeploy verify --accuracy` writes them.")
+    return RunUnreadable(f"{source} has no answers: {why}.", hint="`tpudeploy verify --accuracy` writes them.")

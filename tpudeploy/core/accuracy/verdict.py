@@ -1,27 +1,27 @@
-"""Verdict: whether quality fell from one sheet to the other, or that these questions cannot tell."""
+"""Verdict: whether quality fell from one sheet to the other, or why these questions cannot show it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any
 
-from tpudeploy.core.accuracy.paired import ALPHA, Paired, chance, most_that_fell, needed, power
+from tpudeploy.core.accuracy.paired import ALPHA, Paired, largest_fall, p_value, power, questions_needed
 from tpudeploy.core.accuracy.sheet import Sheet
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.tree import tree
 
-# Below it the questions are asked in a form that the model does not understand, or are beyond it: a published gate
-# passed at 10 %, and a report of wrong answers followed.
+# Below this share, the model does not understand the form of the questions, or they are too hard for it. A published
+# quality gate passed at 10 %, and a report of wrong answers followed.
 LEAST_BASELINE = 0.5
-# More questions without an answer than this, and what is compared is no longer what was asked.
+# With a larger share of unanswered questions, the answered ones are no longer the same test.
 MOST_UNANSWERED = 0.01
-# The falls whose chance of being seen is told, as shares.
+# The falls for which the power is reported, as shares.
 FALLS = (0.02, 0.03)
 
 
 class Judgement(StrEnum):
-    """`held`: no fall was found, which says as much as the power beside it."""
+    """The conclusion. `held`: no fall was detected, which means only as much as the power allows."""
 
     HELD = "held"
     FELL = "fell"
@@ -30,7 +30,7 @@ class Judgement(StrEnum):
 
 @frozen
 class Power:
-    """How often a fall of this share would be found by these questions; how many find it four times in five."""
+    """The probability that these questions detect a fall of this share, and the number that detect it 4 times in 5."""
 
     fall: float
     found: float
@@ -39,9 +39,9 @@ class Power:
 
 @frozen
 class Verdict:
-    """`because` says why these sheets cannot tell. `chance` is McNemar's, one-sided and exact.
+    """The result. `because` is why these sheets cannot show it. `chance` is McNemar's p-value, one-sided and exact.
 
-    `most` is how much of a fall cannot be excluded, as a share, with 95 % confidence.
+    `most` is the largest fall that cannot be excluded, as a share, with 95 % confidence.
     """
 
     judgement: Judgement
@@ -59,18 +59,18 @@ class Verdict:
 
 
 def verdict(before: Sheet, after: Sheet) -> Verdict:
-    """Raise `errors.UsageError` for sheets of different tests."""
+    """Compare two sheets. Raise `errors.UsageError` for sheets of different tests."""
     _same_test(before, after)
     counts = _counts(before, after)
-    because = _blind(before, after)
-    by_chance = chance(counts)
-    judged = Judgement.FELL if by_chance <= ALPHA else Judgement.HELD
+    because = _why_unable(before, after)
+    probability = p_value(counts)
+    judgement = Judgement.FELL if probability <= ALPHA else Judgement.HELD
     return Verdict(
-        judgement=Judgement.CANNOT_TELL if because else judged,
+        judgement=Judgement.CANNOT_TELL if because else judgement,
         because=because,
         counts=counts,
-        chance=by_chance,
-        most=most_that_fell(counts),
+        chance=probability,
+        most=largest_fall(counts),
         powers=tuple(_power(counts, fall) for fall in FALLS if counts.questions),
         remarks=tuple(_remarks(before, after)),
     )
@@ -92,9 +92,13 @@ def _same_test(before: Sheet, after: Sheet) -> None:
 
 
 def _counts(before: Sheet, after: Sheet) -> Paired:
-    """Of the questions that both answered."""
-    known = {answer.question: answer for answer in before.answers if not answer.problem}
-    pairs = [(known[a.question].is_right, a.is_right) for a in after.answers if not a.problem and a.question in known]
+    """Return the counts over the questions that both servers answered."""
+    first_answers = {answer.question: answer for answer in before.answers if not answer.problem}
+    pairs = [
+        (first_answers[a.question].is_right, a.is_right)
+        for a in after.answers
+        if not a.problem and a.question in first_answers
+    ]
     return Paired(
         both=pairs.count((True, True)),
         lost=pairs.count((True, False)),
@@ -103,34 +107,34 @@ def _counts(before: Sheet, after: Sheet) -> Paired:
     )
 
 
-def _blind(before: Sheet, after: Sheet) -> str:
+def _why_unable(before: Sheet, after: Sheet) -> str:
     for name, sheet in (("first", before), ("second", after)):
         if sheet.unanswered > MOST_UNANSWERED * len(sheet.answers):
             reason = next(answer.problem for answer in sheet.answers if answer.problem)
             return f"{sheet.unanswered} of {len(sheet.answers)} questions have no answer of the {name} server: {reason}"
     if before.share < LEAST_BASELINE:
         return (
-            f"the first server had {before.share:.1%} right: below {LEAST_BASELINE:.0%} it is the questions, or the "
-            "form of the answers, that is wrong, and no fall would show"
+            f"the first server had {before.share:.1%} right: below {LEAST_BASELINE:.0%}, the questions or the form of "
+            "the answers is wrong, and no fall would show"
         )
     return ""
 
 
-def _power(of: Paired, fall: float) -> Power:
-    found = power(of.questions, changed=of.changed, fall=fall)
-    return Power(fall=fall, found=found, needed=needed(changed=of.changed, fall=fall))
+def _power(counts: Paired, fall: float) -> Power:
+    probability = power(counts.questions, changed=counts.changed, fall=fall)
+    return Power(fall=fall, found=probability, needed=questions_needed(changed=counts.changed, fall=fall))
 
 
 def _remarks(before: Sheet, after: Sheet) -> list[str]:
-    """What may have moved answers beside what was changed on purpose."""
-    said = []
+    """Return what may have changed answers besides the intended change."""
+    remarks = []
     if before.concurrency and after.concurrency and before.concurrency != after.concurrency:
-        said.append(
-            f"{before.concurrency} questions at once before, {after.concurrency} now: batches alone change answers."
+        remarks.append(
+            f"{before.concurrency} parallel questions before, {after.concurrency} now: batching alone changes answers."
         )
     cut = max(before.cut, after.cut)
     if cut > MOST_UNANSWERED * len(after.answers):
-        said.append(f"{cut} answers were cut off at {after.terms.max_tokens} tokens: raise --max-tokens.")
+        remarks.append(f"{cut} answers were cut off at {after.terms.max_tokens} tokens: raise --max-tokens.")
     if before.server and before.server == after.server and before.image == after.image:
-        said.append("Both servers were started in the same way: what was compared is chance.")
-    return said
+        remarks.append("Both servers were started in the same way, so any difference is chance.")
+    return remarks

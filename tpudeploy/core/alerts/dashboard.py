@@ -1,4 +1,4 @@
-"""The dashboard as Grafana imports it: no id and no data source of anybody's in it, in a grid of 24 columns."""
+"""The dashboard in Grafana's import format: without ids or data sources of an installation, in a grid of 24 columns."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from tpudeploy.core.alerts.watched import Watched
 Json: TypeAlias = dict[str, Any]
 
 _COLUMNS = 24
-# Grafana 10.4's: new enough for every panel here, and migrated by whatever is newer.
+# The schema of Grafana 10.4 has every panel here, and newer versions migrate it.
 _SCHEMA = 39
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _ALL = {"selected": True, "text": ["All"], "value": ["$__all"]}
 
 
-def dashboard(all_of: Sequence[Watched]) -> Json:
-    """One for all of these, who are chosen by its variables. The same deployments replace it when it is imported."""
-    names = [of.name for of in all_of]
+def dashboard(deployments: Sequence[Watched]) -> Json:
+    """Return one dashboard for all deployments, which its variables select.
+
+    The import of a dashboard for the same deployments replaces the earlier one.
+    """
+    names = [deployment.name for deployment in deployments]
     return {
         "id": None,
         "uid": f"tpudeploy-{zlib.crc32(','.join(sorted(names)).encode()):08x}",
@@ -37,7 +40,7 @@ def dashboard(all_of: Sequence[Watched]) -> Json:
         "templating": {"list": [_source(), *_variables(names)]},
         "annotations": {"list": []},
         "links": [],
-        "panels": list(_placed(all_of)),
+        "panels": list(_panels(deployments)),
     }
 
 
@@ -79,10 +82,10 @@ def _variable(name: str, label: str, query: str, current: Json) -> Json:
     }
 
 
-def _placed(all_of: Sequence[Watched]) -> Iterator[Json]:
-    """Rows from top to bottom, the panels of each side by side."""
+def _panels(deployments: Sequence[Watched]) -> Iterator[Json]:
+    """Yield the rows from top to bottom, with the panels of each side by side."""
     top, number = 0, 0
-    sources = tuple(dict.fromkeys(of.ttft_source for of in all_of if of.ttft_source))
+    sources = tuple(dict.fromkeys(deployment.ttft_source for deployment in deployments if deployment.ttft_source))
     for row in ROWS:
         number += 1
         yield _headline(row.title, number, top)
@@ -90,7 +93,7 @@ def _placed(all_of: Sequence[Watched]) -> Iterator[Json]:
         for at, panel in enumerate(row.panels):
             number += 1
             place = {"h": row.height, "w": width, "x": at * width, "y": top + 1}
-            yield {"id": number, "gridPos": place, **_panel(panel, _limit(panel, all_of), sources)}
+            yield {"id": number, "gridPos": place, **_panel(panel, _limit(panel, deployments), sources)}
         top += 1 + row.height
 
 
@@ -99,12 +102,12 @@ def _headline(title: str, number: int, top: int) -> Json:
     return {"id": number, "type": "row", "title": title, "collapsed": False, "gridPos": place, "panels": []}
 
 
-def _limit(panel: Panel, all_of: Sequence[Watched]) -> float | None:
-    """A line that holds for all who are shown, or none."""
+def _limit(panel: Panel, deployments: Sequence[Watched]) -> float | None:
+    """Return the limit that all deployments share, or None."""
     if not isinstance(panel.limit, Limit):
         return panel.limit
-    said = {getattr(of, panel.limit) for of in all_of}
-    return said.pop() if len(said) == 1 else None
+    limits = {getattr(deployment, panel.limit) for deployment in deployments}
+    return limits.pop() if len(limits) == 1 else None
 
 
 def _panel(panel: Panel, limit: float | None, sources: Sequence[str]) -> Json:
@@ -132,8 +135,8 @@ def _panel(panel: Panel, limit: float | None, sources: Sequence[str]) -> Json:
 
 def _target(kind: Kind, at: int, legend: str, expr: str) -> Json:
     shape = "heatmap" if kind is Kind.HEATMAP else "time_series"
-    asked = {"refId": chr(ord("A") + at), "expr": expr, "legendFormat": legend, "format": shape, "editorMode": "code"}
-    return {**asked, "datasource": _SOURCE, "range": kind is not Kind.STAT, "instant": kind is Kind.STAT}
+    query = {"refId": chr(ord("A") + at), "expr": expr, "legendFormat": legend, "format": shape, "editorMode": "code"}
+    return {**query, "datasource": _SOURCE, "range": kind is not Kind.STAT, "instant": kind is Kind.STAT}
 
 
 def _custom(kind: Kind, *, has_limit: bool) -> Json:

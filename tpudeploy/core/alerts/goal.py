@@ -1,4 +1,4 @@
-"""Goal: how soon a first token is wanted of a server, by what a run of it measured at its recommended point."""
+"""Goal: the target time to the first token, from the measurement of a run at its recommended point."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import Aim
 
-# What is measured on a quiet day is no alarm on a busy one.
+# The margin above the measurement, because a value of a quiet day must not raise an alarm on a busy one.
 ROOM = 1.5
 
 
 @frozen
 class Goal:
-    """`seconds` is what an alert waits for, `measured` what 95 of 100 first tokens took in `cell`.
+    """A target. `seconds` is the threshold of the alert; `measured` is the time of 95 of 100 first tokens in `cell`.
 
-    `source` is what must be known of it wherever the limit stands: "", or that the emulator measured it.
+    `source` is a caveat to show with the threshold: that the emulator measured it, or "".
     """
 
     seconds: float
@@ -26,20 +26,22 @@ class Goal:
 
 
 def goal(run: Run) -> Goal | None:
-    """Of the load whose first tokens take longest at its balanced point; None where the run tells of none.
+    """Return the target by the load with the slowest first tokens at its balanced point, or None without measurements.
 
-    Rounded up to an edge of the server's own histogram, between which it could only guess.
+    It is rounded up to an edge of the server's own histogram, which cannot resolve values between two edges.
     """
-    points = (point for of in operating_points(run).values() for point in of if point.aim is Aim.BALANCED)
-    told = [(first, point.cell) for point in points if (first := _first(point.cell)) is not None]
-    if not told:
+    points = (
+        point for load_points in operating_points(run).values() for point in load_points if point.aim is Aim.BALANCED
+    )
+    tails = [(first, point.cell) for point in points if (first := _ttft_tail(point.cell)) is not None]
+    if not tails:
         return None
-    measured, cell = max(told, key=lambda each: each[0])
-    wanted = ROOM * measured
-    limit = next((e for e in TTFT_EDGES if e >= wanted), wanted)
-    source = f"{limit:g} s is from run {run.id}, measured on the emulator: it says nothing of a TPU."
-    return Goal(seconds=limit, measured=measured, cell=cell, source=source if run.subject.is_emulated else "")
+    slowest, cell = max(tails, key=lambda tail_and_cell: tail_and_cell[0])
+    with_margin = ROOM * slowest
+    limit = next((e for e in TTFT_EDGES if e >= with_margin), with_margin)
+    source = f"{limit:g} s is from run {run.id}, measured on the emulator, and says nothing about a TPU."
+    return Goal(seconds=limit, measured=slowest, cell=cell, source=source if run.subject.is_emulated else "")
 
 
-def _first(of: Cell) -> float | None:
-    return tail(of.figures.ttft_seconds) if of.figures is not None else None
+def _ttft_tail(cell: Cell) -> float | None:
+    return tail(cell.figures.ttft_seconds) if cell.figures is not None else None

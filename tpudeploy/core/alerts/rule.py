@@ -9,7 +9,7 @@ from tpudeploy.domain.frozen import frozen
 
 
 class Severity(StrEnum):
-    """`critical` wakes somebody, `warning` is read in the morning."""
+    """`critical` pages someone at once; `warning` can wait until working hours."""
 
     WARNING = "warning"
     CRITICAL = "critical"
@@ -17,7 +17,7 @@ class Severity(StrEnum):
 
 @frozen
 class Alert:
-    """`expr` is PromQL. `held_seconds` is how long it must be true. Texts may hold Prometheus' own templates."""
+    """An alert rule. `expr` is PromQL and must be true for `held_seconds`. Texts may contain Prometheus' templates."""
 
     name: str
     expr: str

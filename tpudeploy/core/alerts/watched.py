@@ -1,4 +1,4 @@
-"""Watched: what rules and panels need to know of a deployment, every threshold decided."""
+"""Watched: the facts of a deployment for rules and panels, with every threshold decided."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 
-# With `metrics.KV_CACHE_FULL`, what a published write-up of this stack says: "alert when vllm:kv_cache_usage_perc >
-# 0.85, or vllm:num_requests_waiting > 0 for 30 s".
+# Source, also of `KV_CACHE_FULL`: a published write-up of this stack says "alert when vllm:kv_cache_usage_perc > 0.85,
+# or vllm:num_requests_waiting > 0 for 30 s".
 WAITING_SECONDS = 30
-# `for: 30s` only means something where samples come, and rules are evaluated, at least twice in that time.
+# `for: 30s` requires at least two samples and two evaluations of the rules in that time.
 SCRAPE_SECONDS = 15
 # Edges of vLLM's own histogram (v1/metrics/loggers.py), in seconds. Between two of them a quantile is interpolated.
 TTFT_EDGES = (
@@ -23,10 +23,10 @@ TTFT_EDGES = (
 
 @frozen
 class Watched:
-    """`job` is the label that its scrape carries, `model` the one that its engine writes.
+    """A deployment to watch. `job` is the label of its scrape, `model` the label that its engine sets.
 
-    `max_num_seqs` None: nobody knows. `ttft_seconds` None: nobody said how soon a first token is wanted.
-    `ttft_source` is a sentence about where it comes from that whoever reads the rule must know, "" for none.
+    `max_num_seqs` is None if unknown. `ttft_seconds` is None without a target for the first token.
+    `ttft_source` is a caveat about that target to show with the rule, or "".
     """
 
     name: str
@@ -41,17 +41,17 @@ class Watched:
 
     @property
     def engine(self) -> str:
-        """The selector of what its engines tell."""
+        """The selector of its engines' metrics."""
         return f"{{job={quoted(self.job)},model_name={quoted(self.model)}}}"
 
     @property
     def scrape(self) -> str:
-        """The selector of its machines, whether their engines answer or not."""
+        """The selector of its machines, whether or not their engines answer."""
         return f"{{job={quoted(self.job)}}}"
 
 
 def watched(deployment: Deployment, *, ttft_seconds: float | None, ttft_source: str = "") -> Watched:
-    """A deployment is one job of Prometheus, its replicas are the instances."""
+    """Return the facts of a deployment, which is one job of Prometheus; its replicas are the instances."""
     return Watched(
         name=deployment.name,
         job=deployment.name,
@@ -66,7 +66,7 @@ def watched(deployment: Deployment, *, ttft_seconds: float | None, ttft_source: 
 
 
 def around(ttft_seconds: float) -> tuple[float, float] | None:
-    """The two edges of the histogram between which this lies; None where it is one, or beyond the last."""
+    """Return the two edges of the histogram around this value, or None where it is an edge or beyond the last one."""
     if ttft_seconds in TTFT_EDGES:
         return None
     upper = next((edge for edge in TTFT_EDGES if edge > ttft_seconds), None)
@@ -75,13 +75,13 @@ def around(ttft_seconds: float) -> tuple[float, float] | None:
 
 
 def quoted(text: str) -> str:
-    """A string of PromQL, which knows every escape that JSON writes."""
+    """Return a PromQL string. PromQL accepts every escape that JSON writes."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _max_num_seqs(deployment: Deployment) -> int | None:
-    written = deployment.attributes.get("serving.max_num_seqs")
-    if isinstance(written, int):
-        return written
+    configured = deployment.attributes.get("serving.max_num_seqs")
+    if isinstance(configured, int):
+        return configured
     budget = deployment.budget
     return budget.engine.max_num_seqs if isinstance(budget, HbmBudget) else None
