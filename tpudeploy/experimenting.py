@@ -15,7 +15,6 @@ from tpudeploy.core.ab import arms
 from tpudeploy.core.ab.order import order
 from tpudeploy.core.ab.proposal import Proposal, start_seconds
 from tpudeploy.core.ab.result import Result, repeats, result
-from tpudeploy.core.ab.starts import FEWEST as FEWEST_STARTS
 from tpudeploy.core.ab.starts import deciding_measure
 from tpudeploy.core.accuracy.sheet import Sheet
 from tpudeploy.core.accuracy.verdict import Judgement, Verdict, verdict
@@ -116,16 +115,7 @@ class Experimenting:
         questions: str = "",
         count: int | None = None,
     ) -> Experiment:
-        """Return a new one; nothing of it is kept or done yet. `by` None: what this path is decided by.
-
-        Raise `errors.UsageError` where so few repeats cannot tell starts apart.
-        """
-        decisive = deciding_measure(of.path) if by is None else by
-        if decisive.is_of_start and repeats < FEWEST_STARTS:
-            raise UsageError(
-                f"{repeats} repeats tell no difference between starts: each arm's first one is not counted.",
-                hint=f"Use --repeats {FEWEST_STARTS} or more, or decide by another measure: --by requests.",
-            )
+        """Return a new one; nothing of it is kept or done yet. `by` None: what this path is decided by."""
         now = self._workspace.clock.now()
         base, a, b = (self._deployment(profile) for profile in (of.base, of.a, of.b))
         file, origin = of.base.origins["name"].file, of.base.origins.get(of.path)
@@ -143,7 +133,7 @@ class Experimenting:
             b=Arm(value=of.values[1], fingerprint=arms.arm_print(b)),
             sweep=sweep,
             repeats=repeats,
-            by=decisive,
+            by=deciding_measure(of.path) if by is None else by,
             driver=driver,
             tokenizer=tokenizer,
             questions=questions,

@@ -17,6 +17,7 @@ from tpudeploy.domain.attestation import Attestation, Attested, Verdict, Verific
 from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import CacheUse, Finding, InEffect
+from tpudeploy.domain.load import Point
 from tpudeploy.domain.side import Side
 from tpudeploy.domain.slices import BootPhase, BootReport
 
@@ -54,7 +55,6 @@ def test_what_only_changes_starts_is_decided_by_the_start_time(path: str, measur
         ((300, 851, 300, 300, 301, 299, 300), Reason.SAME, Side.A),  # the first of B compiled what A had already
         ((90, 90, 40, 41, 40, 41, 40), Reason.NO_DIFFERENCE, Side.A),  # a second is what the clocks resolve
         ((90, 90, 40, 80, 90, 50, 60), Reason.NO_DIFFERENCE, Side.A),
-        ((90, 90, 40, None, 90, None, 60), Reason.TOO_FEW, None),
     ],
 )
 def test_the_verdict_rests_on_the_starts_after_each_arms_first(
@@ -62,6 +62,32 @@ def test_the_verdict_rests_on_the_starts_after_each_arms_first(
 ) -> None:
     found = started(*seconds)
     assert (found.reason, found.keep) == (reason, keep)
+
+
+def test_where_the_starts_are_not_known_the_requests_decide() -> None:
+    found = started(90, 90, 40, None, 90, None, 60)
+    assert (found.decided_by, found.keep) == (Measure.REQUESTS, Side.A)
+    assert found.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
+    assert "The starts cannot be compared: too few are known. The requests decide instead." in shown(found)
+
+
+def test_a_value_that_makes_the_server_slower_is_refused_though_starts_decide() -> None:
+    def slow(side: Side, _point: Point) -> tuple[float, float]:
+        return (0.7 if side is Side.B else 1.0), 1.0
+
+    made = [replace(run, start=Start(seconds=300)) for run in runs(slow, Random(1))]
+    found = result(STARTS, made, None)
+    assert (found.decided_by, found.reason, found.keep) == (Measure.REQUESTS, Reason.WORSE, Side.A)
+    assert "B is worse: requests/s over all cells -" in shown(found)
+
+
+def test_of_few_repeats_all_starts_count_and_the_reader_is_told() -> None:
+    made = runs(nothing, Random(1))[:5]
+    starts = (857, 851, 497, 499, 498)
+    whole = [replace(run, start=Start(seconds=each)) for run, each in zip(made, starts, strict=True)]
+    found = result(replace(STARTS, repeats=2), whole, None)
+    assert found.reason is Reason.NO_DIFFERENCE
+    assert "With so few repeats, the first start of each arm is counted too" in shown(found)
 
 
 def test_cold_and_warm_starts_are_told_apart_and_each_repeat_says_which_it_was() -> None:

@@ -156,14 +156,6 @@ def test_where_nothing_differs_what_the_profile_says_is_kept_whichever_arm_that_
     assert "gemma.yaml:9 says so." in at.run("compare", experiment(at)["id"]).out
 
 
-def test_too_few_repeats_for_what_only_changes_starts_are_refused_before_anything_is_done(at: Desk) -> None:
-    said = at.run("compare", "gemma.yaml", *SAME, *LOAD, "-repeats", "2", "-auto-approve")
-    assert said.code == 1
-    assert "2 repeats tell no difference between starts: each arm's first one is not counted." in said.err
-    assert "Use --repeats 3 or more, or decide by another measure: --by requests." in said.err
-    assert is_as_written(at)
-
-
 @pytest.mark.instant("it is stopped at a moment that is counted from its start")
 @pytest.mark.parametrize("ab", [FASTER[1], "serving.image=vllm/vllm-tpu:v0.32.0,vllm/vllm-tpu:v0.31.0"])
 def test_killed_between_repeats_it_goes_on_with_those_that_are_missing(at: Desk, client: Path, ab: str) -> None:

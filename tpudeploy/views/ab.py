@@ -10,6 +10,7 @@ from tpudeploy.core.ab.effect import MARGIN
 from tpudeploy.core.ab.order import order
 from tpudeploy.core.ab.proposal import Proposal
 from tpudeploy.core.ab.result import Reason, Result
+from tpudeploy.core.ab.starts import leaves_firsts_out
 from tpudeploy.core.accuracy.verdict import Verdict as Quality
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
@@ -36,9 +37,11 @@ _MILLION = 1e6
 _TOO_FEW = "Too few repeats to tell a difference from noise."
 _UNSEEN = "Neither the logs nor the machines show enough starts to compare them."
 _STARTS_NOTE = (
-    "Start time: from the container's start until the server takes requests, without the first start of each arm, "
-    "which depends on what ran before. Cold starts compile; warm ones have their programs from the compile cache."
+    "Start time: from the container's start until the server takes requests. Cold starts compile; warm ones have their "
+    "programs from the compile cache."
 )
+_WITHOUT_FIRSTS = "The first start of each arm is not counted: it depends on what ran before."
+_WITH_FIRSTS = "With so few repeats, the first start of each arm is counted too, which depends on what ran before."
 _HOLM = "Of {count} figures some differ by chance: better and worse are said where they hold for all together (Holm)."
 
 
@@ -139,7 +142,8 @@ def _starts(of: Result, paint: Paint, width: int | None) -> Iterator[str]:
         yield f"  {each.place + 1}  {each.side}  {_start(each)}"
     for row in of.starts:
         yield _start_row(row, paint)
-    for line in words.wrapped(_STARTS_NOTE, width, indent="   "):
+    firsts = _WITHOUT_FIRSTS if leaves_firsts_out(of.repeats) else _WITH_FIRSTS
+    for line in words.wrapped(f"{_STARTS_NOTE} {firsts}", width, indent="   "):
         yield paint.dim(line)
 
 
@@ -219,6 +223,8 @@ def _remarks(of: Result) -> Iterator[str]:
         yield "The repeats ran on several slices: what differs may be the machine."
     if not experiment.questions and is_risky(experiment.path):
         yield f"Quality was not asked for, and {experiment.path} may change it: --accuracy QUESTIONS."
+    if of.decided_by is not experiment.by and of.finding is not Finding.WORSE:
+        yield "The starts cannot be compared: too few are known. The requests decide instead."
     if of.is_doubted:
         yield "No cell is believed in all repeats; for want of others, all count."
     a, b = experiment.a.told, experiment.b.told
@@ -255,8 +261,8 @@ def _verdict(of: Result, paint: Paint) -> Iterator[str]:
 
 
 def _found(of: Result, paint: Paint) -> Iterator[str]:
-    overall, name = of.overall, _NAMES[of.experiment.by]
-    several = _over_cells(of.experiment)
+    overall, name = of.overall, _NAMES[of.decided_by]
+    several = _over_cells(of)
     figure = "" if overall is None else f"{name}{several} {_percent(overall.change)} ({_interval(overall)})"
     match of.reason:
         case Reason.NOT_IN_EFFECT:
@@ -282,8 +288,8 @@ def _found(of: Result, paint: Paint) -> Iterator[str]:
             yield f"No difference: {figure}{smallest}"
 
 
-def _over_cells(of: Experiment) -> str:
-    return "" if len(of.sweep.points) == 1 or of.by.is_of_start else " over all cells"
+def _over_cells(of: Result) -> str:
+    return "" if len(of.experiment.sweep.points) == 1 or of.decided_by.is_of_start else " over all cells"
 
 
 def _not_in_effect(of: Experiment, paint: Paint) -> Iterator[str]:

@@ -35,7 +35,8 @@ def logs(ctx: Asked, profile: OneProfile) -> documents.Document:
     with session(ctx).project.opened(profile) as at:
         found = at.workspace.logs(at.profile.spec.name)
         readings = read_all({name: "\n".join(lines) for name, lines in found.items()}, at.profile)
-    return documents.logs(readings)
+        addresses = at.workspace.addresses(at.profile.spec.name)
+    return documents.logs(readings, addresses)
 
 
 def diagnose(
@@ -52,7 +53,8 @@ def diagnose(
         found = {name: "\n".join(lines) for name, lines in at.workspace.logs(at.profile.spec.name).items()}
         readings = read_all(found, at.profile)
         drafted = draft(asked.workspace, found, readings, of=at.profile, by=asked.profile)
-    return documents.logs(readings) | documents.draft(drafted)
+        addresses = at.workspace.addresses(at.profile.spec.name)
+    return documents.logs(readings, addresses) | documents.draft(drafted)
 
 
 def verify(ctx: Asked, profile: OneProfile) -> documents.Document:

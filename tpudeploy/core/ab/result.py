@@ -53,7 +53,8 @@ _BY_FINDING: Mapping[Finding, Reason] = {
 
 @frozen
 class Result:
-    """`overall` is the measure `experiment.by` over all cells that count, or over the starts; None of too few repeats.
+    """`overall` is the measure `decided_by` over all cells that count, or over the starts; None of too few repeats.
+    `decided_by` is `experiment.by`, but for starts that cannot be compared, or a server that became slower.
 
     `runs` are the repeats that are whole, in their order, `repeats` the same with their starts, and `starts` what
     differs between these. `keep` is None where nothing can be said yet, and where the profile says neither value and
@@ -74,6 +75,7 @@ class Result:
     slices: int = 1
     repeats: tuple[Repeat, ...] = ()
     starts: tuple[StartRow, ...] = ()
+    decided_by: Measure = Measure.REQUESTS
 
     @property
     def left(self) -> int:
@@ -101,9 +103,8 @@ def result(of: Experiment, runs: Sequence[Run], quality: Verdict | None) -> Resu
     whole = repeats(of, runs)
     believed, is_doubted = _points(whole)
     each = repeats_of(whole)
-    seen = counted(each, of.by) if of.by.is_of_start else list(_overall(whole, believed, of.by))
-    overall = effect(seen)
-    found = None if overall is None else _finding(overall, of.by)
+    by, overall = _deciding(of, whole, each, believed)
+    found = None if overall is None else _finding(overall, by)
     reason = _reason(of, found, quality)
     return Result(
         experiment=of,
@@ -119,7 +120,28 @@ def result(of: Experiment, runs: Sequence[Run], quality: Verdict | None) -> Resu
         slices=len({run.subject.url for run in whole}),
         repeats=each,
         starts=start_rows(each),
+        decided_by=by,
     )
+
+
+def _deciding(
+    of: Experiment, whole: Sequence[Run], each: Sequence[Repeat], believed: set[Point]
+) -> tuple[Measure, Effect | None]:
+    """Return the measure that decides, and its effect.
+
+    A value that should only change starts is still refused where it makes the server slower and its starts no better,
+    and judged by its requests where the starts cannot be compared.
+    """
+    if not of.by.is_of_start:
+        return of.by, effect(list(_overall(whole, believed, of.by)))
+    starts = effect(counted(each, of.by))
+    served = effect(list(_overall(whole, believed, Measure.REQUESTS)))
+    if served is None:
+        return of.by, starts
+    is_slower = _finding(served, Measure.REQUESTS) is Finding.WORSE
+    if starts is None or (is_slower and _finding(starts, of.by) is not Finding.BETTER):
+        return Measure.REQUESTS, served
+    return of.by, starts
 
 
 def _finding(of: Effect, by: Measure) -> Finding:

@@ -16,8 +16,8 @@ from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import CacheUse, Effect, Finding, Repeat, StartRow
 from tpudeploy.domain.side import Side
 
-# Repeats of B with which starts can be compared: the first of each arm is left out, and three figures are fitted.
-FEWEST = 3
+# Starts of which each arm's first can be left out: three figures are fitted to the rest, and their scatter is left.
+_ENOUGH = 7
 # Of the longest compilation of the same arm: what takes less had most of its programs already.
 _MOST_OF_IT = 0.5
 _RESOLUTION = 1.01  # seconds: logs and reports of a start have whole ones, and means of them are not exact
@@ -67,6 +67,11 @@ def start_rows(repeats: Sequence[Repeat]) -> tuple[StartRow, ...]:
     )
 
 
+def leaves_firsts_out(repeats: Sequence[Repeat]) -> bool:
+    """Whether each arm's first start is not counted; of fewer, all are, and their scatter makes the interval wide."""
+    return len(repeats) >= _ENOUGH
+
+
 def finding_of(of: Effect, *, by_chance: float | None = None) -> Finding:
     """Return what the interval says of starts, as `effect.finding` does; less than the clocks resolve is nothing.
 
@@ -78,8 +83,10 @@ def finding_of(of: Effect, *, by_chance: float | None = None) -> Finding:
 
 
 def counted(repeats: Sequence[Repeat], measure: Measure) -> list[Seen]:
-    """Return the starts that a measure counts: for `START`, all of an arm but its first."""
+    """Return the starts that a measure counts: for `START`, all of an arm but its first where there are enough."""
     firsts = {side: next((each.place for each in repeats if each.side is side), None) for side in Side}
+    if not leaves_firsts_out(repeats):
+        firsts = dict.fromkeys(Side)
     return [
         Seen(side=each.side, place=each.place, value=each.start.seconds)
         for each in repeats
