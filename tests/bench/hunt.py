@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from bench.hunting import story, table
 from bench.hunting.kinds import KINDS
-from bench.hunting.policies import NAMES, OURS
+from bench.hunting.policies import FLOOR, NAMES, OURS
 from bench.hunting.run import Job, run
 from bench.hunting.setting import HOUR, Deletion, Habit, Refusals, Reopening, Setting
 
@@ -56,7 +56,7 @@ def compare_kinds(arguments: argparse.Namespace) -> int:
         kind = KINDS[name]
         job = Job(
             setting=kind.setting,
-            names=(OURS, table.SWEEP),
+            names=(OURS, FLOOR, table.SWEEP),
             requests=tuple(arguments.requests),
             models=kind.models,
             worlds=arguments.worlds,

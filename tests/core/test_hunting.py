@@ -10,12 +10,12 @@ from statistics import fmean
 import pytest
 from bench.hunting import baselines, table
 from bench.hunting.kinds import Kind
-from bench.hunting.oracle import oracle
+from bench.hunting.oracle import floor, oracle
 from bench.hunting.ours import hunt
 from bench.hunting.outcome import Outcome
 from bench.hunting.policies import NAMES, ORACLE, policies, row
 from bench.hunting.run import Job, Row, run
-from bench.hunting.setting import HOUR, MINUTE, Refusals, Reopening, Setting
+from bench.hunting.setting import HOUR, MINUTE, Habit, Refusals, Reopening, Setting
 from bench.hunting.worlds import Place, Window, World, world
 
 from tpudeploy.domain.deployment import Provisioning
@@ -120,6 +120,42 @@ def test_policies_see_the_same_world_whoever_looks_first() -> None:
     kept, fresh = (world(KINDS["2 h"], 5, 0) for _ in range(2))
     those = tuple(policies(NAMES, (4,), (FLEX, SPOT)).values())
     assert [policy(kept) for policy in those] == [policy(fresh) for policy in those[::-1]][::-1]
+
+
+@pytest.mark.parametrize(
+    ("requests", "models", "minutes"),
+    [
+        (None, (SPOT,), 12),  # each zone is answered every half minute
+        (1, (SPOT,), 14),  # each zone every minute, in turn: the first one is always closed then
+        (None, (FLEX, SPOT), 11.1),  # in every queue from the start
+        (2, (FLEX, SPOT), 11.1),  # in the first one's queue
+    ],
+)
+def test_what_can_be_reached_at_best_without_knowing_a_window(
+    requests: int | None, models: tuple[Provisioning, ...], minutes: float
+) -> None:
+    first = [
+        opening(10.2, minutes=0.2, lands=1),
+        opening(10.6, minutes=0.2, lands=0.5),
+        opening(11, minutes=0.1, lands=1),
+    ]
+    windows = {"xx-west1-a": first, "xx-west2-a": [opening(10.6, minutes=1, lands=3)]}
+    assert floor(by_hand(windows), requests, models) == pytest.approx(minutes * MINUTE)
+
+
+@pytest.mark.parametrize(("habit", "model"), [(Habit.EARLY_PREEMPTION, SPOT), (Habit.INTERNAL_ERROR, FLEX)])
+def test_what_a_place_gives_that_never_lasts_counts_for_nobody(habit: Habit, model: Provisioning) -> None:
+    offers = frozenset({FLEX, SPOT})
+    lure = Place(Zone("xx-west1-a"), iter([opening(0, minutes=600)]), offers, habit=habit)
+    sound = Place(Zone("xx-west2-a"), iter([opening(60)]), offers)
+    assert floor(World(setting=Setting(gap=HOUR), places=(lure, sound)), None, (model,)) == 63 * MINUTE
+
+
+@pytest.mark.parametrize("kind", ["2 h", "all fail fast", "late", "not everywhere"])
+def test_the_bounds_are_in_order(kind: str) -> None:
+    for index in range(20):
+        here = world(KINDS[kind], 4, index)
+        assert oracle(here) <= floor(here, None, (FLEX, SPOT)) <= floor(here, None, (SPOT,))
 
 
 def test_a_setting_without_shared_gaps_is_the_same_world_however_zones_would_reopen() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from bench.hunting.baselines import BASELINES
-from bench.hunting.oracle import oracle
+from bench.hunting.oracle import floor, oracle
 from bench.hunting.ours import hunt
 from bench.hunting.outcome import Outcome
 from bench.hunting.worlds import World
@@ -16,6 +16,8 @@ from tpudeploy.domain.deployment import Provisioning
 Policy = Callable[[World], Outcome]
 ORACLE = "oracle"
 OURS = "tpudeploy"
+# A bound: what so many requests can reach that know no window.
+FLOOR = "at best"
 NAMES = (OURS, *BASELINES)
 
 
@@ -27,14 +29,20 @@ def policies(
     for name in names:
         if name == OURS:
             rows |= {row(most): partial(hunt, requests=most, models=models) for most in requests}
+        elif name == FLOOR:
+            rows |= {row(most, FLOOR): partial(_floor, requests=most, models=models) for most in requests}
         else:
             rows[name] = BASELINES[name]
     return rows
 
 
-def row(requests: int | None) -> str:
-    return f"{OURS}, {'all at once' if requests is None else f'{requests} at once'}"
+def row(requests: int | None, name: str = OURS) -> str:
+    return f"{name}, {'all at once' if requests is None else f'{requests} at once'}"
 
 
 def _oracle(world: World) -> Outcome:
     return Outcome(usable_at=oracle(world), creates=1)
+
+
+def _floor(world: World, requests: int | None, models: tuple[Provisioning, ...]) -> Outcome:
+    return Outcome(usable_at=floor(world, requests, models))

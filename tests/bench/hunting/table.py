@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from statistics import fmean
 
 from bench.hunting.kinds import Kind
 from bench.hunting.outcome import Outcome
-from bench.hunting.policies import ORACLE, row
+from bench.hunting.policies import FLOOR, ORACLE, row
 from bench.hunting.run import Row
 from bench.hunting.setting import HOUR, MINUTE, Setting
 
@@ -31,7 +32,9 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What is promised of one figure of one of our rows. `unit` is what the figure counts in."""
+    """What is promised of one figure of one of our rows. `unit` is what the figure counts in; `at_best` is what so many
+    requests could reach in these worlds without knowing a window (hunting/oracle.py), 0 where that is not reckoned.
+    """
 
     kind: str
     policy: str
@@ -39,6 +42,7 @@ class Goal:
     unit: str
     most: float
     estimate: Estimate
+    at_best: float = 0.0
 
     @property
     def is_met(self) -> bool:
@@ -46,9 +50,10 @@ class Goal:
 
     def __str__(self) -> str:
         excludes = "does not include it" if self.estimate.low > self.most else "includes it: more worlds would tell"
+        unreachable = f" At best it could be {self.at_best:.2f} here." if self.at_best > self.most else ""
         return (
             f"{self.kind}: {self.policy}: {self.figure} is {self.estimate} {self.unit}; the goal is at most"
-            f" {self.most:.2f}. The interval {excludes}."
+            f" {self.most:.2f}. The interval {excludes}.{unreachable}"
         )
 
 
@@ -80,6 +85,7 @@ _KIND_COLUMNS = (
 )
 LEGEND = """\
 p50, p90   of the times to a slice that lasts, in the oracle's, with the interval of 95 in 100 draws of such worlds
+at best    what so many requests can reach that know no window and make no mistake (hunting/oracle.py)
 never      deployments that never served; behind: those that the sweep served sooner
 doubles    slices that were given back, a deployment; doomed: slices that Google took back soon
 wasted     chip-minutes, a deployment, that both were billed for; the goal is a fifth of the sweep's\
@@ -91,7 +97,7 @@ def kind_header() -> str:
 
 
 def kind_lines(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[str]:
-    """One line for each policy but the oracle: its times in the oracle's, quantile by quantile, and what it wasted."""
+    """One line for each row but the oracle's: its times in the oracle's, quantile by quantile, and what it wasted."""
     most = {(goal.policy, goal.figure): goal.most for goal in goals(name, kind, rows) if goal.unit != _OF_SWEEP}
     for policy, one in rows.items():
         if policy == ORACLE:
@@ -100,38 +106,43 @@ def kind_lines(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[str]:
         for share in (0.5, 0.9):
             goal = most.get((policy, _p(share)))
             cells += [str(_ratio(one, rows[ORACLE], share)), "" if goal is None else f"{goal:.2f}"]
-        outcomes = one.outcomes
-        cells += [
-            f"{fmean(math.isinf(o.usable_at) for o in outcomes):.0%}",
-            f"{_behind(one, rows[SWEEP]):.0%}" if SWEEP in rows and policy != SWEEP else "",
-            f"{fmean(o.doubles for o in outcomes):.3f}",
-            f"{fmean(o.doomed for o in outcomes):.2f}",
-            f"{_wasted(one):,.1f}",
-        ]
-        is_limited = kind.is_lured and policy != SWEEP and SWEEP in rows and _wasted(rows[SWEEP])
-        cells.append(f"{WASTED * _wasted(rows[SWEEP]):,.1f}" if is_limited else "")
+        if not policy.startswith(FLOOR):
+            cells += _costs(kind, policy, one, rows.get(SWEEP))
         yield _kind_line(cells)
+
+
+def _costs(kind: Kind, policy: str, one: Row, sweep: Row | None) -> Iterator[str]:
+    outcomes = one.outcomes
+    other = None if policy == SWEEP else sweep
+    yield f"{fmean(math.isinf(o.usable_at) for o in outcomes):.0%}"
+    yield "" if other is None else f"{_behind(one, other):.0%}"
+    yield f"{fmean(o.doubles for o in outcomes):.3f}"
+    yield f"{fmean(o.doomed for o in outcomes):.2f}"
+    yield f"{_wasted(one):,.1f}"
+    if other is not None and kind.is_lured and _wasted(other):
+        yield f"{WASTED * _wasted(other):,.1f}"
 
 
 def goals(name: str, kind: Kind, rows: Mapping[str, Row]) -> Iterator[Goal]:
     """Return what is promised of this kind of worlds beside what it came to."""
+    sweep = rows.get(SWEEP)
     for requests, elsewhere in ELSEWHERE.items():
         policy = row(requests)
-        ours = rows.get(policy)
+        ours, floor = rows.get(policy), rows.get(row(requests, FLOOR))
         if ours is None:
             continue
+        goal = partial(Goal, kind=name, policy=policy)
         for share, most in ({0.5: LURED} if kind.is_lured else elsewhere).items():
+            at_best = 0.0 if floor is None else _ratio(floor, rows[ORACLE], share).value
             estimate = _ratio(ours, rows[ORACLE], share)
-            yield Goal(kind=name, policy=policy, figure=_p(share), unit=_OF_ORACLE, most=most, estimate=estimate)
-        sweep = rows.get(SWEEP)
+            yield goal(figure=_p(share), unit=_OF_ORACLE, most=most, estimate=estimate, at_best=at_best)
         if sweep is None:
             continue
         for share in (0.5, 0.9):
-            estimate = _ratio(ours, sweep, share)
-            yield Goal(kind=name, policy=policy, figure=_p(share), unit=_OF_SWEEP, most=1.0, estimate=estimate)
+            yield goal(figure=_p(share), unit=_OF_SWEEP, most=1.0, estimate=_ratio(ours, sweep, share))
         if kind.is_lured and _wasted(sweep):
-            estimate = _estimate(ours, sweep, lambda outcomes: fmean(o.wasted for o in outcomes))
-            yield Goal(kind=name, policy=policy, figure="the waste", unit=_OF_SWEEP, most=WASTED, estimate=estimate)
+            waste = _estimate(ours, sweep, lambda outcomes: fmean(o.wasted for o in outcomes))
+            yield goal(figure="the waste", unit=_OF_SWEEP, most=WASTED, estimate=waste)
 
 
 def _p(share: float) -> str:
@@ -170,7 +181,7 @@ def _quotient(one: float, other: float) -> float:
 
 def _kind_line(cells: Sequence[str]) -> str:
     texts = []
-    for number, (cell, (_, width)) in enumerate(zip(cells, _KIND_COLUMNS, strict=True)):
+    for number, (cell, (_, width)) in enumerate(zip(cells, _KIND_COLUMNS, strict=False)):
         texts.append(cell.ljust(width) if number < _NAMES else cell.rjust(width))
     return "  ".join(texts).rstrip()
 

@@ -88,6 +88,12 @@ class Place:
             return Window(at, math.inf, lands, preempted=lands + random.uniform(*EARLY))
         return self.window(at)
 
+    def may_last(self, model: Provisioning) -> bool:
+        """Whether what it grants is worth anything."""
+        if self._habit is Habit.EARLY_PREEMPTION:
+            return model is not Provisioning.SPOT
+        return self._habit is not Habit.INTERNAL_ERROR
+
     def window(self, at: float) -> Window | None:
         """The first of our windows that is open then or opens later; None where none comes any more."""
         while not self._closes or self._closes[-1] <= at:
