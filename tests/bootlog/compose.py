@@ -67,7 +67,40 @@ REQUEST_ERROR = [
     f"{API}ERROR 11-22 09:11:00 [serving.py:290] ValueError: max_tokens must be at least 1, got 0.",
     f'{API}INFO:     10.0.0.7:40113 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request',
 ]
+# vLLM goes on without a plugin that fails: vllm/plugins/__init__.py.
+PLUGIN = [
+    "ERROR 11-22 10:00:03 [__init__.py:72] Failed to load plugin lora_filesystem_resolver",
+    "ERROR 11-22 10:00:03 [__init__.py:72] Traceback (most recent call last):",
+    "ERROR 11-22 10:00:03 [__init__.py:72] ModuleNotFoundError: No module named 'lora_resolver'",
+]
+# Somebody prints the chat template; Jinja raises what it likes.
+TEMPLATE = [
+    f"{API}{{%- if messages[0].role == 'system' %}}",
+    f"{API}{{{{- raise_exception('No available memory for the cache blocks') }}}}",
+    f"{API}{{%- endif %}}",
+]
+# Requests that fail while others are answered: uvicorn's protocols/http, vLLM's tool parsers.
+FAILED_REQUESTS = [
+    f"{API}ERROR:    Exception in ASGI application",
+    f"{API}Traceback (most recent call last):",
+    f'{API}  File "/usr/local/lib/python3.12/site-packages/uvicorn/protocols/http/httptools_impl.py", line 409, in run_asgi',
+    f"{API}OSError: [Errno 28] No space left on device",
+    f'{API}INFO:     10.0.0.7:40113 - "POST /v1/chat/completions HTTP/1.1" 500 Internal Server Error',
+    f"{API}ERROR 11-22 12:00:00 [hermes_tool_parser.py:109] Error in extracting tool call from response.",
+    f"{API}ERROR 11-22 12:00:00 [hermes_tool_parser.py:109] Traceback (most recent call last):",
+    f"{API}ERROR 11-22 12:00:00 [hermes_tool_parser.py:109] json.decoder.JSONDecodeError: Expecting value: line 1",
+]
+# What carries a line elsewhere: kubectl, the journal of any unit in two forms, docker, a file of Windows.
+CARRIERS = (
+    "[pod/vllm-0/vllm] ",
+    "Nov 22 10:03:20 t1v-n-1 docker[4711]: ",
+    "2026-11-22T10:03:20+0000 t1v-n-1 docker[4711]: ",
+    "2026-11-22T10:03:20.123456789Z ",
+)
 JOURNAL = "Nov 22 10:03:20 t1v-n-1 google_metadata_script_runner[88]: startup-script:   | "
+
+
+Company = Callable[[Death, random.Random], list[str]]
 
 
 @dataclass(frozen=True)
@@ -87,7 +120,7 @@ class Log:
 def logs() -> Iterator[Log]:
     """Yield every log: each death in each kind of company, what serves, and what dies while it serves."""
     for number, death in enumerate(DEATHS):
-        for company in (alone, interleaved, alarmed, after_a_start_that_served, carried, in_several_boots):
+        for company in COMPANIES:
             chance = random.Random(f"{number} {company.__name__}")
             name = f"{number}-{death.signature}-{company.__name__}"
             yield Log(name, company(death, chance), (death.signature,), death)
@@ -154,7 +187,46 @@ def in_several_boots(death: Death, chance: random.Random) -> list[str]:
     ]
 
 
+def beside_a_plugin(death: Death, _: random.Random) -> list[str]:
+    return [*START[:20], *PLUGIN, *START[20:], *TEMPLATE, *PLUGIN, *death.lines, *_end(death)]
+
+
+def in_ranks(death: Death, _: random.Random) -> list[str]:
+    """Every rank of data parallelism says the same, line by line in turns; what has no rank says it twice."""
+    engine = "(EngineCore pid=187)"
+    ranks = [
+        [line.replace(engine, f"(EngineCore_DP{rank} pid={187 + rank})") for line in death.lines] for rank in (0, 1)
+    ]
+    lines = [line for pair in zip(*ranks, strict=True) for line in pair] if engine in death.text + death.prefix else []
+    return [*START, *(lines or [*death.lines, *death.lines]), *_end(death)]
+
+
+def elsewhere(death: Death, chance: random.Random) -> list[str]:
+    carrier = chance.choice(CARRIERS)
+    lines = [*START, *death.lines, *_end(death)]
+    return [line if line.startswith("2026-") else f"{carrier}{line}\r" for line in lines]
+
+
+COMPANIES: tuple[Company, ...] = (
+    alone,
+    interleaved,
+    alarmed,
+    after_a_start_that_served,
+    carried,
+    in_several_boots,
+    beside_a_plugin,
+    in_ranks,
+    elsewhere,
+)
+
+
 def serving() -> Iterator[Log]:
+    for number, death in enumerate(DEATHS):  # users paste what they saw elsewhere
+        pasted = " ".join(death.lines)
+        asked = f"{API}INFO 11-22 09:10:00 [logger.py:39] Received request cmpl-3: prompt: {pasted!r}, params: None"
+        answered = f"{API}INFO 11-22 09:10:02 [logger.py:93] Generated response cmpl-3: output: {pasted!r}"
+        yield Log(f"pasted-{number}-{death.signature}", [*GOOD, asked, answered], (None,))
+    yield Log("failing-requests", [*GOOD, *FAILED_REQUESTS], (None,))
     served = [*GOOD, *QUOTES, *REQUEST_ERROR]
     yield Log("served", served, (None,))
     yield Log("served-with-alarms", [*START, *ALARMS, *GOOD[50:], *QUOTES], (None,))
@@ -192,6 +264,3 @@ def serving() -> Iterator[Log]:
 
 def _end(death: Death) -> list[str]:
     return WRAPPER if death.prefix in {ENGINE, LOGGED} else []
-
-
-Company = Callable[[Death, random.Random], list[str]]

@@ -41,8 +41,12 @@ def test_with_a_profile_the_remedy_is_for_it(desk: Open) -> None:
     without = at.run("logs", "--file", "boot.log", "--explain")
     assert "Lower serving.max_model_len" in without.out
     profile = at.write()
-    with_it = at.run("logs", "--file", "boot.log", "--explain", profile, "--set", "serving.max_model_len=131072")
-    assert "Set serving.max_model_len to 131072 or less" in with_it.out
+    settings = ("--set", "serving.max_model_len=131072", "--set", "serving.hbm_utilization=0.32")
+    with_it = at.run("logs", "--file", "boot.log", "--explain", profile, *settings)
+    validated = at.run("validate", profile, *settings)
+    longest = re.search(r"Or max_model_len: (\d+) is enough", validated.words)
+    assert longest is not None
+    assert f"Set serving.max_model_len to {longest[1]} or less" in with_it.words
 
 
 def test_advice_on_utilization_agrees_with_size(desk: Open) -> None:

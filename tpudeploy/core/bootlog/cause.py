@@ -201,7 +201,7 @@ def _died(lines: Sequence[Line], engine: Sequence[int], dead: int) -> Cause:
 
 
 def _unknown(lines: Sequence[Line], failures: Sequence[int]) -> Cause | None:
-    """Return the exception that was raised first, else the first error, else the wrapper."""
+    """Return what pydantic refuses, else the exception that was raised first, the first error, the wrapper."""
     real = [n for n in failures if not _WRAPPER.search(lines[n].text) and _is_error(lines[n])]
     raised = [n for n in real if EXCEPTION.search(lines[n].text)]
     own = [n for n in real if lines[n].text.startswith("failed: ")]
@@ -209,9 +209,11 @@ def _unknown(lines: Sequence[Line], failures: Sequence[int]) -> Cause | None:
     if sentences:
         return _gave_up(lines[sentences[0]])
     engines = [n for n in (*raised, *real) if n not in own]
+    refusals = (_refused(lines, n) for n in engines)
+    refused = next((cause for cause in refusals if cause is not None), None)
     likeliest = next(iter((*engines, *own)), None)
     if likeliest is not None:
-        return _refused(lines, likeliest) or _in_unknown_words(lines[likeliest])
+        return refused or _in_unknown_words(lines[likeliest])
     wrapper = next((n for n in failures if _is_error(lines[n])), None)
     return None if wrapper is None else _only_wrapper(lines[wrapper])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from tpudeploy.domain.bootlog import Line
@@ -19,6 +19,10 @@ _QUOTE = re.compile(
     r"|\S+ - \"(?:GET|POST|PUT|DELETE|HEAD|OPTIONS) )"
 )
 # A line of code within a traceback, and the marks below it: code may name any error. No message begins so far right.
+_TEMPLATE = re.compile(r"^\s*\{[%{#]")  # of Jinja: a chat template may raise whatever it likes
+# vLLM logs it with its traceback and goes on without (vllm/plugins/__init__.py).
+_SURVIVED = re.compile(r"^Failed to load plugin ")
+_LONGEST_TRACEBACK = 200
 _SOURCE = re.compile(r"^ {4,}\S|^\s*[~^]+\s*$")
 # It is tried again, whatever the level says: huggingface_hub utils/_http.py, vLLM transformers_utils/repo_utils.py.
 _RETRIED = re.compile(
@@ -46,10 +50,23 @@ def classify(lines: Sequence[Line]) -> list[Severity]:
         levels[0] = min(
             levels[0], Severity.WARNING, key=lambda level: level.value
         )  # what is left of a line that was cut
+    for n in [n for n, line in enumerate(lines) if _SURVIVED.search(line.text)]:
+        for m in _traceback(lines, n):
+            levels[m] = min(levels[m], Severity.WARNING, key=lambda level: level.value)
     last = next((n for n in reversed(range(len(lines))) if lines[n].text), 0)
     if lines and levels[last] is Severity.FAILURE and _may_go_on(lines[last]):
         levels[last] = Severity.WARNING
     return levels
+
+
+def _traceback(lines: Sequence[Line], index: int) -> Iterator[int]:
+    """Yield the numbers of the lines that one record of a logger takes, from `index` to its exception."""
+    first = lines[index]
+    for n in range(index, min(len(lines), index + _LONGEST_TRACEBACK)):
+        if (lines[n].process, lines[n].level) == (first.process, first.level):
+            yield n
+            if EXCEPTION.search(lines[n].text):
+                return
 
 
 def _may_go_on(line: Line) -> bool:
@@ -62,7 +79,7 @@ def _is_headless(line: Line) -> bool:
 
 
 def _severity(line: Line) -> Severity:
-    if _QUOTE.search(line.text) or _SOURCE.search(line.text):
+    if _QUOTE.search(line.text) or _SOURCE.search(line.text) or _TEMPLATE.search(line.text):
         return Severity.QUOTE
     if _RETRIED.search(line.text) and not line.text.startswith("failed: "):
         return Severity.WARNING

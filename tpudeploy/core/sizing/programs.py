@@ -46,6 +46,11 @@ def program_room(model: LanguageModel, engine: Engine) -> ProgramRoom:
         return ProgramRoom(needed=_TORCHAX, proven=_TORCHAX)
     if engine.speculation is not None:
         return ProgramRoom(needed=_LOADED + largest, proven=_LOADED + largest)
+    return room_beside(largest)
+
+
+def room_beside(largest: int) -> ProgramRoom:
+    """Return the room of tpu_inference's own models, where the largest program's arrays take so many bytes."""
     return ProgramRoom(needed=_LOADED + largest, proven=_PROVEN + largest)
 
 

@@ -8,10 +8,10 @@ from math import ceil, floor
 from tpudeploy.core.bootlog.said import Said, number, size
 from tpudeploy.core.bootlog.signatures.row import Signature, always
 from tpudeploy.core.sizing import advice
-from tpudeploy.core.sizing.programs import program_room
+from tpudeploy.core.sizing.programs import program_room, room_beside
 from tpudeploy.domain.budget import HbmBudget
 
-_GIB = 2**30
+_GIB, _MIB = 2**30, 2**20
 # Above this share nothing is left for programs: no boot with more is published (tpu_inference issue 2333).
 _MOST_UTILIZATION = 0.98
 # jit_structured_decode_fn's arrays: logits in bfloat16 and float32 (core/sizing/programs.py).
@@ -24,14 +24,16 @@ def _weights(found: re.Match[str], said: Said) -> str:
     if not used or not cap:
         return _larger_slice(said)
     limit = cap / now
-    needed = ceil(100 * used / limit + 1) / 100
+    # As `size` and `validate` say with a profile: one request has to fit beside the weights.
+    needed = max(ceil(100 * used / limit + 1) / 100, _least_utilization(said))
     if needed <= _most_utilization(said):
         return (
             f"Set serving.hbm_utilization to {needed:.2f} or more (now {now:.2f}): the weights take {used:.2f} GiB of "
             f"{limit:.2f}. The cache comes on top, and compiled programs need room beside both: `tpudeploy size` "
             f"computes it. {_larger_slice(said)}"
         )
-    return f"No utilization helps: the weights alone take {used:.2f} GiB of {limit:.2f}. {_larger_slice(said)}"
+    larger = _larger_slice(said).removeprefix("Or t")
+    return f"No utilization helps: the weights alone take {used:.2f} GiB of {limit:.2f}. T{larger}"
 
 
 def _no_room(_: re.Match[str], said: Said) -> str:
@@ -48,6 +50,13 @@ def _most_utilization(said: Said) -> float:
     return min(_MOST_UTILIZATION, room.utilization(budget.hbm_bytes_per_chip))
 
 
+def _least_utilization(said: Said) -> float:
+    """Return the utilization that `size` and `validate` advise with a profile, or 0.0."""
+    ways = () if said.budget is None or said.budget.holds_a_request else advice.remedies(said.budget)
+    alone = [way for way in ways if way.settings.keys() == {advice.UTILIZATION_KEY}]
+    return alone[0].budget.engine.utilization if alone else 0.0
+
+
 def _raised(said: Said) -> str:
     """Return the advice to raise the utilization, with the least value that fits; "" where none does."""
     now, most = said.utilization, _most_utilization(said)
@@ -55,27 +64,29 @@ def _raised(said: Said) -> str:
         said.budget is None or said.budget.holds_a_request
     ):  # where it did not fit after all, no estimate names the value
         return f"Raise serving.hbm_utilization (now {now:.2f}, {most:.2f} at most)" if now + 0.01 < most else ""
-    for percent in range(floor(100 * now + 1), round(100 * most) + 1):
-        other = advice.otherwise(said.budget, utilization=percent / 100)
-        if other is not None and other.holds_a_request:
-            return f"Raise serving.hbm_utilization to {percent / 100:.2f} (now {now:.2f})"
-    return ""
+    least = _least_utilization(said)
+    return f"Raise serving.hbm_utilization to {least:.2f} (now {now:.2f})" if least > now else ""
 
 
-def _lowered(said: Said, missing: float) -> str:
-    """Return the advice to lower the utilization by the bytes that are missing on a chip; "" where it cannot be."""
+def _lowered(said: Said, missing: float, most: float = 1.0) -> str:
+    """Return the advice to lower the utilization by the bytes that are missing on a chip; "" where it cannot be.
+
+    `most`: what `size` names for a program of that size, whether or not there is a profile.
+    """
     chip = said.chip_bytes
     if not chip or missing <= 0:
         return ""
     # A hundredth more than is missing: what is loaded after this program is not known.
-    lower = min(floor(100 * (said.utilization - missing / chip) - 1) / 100, _most_utilization(said))
+    lower = min(floor(100 * (said.utilization - missing / chip) - 1) / 100, _most_utilization(said), most)
     return f"lower serving.hbm_utilization to {lower:.2f} (now {said.utilization:.2f})" if lower > 0 else ""
 
 
 def _too_long(found: re.Match[str], said: Said) -> str:
     """VLLM's own estimate; the profile's size, where it is known, says more exactly."""
-    estimate = number(found["longest"]) if found["longest"] else None
-    longest = _longest(said.budget) or (None if estimate is None else int(estimate))
+    asked, estimate = int(found["asked"]), number(found["longest"])
+    lengths = [_longest(said.budget), 0 if estimate is None else int(estimate)]
+    # What was refused is no advice, whoever computes it.
+    longest = next((length for length in lengths if 0 < length < asked), 0)
     raised = _raised(said)
     other = f", or {raised[0].lower()}{raised[1:]}" if raised else ""
     if longest:
@@ -86,9 +97,12 @@ def _too_long(found: re.Match[str], said: Said) -> str:
 def _program(found: re.Match[str], said: Said) -> str:
     """What is wanted beyond what is free must come from the cache: by a lower utilization, or fewer sequences."""
     wanted, free = size(found["wanted"]), size(found["free"])
-    ways = [_lowered(said, wanted - free)] if wanted and free is not None else []
-    seqs = said.flag("max_num_seqs")
-    if "structured_decode" in (found["program"] or "") and seqs and wanted and free:
+    seqs, is_largest = said.flag("max_num_seqs"), "structured_decode" in (found["program"] or "")
+    chip = said.chip_bytes if is_largest and wanted and said.budget is None else None
+    arrays = int(wanted or 0) // _MIB * _MIB  # the rest is the program itself, as in 384.11M
+    most = room_beside(arrays).utilization(int(chip)) if chip else 1.0
+    ways = [_lowered(said, wanted - free, most)] if wanted and free is not None else []
+    if is_largest and seqs and wanted and free:
         fitting = max(1, int(seqs * free / wanted))
         ways.append(f"lower serving.max_num_seqs to {fitting} (now {seqs}: {_LOGIT_BYTES} B x vocabulary for each)")
     else:
@@ -117,6 +131,17 @@ def _in_place(found: re.Match[str], said: Said) -> str:
 
 def _loading(found: re.Match[str], said: Said) -> str:
     return f"Take a smaller or already quantized checkpoint. {_larger_slice(said, size(found['wanted']))}"
+
+
+def _tables(_: re.Match[str], said: Said) -> str:
+    """Block tables are smaller with larger blocks; only a size that the profile writes can be removed."""
+    why = "block tables must fit into 1 MB"
+    if said.flags and said.flag("block_size") is None:
+        return f"Lower serving.max_num_seqs, or set a serving.block_size larger than the platform's own: {why}."
+    return (
+        "Remove serving.block_size, so that the platform chooses one that fits; or set a larger one, or lower "
+        f"serving.max_num_seqs: {why}."
+    )
 
 
 def _is_quantized(_: re.Match[str], said: Said) -> bool:
@@ -234,10 +259,7 @@ ROWS: tuple[Signature, ...] = (
         name="no-room-in-kernel",
         what="An attention kernel's tables do not fit into the chip's small memories",
         pattern=r"Ran out of memory in memory space (?P<space>vmem|smem)",
-        remedy=always(
-            "Remove serving.block_size, so that the platform chooses one that fits; or set a larger one, or lower "
-            "serving.max_num_seqs: block tables must fit into 1 MB."
-        ),
+        remedy=_tables,
         example="RESOURCE_EXHAUSTED: Ran out of memory in memory space smem. Used 1.31M of 1.00M smem.",
     ),
     Signature(

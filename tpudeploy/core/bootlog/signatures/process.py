@@ -10,18 +10,24 @@ from tpudeploy.core.bootlog.signatures.row import Signature, always
 _SHARED = "Weights in /dev/shm take the machine's memory too."
 
 
-def _timeout(found: re.Match[str], _: Said) -> str:
+def _timeout(found: re.Match[str], said: Said) -> str:
     seconds, milestone = int(found["seconds"]), (found["at"] or "").strip().rstrip(".")
     reached = f"It was at: {milestone}. " if milestone else ""
     raised = f"Raise health.timeout (now {seconds} s)"
     if milestone.startswith("Compiling graph"):
         return (
-            f"{reached}It still compiled. {raised}, or compile fewer graphs (serving.padding_gap, "
-            "serving.max_num_seqs). With serving.xla_cache_bucket a later start need not compile again."
+            f"{reached}It still compiled. {raised}, or compile fewer graphs ({_fewer_graphs(said)}). "
+            "With serving.xla_cache_bucket a later start need not compile again."
         )
     if re.search(r"download|[Cc]heckpoint|[Ww]eights|shards", milestone):
         return f"{reached}It still loaded the weights. {raised}, or load them from a bucket with model.mirror."
     return f"{reached}{raised} if it was still at work; the log of the container shows whether it was."
+
+
+def _fewer_graphs(said: Said) -> str:
+    """Return the settings that make fewer graphs; a padding gap that is not there cannot be left out."""
+    has_gap = said.budget is None or said.budget.engine.padding_gap > 0
+    return f"{'serving.padding_gap, ' if has_gap else ''}serving.max_num_seqs"
 
 
 ROWS: tuple[Signature, ...] = (
