@@ -12,6 +12,7 @@ from tpudeploy.core.bootlog import effective, read
 from tpudeploy.core.bootlog.signatures import SIGNATURES
 from tpudeploy.core.bootlog.signatures.row import Signature
 from tpudeploy.domain.bootlog import Cause
+from tpudeploy.views.logs import phase_name
 
 EXAMPLES = {row.name: row.example for row in SIGNATURES}
 HERE = Path(__file__).parent
@@ -236,3 +237,14 @@ def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
 def test_a_model_from_the_hubs_cache_is_the_model_by_its_name(written: str, model: str) -> None:
     """An engine with HF_HUB_OFFLINE names the folder in its log, and the model in its API."""
     assert effective(f"Initializing a V1 LLM engine (v0.32.0) with config: model='{written}'")["model"] == model
+
+
+def test_a_start_without_graphs_does_not_count_them() -> None:
+    """As with enforce_eager; both lines are of a real CPU engine."""
+    reading = read(
+        "(EngineCore pid=1) INFO 11-22 17:25:15 [kv_cache_utils.py:2327] CPU KV cache size: 4,194,304 tokens, Maximum "
+        "concurrency for 1,024 tokens per request: 4096.00x\n"
+        "(EngineCore pid=1) INFO 11-22 17:25:17 [core.py:348] init engine (profile, create kv cache, warmup model) took "
+        "8.30 s (compilation: 0.00 s)\n"
+    )
+    assert phase_name(reading, reading.phases[0]) == "KV cache, no graphs"

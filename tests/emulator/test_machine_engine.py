@@ -72,6 +72,9 @@ def test_paths_of_the_container_become_those_of_the_nodes_disk() -> None:
     )
     assert made.words[2:5] == ("/node/var/weights", "--chat-template=/node/var/weights/c.jinja", "/other/x")
     assert made.environment == {"HF_HOME": "/node/var/hf/h"}
+    assert made.notes == (
+        "/weights is loaded from its place on the node's disk, which the engine's API gives as its model",
+    )
 
 
 @pytest.mark.parametrize(

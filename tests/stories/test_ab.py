@@ -111,7 +111,7 @@ def test_a_flag_that_does_nothing_makes_no_difference(at: Desk) -> None:
     ], "each repeat says how its server started"
     assert " better" not in said.out.replace("better and worse", "")
     assert "Nobody tells whether serving.padding_gap is in effect" in said.out
-    assert "On the emulator: no model ran" in said.out
+    assert "On the emulator: no figure here" in said.out
     assert turns(at) == list(enumerate("ABABABA"))
     assert is_as_written(at)
 

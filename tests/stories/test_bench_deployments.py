@@ -80,7 +80,7 @@ def test_a_run_knows_what_it_measured_and_asks_for_nothing_that_cannot_be(servin
     assert queued["status"] in {"oversubscribed", "roofline_suspect", "client_bound"}
     assert queued["figures"]["requests"] > 0
     assert of["is_emulated"] is True
-    assert "On the emulator: no model ran, and no figure here says anything of a TPU." in said.out
+    assert "On the emulator: no figure here says anything about a TPU." in said.out
 
 
 def test_what_would_only_queue_can_be_left_out_and_is_named(serving: Desk) -> None:

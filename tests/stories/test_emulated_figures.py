@@ -89,7 +89,7 @@ def test_lists_and_comparisons_mark_the_run(at: Desk) -> None:
 def test_a_report_marks_its_page_its_csv_and_its_chart(at: Desk) -> None:
     own = at.measured()
     assert at.run("bench", "report", own, "-o", "report.html").code == 0
-    assert "On the emulator: no model ran" in (at.folder / "report.html").read_text()
+    assert "On the emulator: no figure here" in (at.folder / "report.html").read_text()
     (row,) = csv.DictReader(io.StringIO((at.folder / "report.csv").read_text()))
     assert row["emulated"] == "yes"
     chart = json.loads((at.folder / "report.vl.json").read_text())
@@ -109,7 +109,7 @@ def test_recommend_takes_no_emulated_run_as_evidence_unless_it_is_asked_to(at: D
     assert "knows memory, not speed" in said.err
     taken = asked(at, "--emulated")
     assert f"(run {own}, emulator)" in taken.err
-    assert "On the emulator: no model ran" in taken.err
+    assert "On the emulator: no figure here" in taken.err
     assert taken.out.startswith(f"# From run {own}, measured on the emulator")
     assert yaml.safe_load(taken.out)["tpu"]["type"] == "v6e-4"
     choice = json.loads(asked(at, "--emulated", "--json").out)["choices"][0]
@@ -120,7 +120,7 @@ def test_operating_points_of_an_emulated_run_say_so(at: Desk) -> None:
     own = at.measured()
     said = at.run("recommend", "--run", own)
     assert f"Operating points of run {own} (emulator)" in said.out
-    assert "On the emulator: no model ran" in said.out
+    assert "On the emulator: no figure here" in said.out
     assert json.loads(at.run("recommend", "--run", own, "--json").out)["emulated"] is True
 
 

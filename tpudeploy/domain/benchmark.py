@@ -167,7 +167,7 @@ class Subject:
     `profile_fingerprint` is that of the profile as it was deployed, `spec_fingerprint` that of its server alone: both
     "" where only an address is known. `engine` is what the engine said of itself, by name. `usd_per_hour` is of the
     whole slice. `replica` is the address of the one that was measured of several, "" where there is one.
-    `is_emulated`: no model ran, and no figure says anything of a TPU. None and "" are what nobody knew.
+    `is_emulated`: no figure says anything about a TPU. None and "" are what nobody knew.
     """
 
     model: str

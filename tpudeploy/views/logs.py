@@ -80,7 +80,9 @@ def bars(reading: Reading, paint: Paint, highlighted: Collection[Phase]) -> Iter
 
 def phase_name(reading: Reading, phase: Phase) -> str:
     name = _PHASES.get(phase.name, phase.name)
-    return f"{reading.graphs} {name}" if phase.name == "compile" else name
+    if phase.name != "compile":
+        return name
+    return f"{reading.graphs} {name}" if reading.graphs else "KV cache, no graphs"  # with enforce_eager, or on a CPU
 
 
 def _bar(reading: Reading, phase: Phase, block: str) -> str:

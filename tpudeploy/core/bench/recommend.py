@@ -26,7 +26,7 @@ def recommend(
 ) -> Recommendation:
     """For the model of `of`, whose settings are kept where nothing speaks against them.
 
-    Runs on the emulator are no evidence, for no model ran there, unless `takes_emulated`.
+    Runs on the emulator are no evidence, for no TPU ran there, unless `takes_emulated`.
     Published tables are no runs: prose decides nothing. Where a run serves the workload, the size model is not asked.
     """
     mine = [run for run in runs if run.subject.model_id == of.model_id and run.subject.chips]

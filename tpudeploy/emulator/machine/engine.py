@@ -81,6 +81,10 @@ def order(
         if kept(flag, written[-1].partition("=")[2] or written[-1])
         for word in written
     ]
+    if served and _path(served[0], volumes, root) != served[0]:
+        notes.append(
+            f"{served[0]} is loaded from its place on the node's disk, which the engine's API gives as its model"
+        )
     variables: dict[str, str] = {}
     for name, value in environment.items():
         if name.startswith(TPU_VARIABLES):

@@ -83,8 +83,8 @@ ROWS: tuple[Signature, ...] = (
             r"|OfflineModeIsEnabled"
         ),
         remedy=always(
-            "Correct model.id; a path must be absolute and exist in the container. With HF_HUB_OFFLINE the weights "
-            "must lie there already."
+            "Correct model.id, and serving.args.tokenizer if it is set; a path must be absolute and exist in the "
+            "container. With HF_HUB_OFFLINE the files must be there already."
         ),
         example=(
             "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name'"
