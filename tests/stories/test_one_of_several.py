@@ -59,6 +59,9 @@ def test_a_file_that_is_no_valid_profile_stops_no_other(desk: Open, what: str) -
     assert "Deployments: 2 served, 1 failed." in applied.out
     assert part_of_message in applied.err
     assert {name.partition("-")[0] for name in person.slices} == {"one", "two"}
+    again = person.run("apply", "fleet", "-auto-approve")
+    assert again.code == 1, again.all
+    assert "Deployments: 1 failed, 2 unchanged." in again.out
     status = person.run("status", "fleet", "--json")
     assert status.code == 1, status.all
     deployments = {d["name"]: d for d in json.loads(status.out)["deployments"]}
@@ -87,6 +90,16 @@ def test_a_plan_document_has_the_problems_of_a_file_that_is_no_valid_profile(des
     assert applied.code == 1
     report = json.loads(applied.out.splitlines()[-1])
     assert {d["name"]: d["result"] for d in report["deployments"]} == {"one": "served", "fleet/four.yaml": "failed"}
+
+
+def test_zones_shows_the_places_of_the_others(desk: Open) -> None:
+    person = desk(**QUICK)
+    fleet(person, "one")
+    broken(person, BROKEN["a wrong key"][0])
+    zones = person.run("zones", "fleet")
+    assert zones.code == 1, zones.all
+    assert "us-east5-b" in zones.out
+    assert "mdoel" in zones.err
 
 
 def test_where_no_file_is_a_valid_profile_nothing_is_asked(desk: Open) -> None:

@@ -158,6 +158,14 @@ class Context:
                 self.terminal.talk(diagnostics(warnings, self.terminal.paint) + "\n")
         return LoadedProfiles(valid=tuple(valid), invalid=invalid)
 
+    def report_invalid(self, loaded: LoadedProfiles) -> None:
+        """Print what is wrong with the invalid files, for a command whose own output does not."""
+        if loaded.invalid:
+            from tpudeploy.views.excerpt import diagnostics
+
+            problems = all_problems(loaded.invalid).diagnostics
+            self.terminal.talk(diagnostics(problems, self.terminal.paint) + "\n")
+
 
 def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:
     """Return one error with the problems of all these files."""

@@ -88,7 +88,7 @@ def apply(
         if g.to_verify and g.name not in asked and witnesses
     ]
     parts = [_Part(world, goal, begin) for goal in todo]
-    if len(parts) == 1:
+    if len(parts) == 1 and not todo[0].errors:
         parts[0].begin()
     runs: list[_Run] = []
     try:

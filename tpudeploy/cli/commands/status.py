@@ -6,11 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from tpudeploy.cli import documents, exits, options
-from tpudeploy.cli.context import Context, LoadedProfiles, all_problems
+from tpudeploy.cli.context import Context, LoadedProfiles
 from tpudeploy.domain import errors
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.views import jsonl
-from tpudeploy.views.excerpt import diagnostics
 from tpudeploy.views.status import status
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace(given.profiles)
     terminal = context.terminal
     loaded = context.load_each(given.profiles, given)
-    if loaded.invalid:
-        terminal.talk(diagnostics(all_problems(loaded.invalid).diagnostics, terminal.paint) + "\n")
+    context.report_invalid(loaded)
     found = _watched(workspace, loaded, context) if given.watch else _look(workspace, loaded)
     visible = [each.name for each in found if each.error is None]
     profiles = [profile for profile in loaded.valid if profile.spec.name in visible]

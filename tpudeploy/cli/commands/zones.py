@@ -17,11 +17,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     workspace, terminal = context.workspace(given.profiles), context.terminal
-    found = workspace.zones(context.load(given.profiles, given), type=given.type, refresh=given.refresh)
+    loaded = context.load_each(given.profiles, given)
+    context.report_invalid(loaded)
+    found = workspace.zones(loaded.valid, type=given.type, refresh=given.refresh)
+    code = exits.ERROR if loaded.invalid else exits.SUCCESS
     if given.json:
         context.reply.set(documents.zones(found, emulated=workspace.is_emulated))
-        return exits.SUCCESS
+        return code
     from tpudeploy.views.zones import zones
 
     terminal.data(zones(found, terminal.paint, width=terminal.width, emulated=workspace.is_emulated))
-    return exits.SUCCESS
+    return code
