@@ -62,6 +62,10 @@ CASES = {
         ("model.id=meta-llama/Llama-3.1-70B", "tpu.type=v6e-8", "serving.hbm_utilization=0.5"),
         ["serving.hbm_utilization"],
     ),
+    "a slice, where the profile writes the split of the smaller one": (
+        ("model.id=google/gemma-4-31B-it", "serving.tensor_parallel_size=1"),
+        ["tpu.type"],
+    ),
     "the same chips, shared": (
         (
             "model.id=google/gemma-4-31B-it",

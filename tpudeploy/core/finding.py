@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpudeploy.catalog import flags
-from tpudeploy.core.sizing.advice import LENGTH_KEY, TYPE_KEY, UTILIZATION_KEY, Remedy, lightest, remedies
+from tpudeploy.core.sizing.advice import LENGTH_KEY, SPLIT_KEYS, TYPE_KEY, UTILIZATION_KEY, Remedy, lightest, remedies
 from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
@@ -54,26 +56,36 @@ def setting(of: Deployment, path: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def ways_out(budget: HbmBudget, *, is_bound: bool) -> str:
+def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
     """Return what would let it start, with the figures that follow: utilization, then length, then a slice.
 
     Where `budget` is a bound, a way may not be enough, and chips are not split into copies: LoRA excludes that.
     """
+    is_bound = sized(deployment) is None
     ways = remedies(budget, allow_copies=not is_bound)
     if not ways:
         return _no_way(budget)
     cheapest = ways[0].settings
-    sentences = []
+    failing = ""
     if UTILIZATION_KEY not in cheapest and LENGTH_KEY in cheapest:
-        sentences = ["No other hbm_utilization is enough."]
+        failing = "No other hbm_utilization is enough. "
     elif UTILIZATION_KEY not in cheapest or TYPE_KEY in cheapest:
-        sentences = ["Neither another hbm_utilization nor a shorter max_model_len is enough."]
-    sentences += [_way(way, is_bound=is_bound, is_first=n == 0) for n, way in enumerate(ways)]
-    return " ".join(sentences)
+        failing = "Neither another hbm_utilization nor a shorter max_model_len is enough. "
+    sentences = [_way(way, _settings(deployment, way), is_bound=is_bound) for way in ways]
+    return failing + "\nOr ".join(sentences)
 
 
-def _way(way: Remedy, *, is_bound: bool, is_first: bool) -> str:
-    first, *others = (f"{key}: {_value(value)}" for key, value in way.settings.items())
+def _settings(deployment: Deployment, way: Remedy) -> dict[str, object]:
+    """Return what the profile has to say: a split over all chips is the default, unless it writes another one."""
+    engine, chips = way.budget.engine, way.budget.accelerator.chips
+    is_default = TYPE_KEY in way.settings and engine.tensor_parallel == chips
+    if is_default and not any(f"serving.{key}" in deployment.origins for key in SPLIT_KEYS):
+        return {key: value for key, value in way.settings.items() if key not in SPLIT_KEYS}
+    return dict(way.settings)
+
+
+def _way(way: Remedy, changes: Mapping[str, object], *, is_bound: bool) -> str:
+    first, *others = (f"{key}: {_value(value)}" for key, value in changes.items())
     settings = f"{first} with {', '.join(others)}" if others else first
     of = way.budget
     best = "" if way.most is None else f"; {_value(way.most.engine.utilization)} gives {way.most.kv_cache_tokens:,}"
@@ -81,8 +93,7 @@ def _way(way: Remedy, *, is_bound: bool, is_first: bool) -> str:
         f"{of.kv_cache_tokens:,} tokens of KV cache, {of.max_concurrency:.1f} requests of {of.engine.max_model_len:,}"
     )
     return (
-        f"{'' if is_first else 'Or '}{settings} {'may be' if is_bound else 'is'} enough: "
-        f"{'at most ' if is_bound else ''}{figures} at once{best}."
+        f"{settings} {'may be' if is_bound else 'is'} enough: {'at most ' if is_bound else ''}{figures} at once{best}."
     )
 
 

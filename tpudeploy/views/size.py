@@ -21,7 +21,7 @@ _MOST_FAILURES = 12
 def size(name: str, of: HbmBudget | Unsized, paint: Paint) -> str:
     """One deployment. Every chip holds the same, so that one bar stands for all.
 
-    Of a budget that is a lower bound the same is shown, and each figure says which way it may be off.
+    A budget that is a lower bound is shown alike, and each figure says which way it may be off.
     """
     if isinstance(of, HbmBudget):
         return "\n".join(_budget(name, of, _verdict(of, paint), paint, is_bound=False))

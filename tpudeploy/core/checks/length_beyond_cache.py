@@ -30,5 +30,5 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         f"One request of max_model_len {length:,} takes {blocks:,} blocks of {budget.block_size} and one is set aside: "
         f"the KV cache has {'' if is_exact else 'at most '}{budget.num_blocks:,}."
     )
-    hint = ways_out(budget, is_bound=not is_exact)
+    hint = ways_out(deployment, budget)
     yield error(deployment, CODE, message, path="serving.max_model_len", hint=hint)

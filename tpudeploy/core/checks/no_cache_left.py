@@ -29,5 +29,5 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         message = (
             f"Beside {weights}, {'at most ' if sized(deployment) is None else ''}{gib(left)} is left: no KV cache."
         )
-        hint = ways_out(budget, is_bound=sized(deployment) is None)
+        hint = ways_out(deployment, budget)
         yield error(deployment, CODE, message, path="serving.hbm_utilization", hint=hint)

@@ -35,7 +35,7 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         f"hbm_utilization {budget.engine.utilization:g} leaves {'' if is_exact else 'at most '}{gib(left, 2)} a chip "
         "for compiled programs"
     )
-    hint = _hint(budget, room)
+    hint = _hint(deployment, budget, room)
     if left < certain_bytes(budget.model, budget.engine, budget.accelerator.generation):
         message = f"{says}, which need {gib(room.needed, 2)}: the boot would die of it."
         yield error(deployment, CODE, message, path=_PATH, hint=hint)
@@ -48,10 +48,10 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         )
 
 
-def _hint(budget: HbmBudget, room: ProgramRoom) -> str:
+def _hint(deployment: Deployment, budget: HbmBudget, room: ProgramRoom) -> str:
     """Return the utilization that leaves enough, if the KV cache still holds a request then."""
     works = room.utilization(budget.hbm_bytes_per_chip)
     lower = otherwise(budget, utilization=works) if works > 0 else None
     if lower is not None and lower.holds_a_request:
         return f"hbm_utilization: {works:g} leaves enough; fewer max_num_seqs need less."
-    return ways_out(budget, is_bound=False)
+    return ways_out(deployment, budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.finding import at_least, bounded, error, gib, sized, ways_out
+from tpudeploy.core.finding import at_least, bounded, error, gib, ways_out
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
@@ -28,7 +28,7 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
         f"{budget.model.name} does not fit: {at_least(deployment)}{gib(budget.weights_bytes_per_chip)} of weights a "
         f"chip, and {gib(cap)} for them and the KV cache."
     )
-    hint = ways_out(budget, is_bound=sized(deployment) is None)
+    hint = ways_out(deployment, budget)
     yield error(deployment, CODE, message, path="tpu.type", hint=hint)
 
 

@@ -14,6 +14,7 @@ from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.frozen import frozen
 
 UTILIZATION_KEY, LENGTH_KEY, TYPE_KEY = "hbm_utilization", "max_model_len", "tpu.type"
+SPLIT_KEYS = ("tensor_parallel_size", "data_parallel_size")
 _STEP = 16  # the smallest block: lengths between two blocks cost the same
 _WORTH_A_RESTART = 1.01  # a gain below one in a hundred is noise
 _LONG = 8_192  # just beyond it the default block shrinks from 256 to 16: the one place where more may cost less
@@ -74,13 +75,15 @@ def more_cache(of: HbmBudget) -> tuple[Remedy, ...]:
         ({UTILIZATION_KEY: most}, otherwise(of, utilization=most) if most > of.engine.utilization else None),
         ({"kv_cache_dtype": "fp8"}, otherwise(of, kv_dtype="fp8")),
         ({LENGTH_KEY: of.engine.max_model_len // 2}, otherwise(of, max_model_len=of.engine.max_model_len // 2)),
-        (_split_settings(of), best_copies(of)),
     ]
+    copies = best_copies(of)
+    settings.append(({} if copies is None else _split_settings(copies), copies))
     kinds = [kind for kind in catalog.generation(of.accelerator.generation).types if kind.hosts == 1]
     larger = next((kind for kind in kinds if kind.chips > chips), None)
     if larger is not None:
         whole = budget(of.model, larger, replace(of.engine, tensor_parallel=larger.chips, data_parallel=1))
-        settings.append(({TYPE_KEY: larger.name}, whole if isinstance(whole, HbmBudget) else None))
+        if isinstance(whole, HbmBudget):
+            settings.append(({TYPE_KEY: larger.name, "tensor_parallel_size": larger.chips}, whole))
     least = of.kv_cache_tokens * _WORTH_A_RESTART
     return tuple(
         Remedy(settings=changes, budget=other)
@@ -90,11 +93,8 @@ def more_cache(of: HbmBudget) -> tuple[Remedy, ...]:
 
 
 def _split_settings(of: HbmBudget) -> dict[str, object]:
-    other = best_copies(of)
-    if other is None:
-        return {}
-    engine = other.engine
-    return {"tensor_parallel_size": engine.tensor_parallel, "data_parallel_size": engine.data_parallel}
+    sizes = (of.engine.tensor_parallel, of.engine.data_parallel)
+    return dict(zip(SPLIT_KEYS, sizes, strict=True))
 
 
 def starts(of: HbmBudget) -> bool:
@@ -185,9 +185,9 @@ def _by_slice(of: HbmBudget, *, allow_copies: bool) -> Remedy | None:
     for kinds in (mine, others):
         for shortens in (False, True):
             for kind in kinds:
-                found = _on(of, kind, allow_copies=allow_copies, shortens=shortens) if kind.hosts == 1 else None
-                if found is not None:
-                    return found
+                way = _on(of, kind, allow_copies=allow_copies, shortens=shortens) if kind.hosts == 1 else None
+                if way is not None:
+                    return way
     return None
 
 
@@ -195,15 +195,12 @@ def _on(of: HbmBudget, kind: AcceleratorType, *, allow_copies: bool, shortens: b
     """Return what does on this slice: one copy over all its chips, else the split that holds the most tokens."""
     ways = [way for split in _splits_of(of, kind) if (way := _with_changes(split, shortens=shortens)) is not None]
     whole = [way for way in ways if way.budget.engine.data_parallel == 1]
-    chosen = whole or (ways if allow_copies else [])
-    best = max(chosen, key=lambda way: way.budget.kv_cache_tokens, default=None)
+    candidates = whole or (ways if allow_copies else [])
+    best = max(candidates, key=lambda way: way.budget.kv_cache_tokens, default=None)
     if best is None:
         return None
-    engine = best.budget.engine
-    split: dict[str, object] = {} if kind.name == of.accelerator.name else {TYPE_KEY: kind.name}
-    if kind.name == of.accelerator.name or engine.tensor_parallel != kind.chips:
-        split |= {"tensor_parallel_size": engine.tensor_parallel, "data_parallel_size": engine.data_parallel}
-    return replace(best, settings={**split, **best.settings}, most=None)
+    slice_type = {} if kind.name == of.accelerator.name else {TYPE_KEY: kind.name}
+    return replace(best, settings={**slice_type, **_split_settings(best.budget), **best.settings}, most=None)
 
 
 def _with_changes(split: HbmBudget, *, shortens: bool) -> Remedy | None:
@@ -217,9 +214,9 @@ def _splits_of(of: HbmBudget, kind: AcceleratorType) -> Iterator[HbmBudget]:
     for tensor in range(1, kind.chips + 1):
         if kind.chips % tensor == 0 and (kind.name != of.accelerator.name or tensor != of.engine.tensor_parallel):
             engine = replace(of.engine, tensor_parallel=tensor, data_parallel=kind.chips // tensor)
-            found = budget(of.model, kind, engine)
-            if isinstance(found, HbmBudget):
-                yield found
+            split = budget(of.model, kind, engine)
+            if isinstance(split, HbmBudget):
+                yield split
 
 
 def _splits(of: HbmBudget) -> Iterator[HbmBudget]:
