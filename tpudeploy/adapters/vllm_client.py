@@ -17,11 +17,11 @@ _STAND_IN = "tpudeploy-emulator"  # what its HTTP server calls itself; vLLM's is
 
 
 class NoAnswer(Exception):
-    """No HTTP answer: refused, timed out, cut off. The message says which."""
+    """There was no HTTP answer: the connection was refused, timed out or cut off, as the message says."""
 
 
 class BadAnswer(Exception):
-    """An HTTP answer that is not what was asked for."""
+    """An HTTP answer that is not the expected one."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"HTTP {status}: {message}")
@@ -30,19 +30,19 @@ class BadAnswer(Exception):
 
 
 class NothingSaid(BadAnswer):
-    """A completion without a token of text: an answer, though an odd one."""
+    """A completion without any text."""
 
     def __init__(self) -> None:
         super().__init__(HTTPStatus.OK, "the completion is empty")
 
 
-def _unheard(_: str) -> None:
-    """Nobody listens."""
+def _ignore_piece(_: str) -> None:
+    """Ignore a piece of text."""
 
 
 @frozen
 class Completion:
-    """`pieces`: (seconds since the request, text), in order of arrival, never none; tokens as the server counts."""
+    """A completion. `pieces` are (seconds since the request, text) in order, at least one; tokens are the server's."""
 
     text: str
     pieces: tuple[tuple[float, str], ...]
@@ -60,12 +60,12 @@ class Completion:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Of the whole answer, the wait for its first token included."""
+        """The rate over the whole answer, including the wait for its first token."""
         return self.completion_tokens / self.seconds if self.seconds > 0 else None
 
     @property
     def tokens_per_second_then(self) -> float | None:
-        """From the first token on; None where nothing came after it."""
+        """The rate from the first token on, or None if nothing came after it."""
         rest = self.seconds - self.seconds_to_first
         return (self.completion_tokens - 1) / rest if rest > 0 else None
 
@@ -83,16 +83,16 @@ class VllmClient:
         try:
             self._json("GET", "/health")
         except BadAnswer as answer:
-            return answer.status == HTTPStatus.OK  # vLLM's /health has an empty body, which is no JSON
+            return answer.status == HTTPStatus.OK  # vLLM's /health has an empty body, which is not JSON
         return True
 
     def models(self) -> tuple[str, ...]:
-        """Raise `NoAnswer` or `BadAnswer` (401: a key is wanted)."""
+        """Return the names of the served models. Raise `NoAnswer` or `BadAnswer` (401: a key is required)."""
         with _expected():
             return tuple(str(m["id"]) for m in self.described())
 
     def described(self) -> tuple[Mapping[str, Any], ...]:
-        """What /v1/models says of each name it serves. Raise `NoAnswer` or `BadAnswer`."""
+        """Return the entries of /v1/models. Raise `NoAnswer` or `BadAnswer`."""
         with _expected():
             return tuple(dict(m) for m in self._json("GET", "/v1/models")["data"])
 
@@ -113,7 +113,7 @@ class VllmClient:
             connection.close()
 
     def metrics(self) -> str:
-        """/metrics, in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""
+        """Return /metrics in Prometheus' text format. Raise `NoAnswer` or `BadAnswer`."""
         return self._text("GET", "/metrics").decode("utf-8", "replace")
 
     def takes_tokens(self, model: str, tokens: Sequence[int]) -> None:
@@ -130,12 +130,12 @@ class VllmClient:
         max_tokens: int,
         now: Any,
         sampling: Mapping[str, Any] | None = None,
-        on_piece: Callable[[str], None] = _unheard,
+        on_piece: Callable[[str], None] = _ignore_piece,
     ) -> Completion:
-        """A chat completion; a plain one where the model has no chat template. `now` gives seconds.
+        """Return a chat completion, or a plain one if the model has no chat template. `now` returns seconds.
 
-        `sampling` are further fields of the request, such as `temperature`. `on_piece` is given each piece of text as
-        it comes. Raise `NoAnswer` or `BadAnswer`.
+        `sampling` are additional fields of the request, such as `temperature`. `on_piece` is called with each piece of
+        text as it arrives. Raise `NoAnswer` or `BadAnswer`.
         """
         with _expected():
             return self._complete(model, prompt, {"max_tokens": max_tokens, **(sampling or {})}, now, on_piece)
@@ -232,11 +232,11 @@ class VllmClient:
 
 @contextmanager
 def _expected() -> Iterator[None]:
-    """Whoever answers there may be no vLLM: what is not in the form of its API is an answer too."""
+    """Raise `BadAnswer` for answers in another form than vLLM's API, because the server may not be vLLM."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as cause:
-        raise BadAnswer(HTTPStatus.OK, "not what vLLM would say") from cause
+        raise BadAnswer(HTTPStatus.OK, "not an answer of vLLM's API") from cause
 
 
 def _bad(response: http.client.HTTPResponse) -> BadAnswer:

@@ -1,4 +1,4 @@
-"""What a running engine says of itself through its API, under the names that core/attest.py compares."""
+"""The facts that a running engine reports through its API, under the names that core/attest.py compares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LABELS = {
 }
 _RESIDENT = "process_resident_memory_bytes"
 # vLLM 0.32, v1/metrics/loggers.py: in tokens.
-_ASKED, _HAD = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
+_LOOKED_UP, _HITS = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 _TOKENS = "kv_cache_size_tokens"
 _REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
@@ -37,19 +37,19 @@ def facts(client: VllmClient) -> Told:
 
 def _api(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
     values: dict[str, str] = {}
-    models = _asked(client.described, "api", silent) or ()
+    models = _try_read(client.described, "api", silent) or ()
     if models:
         values["served_model"] = "\n".join(str(model.get("id", "")) for model in models)
         root, length = models[0].get("root"), models[0].get("max_model_len")
         values |= {"model": str(root)} if root else {}
         values |= {"max_model_len": str(length)} if length else {}
-    version = _asked(client.version, "version", silent)
+    version = _try_read(client.version, "version", silent)
     return values | ({"version": version} if version else {})
 
 
 def _cache(client: VllmClient, silent: dict[str, str]) -> Mapping[str, str]:
-    """The first rank's labels, and the tokens of all."""
-    text = _asked(client.metrics, "metrics", silent)
+    """Return the labels of the first rank, and the tokens of all ranks."""
+    text = _try_read(client.metrics, "metrics", silent)
     if text is None:
         return {}
     resident = re.search(rf"^{_RESIDENT} (\S+)$", text, re.MULTILINE)
@@ -91,22 +91,25 @@ def vocabulary(client: VllmClient, model: str, sizes: Iterable[int]) -> int | No
 
 def running(client: VllmClient) -> int | None:
     """The requests that it works at or has waiting, of all ranks; None where it does not tell."""
-    text = _asked(client.metrics, "metrics", {})
+    text = _try_read(client.metrics, "metrics", {})
     counts = {} if text is None else _sums(text, *_REQUESTS)
     return int(sum(counts.values())) if counts else None
 
 
 def lookups(client: VllmClient) -> Lookups | None:
-    """Of the prefix cache, all ranks together, from /metrics; None where nothing is said of it."""
-    text = _asked(client.metrics, "metrics", {})
-    totals = {} if text is None else _sums(text, _ASKED, _HAD)
-    if _ASKED not in totals:
+    """Return the look-ups of the prefix cache over all ranks, from /metrics, or None without such metrics."""
+    text = _try_read(client.metrics, "metrics", {})
+    totals = {} if text is None else _sums(text, _LOOKED_UP, _HITS)
+    if _LOOKED_UP not in totals:
         return None
-    return Lookups(asked=totals[_ASKED], had=totals.get(_HAD, 0.0))
+    return Lookups(asked=totals[_LOOKED_UP], had=totals.get(_HITS, 0.0))
 
 
 def _sums(text: str, *names: str) -> Mapping[str, float]:
-    """Of these samples, over all their labels. Read line by line: /metrics is 50 KB, and this is asked at each cell."""
+    """Return the sums of these samples over all their labels.
+
+    /metrics is scanned line by line, because it is 50 KB and read at each cell.
+    """
     sums: dict[str, float] = {}
     for line in text.splitlines():
         name = line.partition("{")[0]
@@ -117,7 +120,7 @@ def _sums(text: str, *names: str) -> Mapping[str, float]:
 
 
 def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
-    """Of hundreds of lines only those that count are parsed."""
+    """Yield the labels of each rank. Only these lines are parsed, of hundreds."""
     from prometheus_client.parser import text_string_to_metric_families
 
     lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(_CACHE))
@@ -125,10 +128,10 @@ def _cache_configs(text: str) -> Iterator[Mapping[str, str]]:
         for family in text_string_to_metric_families(lines):
             yield from (sample.labels for sample in family.samples)
     except ValueError:
-        return  # whoever answers there is no vLLM
+        return  # the server is not vLLM
 
 
-def _asked(read: Callable[[], T], source: str, silent: dict[str, str]) -> T | None:
+def _try_read(read: Callable[[], T], source: str, silent: dict[str, str]) -> T | None:
     try:
         return read()
     except (NoAnswer, BadAnswer) as why:

@@ -135,8 +135,8 @@ class HbmBudget:
 
     @property
     def free_bytes_per_chip(self) -> int:
-        used = self.weights_bytes_per_chip + self.kv_bytes_per_chip + self.program_bytes_per_chip
-        return self.hbm_bytes_per_chip - used
+        used_bytes = self.weights_bytes_per_chip + self.kv_bytes_per_chip + self.program_bytes_per_chip
+        return self.hbm_bytes_per_chip - used_bytes
 
     @property
     def max_concurrency(self) -> float:

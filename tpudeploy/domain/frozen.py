@@ -1,9 +1,9 @@
-"""frozen: the decorator of data. A dataclass, immutable, slotted, keyword-only, whose methods all such classes share.
+"""frozen: the decorator of data classes: immutable, slotted, keyword-only, with methods that all of them share.
 
-`dataclasses.dataclass` writes six methods for each class as text and compiles them at every start: with a hundred
-classes that was a sixth of `validate` and of `plan`. A class of which many are made gets an `__init__` of its own then:
-that is compiled once, and a third as dear to call. `fields`, `replace`, `asdict` and `match` know these classes as they
-know any dataclass.
+`dataclasses.dataclass` generates and compiles six methods for each class at every start: with a hundred classes, that
+was a sixth of the time of `validate` and of `plan`. A class with many instances gets an `__init__` of its own, which is
+compiled once and takes a third of the time per call. `fields`, `replace`, `asdict` and `match` treat these classes as
+any dataclass.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 _write = object.__setattr__
-_MANY = 64
-_made: dict[type, int] = {}
+_COMPILE_AFTER = 64
+_instance_counts: dict[type, int] = {}
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """`@dataclass(frozen=True, slots=True, kw_only=True)`. A method that the class has itself is kept."""
-    cls.__doc__ = cls.__doc__ or cls.__name__  # else its signature would be written out for one
+    """Make a class `@dataclass(frozen=True, slots=True, kw_only=True)`. Methods of the class itself are kept."""
+    cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise `dataclass` would generate one from the signature
     shared = {name: method for name, method in _SHARED.items() if name not in vars(cls)}
-    made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
+    new_class = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
     for name, method in shared.items():
-        setattr(made, name, method)
-    return made
+        setattr(new_class, name, method)
+    return new_class
 
 
 class _Shared:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **values: Any) -> None:
         cls = type(self)
-        _made[cls] = _made.get(cls, 0) + 1
-        if _made[cls] == _MANY:
-            cls.__init__ = _compiled(cls)  # type: ignore[method-assign]  # takes the same, and does the same
-        for name, known in self.__dataclass_fields__.items():
-            if name in given:
-                value = given.pop(name)
-            elif known.default is not MISSING:
-                value = known.default
-            elif known.default_factory is not MISSING:
-                value = known.default_factory()
+        _instance_counts[cls] = _instance_counts.get(cls, 0) + 1
+        if _instance_counts[cls] == _COMPILE_AFTER:
+            cls.__init__ = _compile_init(cls)  # type: ignore[method-assign]  # has the same signature and behaviour
+        for name, spec in self.__dataclass_fields__.items():
+            if name in values:
+                value = values.pop(name)
+            elif spec.default is not MISSING:
+                value = spec.default
+            elif spec.default_factory is not MISSING:
+                value = spec.default_factory()
             else:
                 raise TypeError(f"{type(self).__name__} needs `{name}`")
             _write(self, name, value)
-        if given:
-            raise TypeError(f"{type(self).__name__} has no `{next(iter(given))}`")
+        if values:
+            raise TypeError(f"{type(self).__name__} has no `{next(iter(values))}`")
 
     def __repr__(self) -> str:
-        shown = (f"{n}={getattr(self, n)!r}" for n, known in self.__dataclass_fields__.items() if known.repr)
-        return f"{type(self).__qualname__}({', '.join(shown)})"
+        texts = (f"{n}={getattr(self, n)!r}" for n, spec in self.__dataclass_fields__.items() if spec.repr)
+        return f"{type(self).__qualname__}({', '.join(texts)})"
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -66,7 +66,7 @@ class _Shared:
         return True
 
     def __hash__(self) -> int:
-        return hash(_compared(self))
+        return hash(_compared_values(self))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -75,32 +75,32 @@ class _Shared:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __setstate__(self, state: tuple[None, dict[str, object]]) -> None:
-        """What `copy` and `pickle` fill a new one with."""
+        """Set the fields of a new instance, for `copy` and `pickle`."""
         for name, value in state[1].items():
             _write(self, name, value)
 
 
-def _compiled(cls: type[_Shared]) -> Any:
-    """`__init__` as `dataclass` would write it."""
-    known: dict[str, Any] = {"_write": _write, "_MISSING": MISSING}
-    taken, said = [], []
-    for name, of in cls.__dataclass_fields__.items():
-        if of.default_factory is not MISSING:
-            known[f"_make_{name}"] = of.default_factory
-            taken.append(f"{name}=_MISSING")
-            said.append(f" _write(self, {name!r}, _make_{name}() if {name} is _MISSING else {name})")
+def _compile_init(cls: type[_Shared]) -> Any:
+    """Return an `__init__` like the one that `dataclass` generates."""
+    namespace: dict[str, Any] = {"_write": _write, "_MISSING": MISSING}
+    parameters, statements = [], []
+    for name, spec in cls.__dataclass_fields__.items():
+        if spec.default_factory is not MISSING:
+            namespace[f"_make_{name}"] = spec.default_factory
+            parameters.append(f"{name}=_MISSING")
+            statements.append(f" _write(self, {name!r}, _make_{name}() if {name} is _MISSING else {name})")
             continue
-        known[f"_default_{name}"] = of.default
-        taken.append(name if of.default is MISSING else f"{name}=_default_{name}")
-        said.append(f" _write(self, {name!r}, {name})")
-    star = "*, " if taken else ""
-    text = "\n".join([f"def __init__(self, {star}{', '.join(taken)}):", *(said or [" pass"])])
-    exec(text, known)  # noqa: S102 - our own fields' names, as `dataclasses` does it
-    return known["__init__"]
+        namespace[f"_default_{name}"] = spec.default
+        parameters.append(name if spec.default is MISSING else f"{name}=_default_{name}")
+        statements.append(f" _write(self, {name!r}, {name})")
+    star = "*, " if parameters else ""
+    text = "\n".join([f"def __init__(self, {star}{', '.join(parameters)}):", *(statements or [" pass"])])
+    exec(text, namespace)  # noqa: S102 - our own fields' names, as `dataclasses` does it
+    return namespace["__init__"]
 
 
-def _compared(of: Any) -> tuple[object, ...]:
-    return tuple(getattr(of, name) for name, known in of.__dataclass_fields__.items() if known.compare)
+def _compared_values(instance: Any) -> tuple[object, ...]:
+    return tuple(getattr(instance, name) for name, spec in instance.__dataclass_fields__.items() if spec.compare)
 
 
 _SHARED = {

@@ -1,4 +1,4 @@
-"""Plan: what would change, and why. Data; views draw it, the engine holds itself to it."""
+"""Plan: the changes that an apply would make, and why. It is data; views draw it, and the engine executes only it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_PROFILES = "TPU1"  # how the code of every problem begins that a profile its
 
 
 class Effect(StrEnum):
-    """What it costs to change one attribute."""
+    """The effect of a change of one attribute."""
 
     REPLACE = "replace"
     RESTART = "restart"
@@ -46,7 +46,7 @@ class Action(StrEnum):
 
 
 class Mode(StrEnum):
-    """What a plan is for: to reach the profiles, to remove everything, or only to write down what the world is."""
+    """The purpose of a plan: reach the profiles, delete everything, or only record the observed state."""
 
     NORMAL = "normal"
     DESTROY = "destroy"
@@ -54,7 +54,7 @@ class Mode(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why, beyond the changed attributes. For display only: never decide on it."""
+    """The reason beyond the changed attributes. It is for display only; never decide on it."""
 
     NONE = ""
     RESUMES = "an earlier run began this; it goes on where it stopped"
@@ -138,24 +138,24 @@ class Change:
 
     def to_dict(self) -> dict[str, object]:
         """What differs; all attributes stand in the plan's `resource_changes`."""
-        told = {name: value for name, value in tree(self).items() if name not in {"before", "after"}}
-        return {"address": self.address, **told}
+        fields = {name: value for name, value in tree(self).items() if name not in {"before", "after"}}
+        return {"address": self.address, **fields}
 
 
 class DriftKind(StrEnum):
-    """What became of a slice outside tpudeploy."""
+    """What happened to a slice outside tpudeploy."""
 
     CHANGED = "changed"
     DELETED = "deleted"
     LOST = "lost"
     UNHEALTHY = "unhealthy"
-    NOT_IN_EFFECT = "not in effect"  # its engine does not do what was applied
-    MISSING = "missing"  # nothing stands of what was applied, and the state knows it
+    NOT_IN_EFFECT = "not in effect"  # its engine does not run with the applied settings
+    MISSING = "missing"  # no slice exists any more, and the state knows it
 
 
 @frozen
 class Drifted:
-    """One attribute that is not as it was last applied."""
+    """One attribute that differs from the last applied value."""
 
     path: str
     applied: Json
@@ -180,8 +180,8 @@ class Drift:
         return address(self.deployment, self.replica)
 
     def to_dict(self) -> dict[str, object]:
-        told = {name: value for name, value in tree(self).items() if name != "before"}
-        return {"address": self.address, **told}
+        fields = {name: value for name, value in tree(self).items() if name != "before"}
+        return {"address": self.address, **fields}
 
 
 @frozen
@@ -228,17 +228,17 @@ class Goal:
     @property
     def is_renewal(self) -> bool:
         """Whether all that it does is to have successors ready for runs that end: what `on_run_end: renew` says."""
-        shown = [change for change in self.changes if change.action is not Action.NO_OP]
-        return bool(shown) and all(c.run_ends_at is not None and not c.fields for c in shown)
+        changes = [change for change in self.changes if change.action is not Action.NO_OP]
+        return bool(changes) and all(c.run_ends_at is not None and not c.fields for c in changes)
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """The indexes of the replicas that are to stand at the end."""
-        wanted = () if self.deployment is None else range(self.deployment.replicas)
-        return tuple(index for index in wanted if self.covers(index))
+        """The indexes of the replicas that are to exist at the end."""
+        indexes = () if self.deployment is None else range(self.deployment.replicas)
+        return tuple(index for index in indexes if self.covers(index))
 
     def covers(self, replica: int) -> bool:
-        """Whether the plan is about this replica. What it is not about is left as it is."""
+        """Return whether the plan covers this replica. Other replicas are left as they are."""
         return self.targets is None or replica in self.targets
 
     def to_dict(self) -> dict[str, object]:
@@ -295,17 +295,17 @@ class Plan:
 
     @property
     def has_news(self) -> bool:
-        """Whether its drift holds anything that the states do not know, so that it can be written down."""
+        """Whether its drift contains news for the states, which a refresh can record."""
         return any(d.kind is not DriftKind.MISSING for d in self.drift)
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is about all replicas of its deployments."""
+        """Whether it covers all replicas of its deployments."""
         return all(goal.targets is None for goal in self.goals)
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether a check says no to it."""
+        """Whether a check forbids it."""
         return bool(errors_in(self.diagnostics))
 
     @property
@@ -314,10 +314,10 @@ class Plan:
 
         A plan from a file is carried out exactly, or not at all.
         """
-        own = [error for goal in self.goals for error in goal.errors]
-        found = errors_in(self.diagnostics)
+        goal_errors = [error for goal in self.goals for error in goal.errors]
+        all_errors = errors_in(self.diagnostics)
         goes_on = any(not goal.errors for goal in self.goals)
-        return tuple(d for d in found if d not in own) if goes_on and not self.source else found
+        return tuple(d for d in all_errors if d not in goal_errors) if goes_on and not self.source else all_errors
 
     @property
     def worst_error(self) -> errors.TpudeployError | None:
@@ -326,13 +326,13 @@ class Plan:
 
     @property
     def needs_approval(self) -> bool:
-        """Whether anything would happen that nobody has approved yet."""
+        """Whether it contains a change that is not approved yet."""
         if self.mode is Mode.REFRESH_ONLY:
             return self.has_news
         return any(c.action is not Action.NO_OP for g in self.goals if not g.resumes for c in g.changes)
 
     def to_dict(self) -> dict[str, object]:
-        """The document that `plan --json` and `show --json` print: what policy tools read of Terraform's, and ours."""
+        """Return the document of `plan --json` and `show --json`: Terraform's keys for policy tools, and our own."""
         from tpudeploy.domain import policy
 
         return {

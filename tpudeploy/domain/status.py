@@ -1,4 +1,4 @@
-"""What `status` shows of one replica: the cloud's word, the machine's, the endpoint's."""
+"""The status of replicas and deployments as `status` shows it: from the cloud, the machine and the endpoint."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ class DeploymentStatus:
     error: TpudeployError | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """One of the `deployments` that `status --json` prints."""
-        known: dict[str, object] = tree(self)
-        return known | {"error": None if self.error is None else self.error.to_dict()}
+        """Return one of the `deployments` of `status --json`."""
+        document: dict[str, object] = tree(self)
+        return document | {"error": None if self.error is None else self.error.to_dict()}
