@@ -523,7 +523,7 @@ class Workspace(Wiring):
 
         if not any(w.code == FLOATING_IMAGE for w in profile.warnings):
             return profile.warnings
-        is_pinned = self.pins.read().of(image_of(profile.spec)) is not None
+        is_pinned = self.pins.read().target_of(image_of(profile.spec)) is not None
         return tuple(w for w in profile.warnings if not (is_pinned and w.code == FLOATING_IMAGE))
 
     def _resolve_each(
@@ -554,7 +554,7 @@ class Workspace(Wiring):
 
         held = self.pins.read()
         wanted = {p.spec.name: names(p.spec) for p in profiles}
-        lacking = {name: tuple(n for n in of if held.of(n) is None) for name, of in wanted.items()}
+        lacking = {name: tuple(n for n in of if held.target_of(n) is None) for name, of in wanted.items()}
         lacking = {name: of for name, of in lacking.items() if of}
         if not lacking:
             return Found(pins=held, unknown={})

@@ -431,8 +431,8 @@ def test_of_two_that_pin_one_name_at_once_the_first_counts(tmp_path: Path) -> No
     first.update(overtaken)
     second.update(adding(Pin(name=name, to=f"sha256:{'0' * 64}"), Pin(name=other, to=COMMIT)))
     held = first.read()
-    assert held.of(name) == DIGEST
-    assert held.of(other) == COMMIT
+    assert held.target_of(name) == DIGEST
+    assert held.target_of(other) == COMMIT
 
 
 def test_plan_pin_looks_anew_shows_what_moved_and_whom_it_would_restart(desk: Open) -> None:

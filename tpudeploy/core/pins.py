@@ -124,7 +124,7 @@ def real(held: Pins) -> Pins:
 
 def new(held: Pins, found: Iterable[Pin]) -> tuple[Pin, ...]:
     """Those whose names are held to nothing yet, each name once."""
-    return tuple({pin.name: pin for pin in found if held.of(pin.name) is None}.values())
+    return tuple({pin.name: pin for pin in found if held.target_of(pin.name) is None}.values())
 
 
 def unused(held: Pins, used: Iterable[Name]) -> tuple[Name, ...]:

@@ -130,7 +130,7 @@ def _origins(profile: Profile, held: Pins) -> Mapping[str, Location]:
 
 def _container(spec: ProfileSpec, kind: AcceleratorType, held: Pins, weights: Mirror | None) -> Container:
     serving = spec.serving
-    digest, commit = held.of(pins.image_of(spec)), held.of(pins.model_of(spec))
+    digest, commit = held.target_of(pins.image_of(spec)), held.target_of(pins.model_of(spec))
     return Container(
         name=serving.container_name or spec.name,
         image=serving.image if digest is None else pins.at_digest(serving.image, digest),
@@ -215,8 +215,8 @@ def _attributes(spec: ProfileSpec, deployment: Deployment, held: Pins) -> Iterat
         "tpu.runtime_version": deployment.runtime_version,
     }
     tree = spec.model_dump(mode="python", exclude={"version", "name", "extends", "replicas"})
-    pinned = {"serving.image": (pins.DIGEST, held.of(pins.image_of(spec)))}
-    pinned["model.revision"] = (pins.COMMIT, held.of(pins.model_of(spec)))
+    pinned = {"serving.image": (pins.DIGEST, held.target_of(pins.image_of(spec)))}
+    pinned["model.revision"] = (pins.COMMIT, held.target_of(pins.model_of(spec)))
     for path, value in {**_flat(tree), **decided}.items():
         if value is not None and value not in ({}, []):
             yield path, value

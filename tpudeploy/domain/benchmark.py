@@ -251,10 +251,10 @@ class Run:
     start: Start | None = None
 
     @property
-    def left(self) -> tuple[Point, ...]:
-        """What of the sweep has no cell yet."""
-        done = {cell.point for cell in self.cells}
-        return tuple(point for point in self.sweep.points if point not in done)
+    def remaining_points(self) -> tuple[Point, ...]:
+        """The points of the sweep that have no cell yet."""
+        measured_points = {cell.point for cell in self.cells}
+        return tuple(point for point in self.sweep.points if point not in measured_points)
 
     @property
     def seconds(self) -> float:

@@ -34,7 +34,7 @@ class Measure(StrEnum):
         """Whether it is a measure of a server's start, which has one figure for each repeat, and none for each cell."""
         return self in {Measure.START, Measure.START_COLD, Measure.START_WARM}
 
-    def of(self, cell: Cell, subject: Subject) -> float | None:
+    def value_in(self, cell: Cell, subject: Subject) -> float | None:
         """Return the cell's value of this measure, or None where it is unknown."""
         figures = cell.figures
         if figures is None or self.is_of_start:

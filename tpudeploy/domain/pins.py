@@ -59,7 +59,7 @@ class Pins:
     lines: Mapping[Name, Location] = field(default_factory=dict, compare=False, repr=False)
     more: Mapping[str, Json] = field(default_factory=dict)
 
-    def of(self, name: Name | None) -> str | None:
+    def target_of(self, name: Name | None) -> str | None:
         """Return the digest or the commit of a pinned name, or None."""
         if name is None:
             return None

@@ -49,7 +49,7 @@ def bench(run: Run, by: Bench) -> Run:
     Raise `errors.Interrupted` with what was measured kept, as the driver and the runs do else.
     """
     before = run.seconds
-    for point in run.left:
+    for point in run.remaining_points:
         left, ended = _left(run, before, by.bounds)
         if left is not None and left <= 0:
             return _kept(replace(run, ended=ended), by)

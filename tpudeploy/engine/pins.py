@@ -33,9 +33,9 @@ def complete(held: Pins, wanted: Iterable[Name], states: Iterable[State], source
     """
     known = tuple(states)
     given = (pin for pin in _given(known) if emulated or not is_emulated(pin.to))
-    held = with_pins(held, (pin for pin in given if held.of(pin.name) is None))
+    held = with_pins(held, (pin for pin in given if held.target_of(pin.name) is None))
     begun = set(_begun_without(known))
-    return asked(held, (name for name in wanted if held.of(name) is None and name not in begun), sources)
+    return asked(held, (name for name in wanted if held.target_of(name) is None and name not in begun), sources)
 
 
 def asked(held: Pins, names: Iterable[Name], sources: Sources) -> Found:
@@ -76,16 +76,16 @@ def renew(
     each = tuple(names)
     found = asked(store.read(), each, sources)
     for name, why in found.unknown.items():
-        kept = store.read().of(name)
+        kept = store.read().target_of(name)
         said = f"{name.text} {f'stays pinned to {kept}' if kept else 'is not pinned'}: {why.because}"
         world.emit(events.Warned(at=world.clock.now(), address="", message=said, hint=why.hint))
     pins = [
         Pin(name=name, to=to)
         for name in dict.fromkeys(each)
-        if name not in found.unknown and (to := found.pins.of(name))
+        if name not in found.unknown and (to := found.pins.target_of(name))
     ]
     before = store.update(lambda held: with_pins(held, pins))
-    moved = tuple(pin for pin in pins if before.of(pin.name) != pin.to)
+    moved = tuple(pin for pin in pins if before.target_of(pin.name) != pin.to)
     tell(world, before, moved)
     _tell_unused(world, store.read(), (*each, *(n for s in states for a in s.attempts for n, _ in written(a.spec))))
     return moved
@@ -103,7 +103,7 @@ def _tell_unused(world: World, held: Pins, used: Iterable[Name]) -> None:
 def tell(world: World, before: Pins, pins: Iterable[Pin]) -> None:
     """Each that is new, or not what it was."""
     for pin in pins:
-        was = before.of(pin.name) or ""
+        was = before.target_of(pin.name) or ""
         if was != pin.to:
             of = {"kind": pin.name.kind, "name": pin.name.text, "to": pin.to, "before": was}
             world.emit(events.Pinned(at=world.clock.now(), address="", **of))

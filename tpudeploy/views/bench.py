@@ -222,8 +222,8 @@ def _summary(run: Run, paint: Paint) -> str:
     lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{took}: {told or 'none'}."]
     lines += [paint.dim(f"  {MARKS[status]}  {text}") for status, text in LEGEND.items() if counts[status]]
     lines += list(_why(run.cells))
-    if run.left and run.ended is not Ended.COMPLETE:
-        lines.append(f"{len(run.left)} cells are left: go on with --resume {run.id}.")
+    if run.remaining_points and run.ended is not Ended.COMPLETE:
+        lines.append(f"{len(run.remaining_points)} cells are left: go on with --resume {run.id}.")
     return "\n".join(lines)
 
 

@@ -60,7 +60,8 @@ def _label(row: Row | None, *, is_one_shape: bool) -> str:
 
 def _texts(of: Comparison, row: Row, measure: Measure) -> list[str]:
     values = [
-        None if cell is None else measure.of(cell, run.subject) for cell, run in zip(row.cells, of.runs, strict=True)
+        None if cell is None else measure.value_in(cell, run.subject)
+        for cell, run in zip(row.cells, of.runs, strict=True)
     ]
     first = values[0]
     texts = []
@@ -86,14 +87,14 @@ def _bests(of: Comparison, paint: Paint) -> Iterator[str]:
 def _best(run: Run, cell: Cell | None) -> str:
     if cell is None:
         return "no throughput is told"
-    parts = [f"at most {number(Measure.REQUESTS.of(cell, run.subject))}{MARKS[cell.status]} requests/s"]
+    parts = [f"at most {number(Measure.REQUESTS.value_in(cell, run.subject))}{MARKS[cell.status]} requests/s"]
     if cell.point.concurrency:
         parts[0] += f" at {cell.point.concurrency:,} streams"
-    if (tokens := Measure.OUTPUT.of(cell, run.subject)) is not None:
+    if (tokens := Measure.OUTPUT.value_in(cell, run.subject)) is not None:
         parts.append(f"{number(tokens)} output tokens/s")
-    if (ttft := Measure.TTFT.of(cell, run.subject)) is not None:
+    if (ttft := Measure.TTFT.value_in(cell, run.subject)) is not None:
         parts.append(f"TTFT {seconds(ttft)}")
-    if (per_usd := Measure.TOKENS_PER_USD.of(cell, run.subject)) is not None:
+    if (per_usd := Measure.TOKENS_PER_USD.value_in(cell, run.subject)) is not None:
         parts.append(f"{number(per_usd)} tokens per USD")
     return ", ".join(parts)
 

@@ -195,7 +195,7 @@ def _points(runs: Sequence[Run]) -> tuple[set[Point], bool]:
 def _overall(runs: Sequence[Run], points: set[Point], by: Measure) -> Iterator[Seen]:
     """Of each repeat the geometric mean over its cells: each weighs the same, however fast it is."""
     for run in runs:
-        values = [by.of(cell, run.subject) for cell in run.cells if cell.point in points]
+        values = [by.value_in(cell, run.subject) for cell in run.cells if cell.point in points]
         known = [log(value) for value in values if value]
         if run.turn is not None and known and len(known) == len(points):
             yield Seen(side=run.turn.side, place=run.turn.place, value=exp(sum(known) / len(known)))
@@ -220,6 +220,6 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
 def _seen(runs: Sequence[Run], point: Point, measure: Measure) -> Iterator[Seen]:
     for run in runs:
         for cell in run.cells:
-            value = measure.of(cell, run.subject) if cell.point == point else None
+            value = measure.value_in(cell, run.subject) if cell.point == point else None
             if value and run.turn is not None:
                 yield Seen(side=run.turn.side, place=run.turn.place, value=value)

@@ -45,7 +45,7 @@ def is_believed(cell: Cell) -> bool:
 
 
 def _rate(cell: Cell, run: Run) -> float | None:
-    return Measure.REQUESTS.of(cell, run.subject)
+    return Measure.REQUESTS.value_in(cell, run.subject)
 
 
 def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[Row]:

@@ -17,7 +17,7 @@ _GIB = 1024**3
 def bests(of: Comparison) -> str:
     """The most requests a second of each run, and what more chips bring."""
     rows = [
-        (marked_id(run), Measure.REQUESTS.of(cell, run.subject) or 0.0, MARKS[cell.status])
+        (marked_id(run), Measure.REQUESTS.value_in(cell, run.subject) or 0.0, MARKS[cell.status])
         for run, cell in zip(of.runs, of.bests, strict=True)
         if cell is not None
     ]
