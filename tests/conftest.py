@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import UNKIND, Desk, Open
+from desk import REAL_BOOT, UNKIND, Desk, Open
 from github_api import GitHubApi, github_api
 from workflow import Both, Pipeline
 
@@ -55,11 +55,11 @@ def desk(
 
         def sit_down(*, patience: Patience | None = None, **scenario: Any) -> Desk:
             clock = VirtualClock()
-            # A machine that runs its script is real work for each virtual minute: such a story says what it needs.
-            is_kind = is_instant or scenario.get("nodes") == "real"
-            default: Mapping[str, Any] = {} if is_kind else UNKIND
-            timings = {**default.get("timings", {}), **scenario.get("timings", {})}
-            played = {"nodes": "simulated", **default, **scenario, "timings": timings}
+            default: Mapping[str, Any] = {} if is_instant else UNKIND
+            of_real = {"boot": REAL_BOOT} if default and scenario.get("nodes") == "real" else {}
+            timings = {**default.get("timings", {}), **of_real, **scenario.get("timings", {})}
+            trouble = [*scenario.get("trouble", ()), *default.get("trouble", ())]
+            played = {"nodes": "simulated", **default, **scenario, "timings": timings, "trouble": trouble}
             emulator = stack.enter_context(running(clock=clock, scenario=played))
             stack.callback(_nothing_was_unsupported, emulator)
             monkeypatch.setenv("TPU_EMULATOR_HOST", emulator.host)

@@ -19,7 +19,17 @@ from tpudeploy.emulator.timings import CLOUD
 from tpudeploy.ports import Workers
 
 # How slow the cloud of a story is, and by what share each of its durations varies, unless the story says otherwise.
-UNKIND: Mapping[str, Any] = {"jitter": 0.1, "timings": asdict(CLOUD)}
+# Of several deployments, the one of these names gets every reply about its slices after 15 s.
+UNKIND: Mapping[str, Any] = {
+    "jitter": 0.1,
+    "timings": asdict(CLOUD),
+    "trouble": [
+        {"fault": "slow", "name": f"{name}-*", "seconds": 15} for name in ("two", "b", "second", "other", "beta")
+    ],
+}
+# A machine that runs its script looks every ten seconds, which is real work: here a boot takes minutes too, but not
+# seven of them. An apply and a destroy cost 1.3 s of processor time without a boot, 2.3 s with this one, 3.6 s with 420 s.
+REAL_BOOT = 150.0
 _LINES_OF_JOURNAL = 200
 PROFILE = """\
 version: 1

@@ -46,6 +46,7 @@ def serving(desk: Open) -> Desk:
     return at
 
 
+@pytest.mark.instant("both answers are held together to the last field, and some count the seconds since an event")
 def test_a_tool_answers_what_the_command_prints(serving: Desk) -> None:
     with connected(serving, allow_writes=False) as agent:
         for tool, (arguments, words) in TOOLS.items():

@@ -319,6 +319,7 @@ def _served_after(person: Desk, *words: str) -> dict[str, float]:
     return {row["address"].partition("[")[0]: row["at"] - began for row in rows if row.get("type") == "serving"}
 
 
+@pytest.mark.instant("it names each of its durations, and which deployment is slow")
 @pytest.mark.parametrize("jitter", [0.0, 0.1])
 @pytest.mark.parametrize("parallelism", ["2", "8"])
 def test_one_deployment_with_slow_replies_delays_no_other(desk: Open, parallelism: str, jitter: float) -> None:

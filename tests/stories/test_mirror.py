@@ -27,6 +27,7 @@ def test_the_server_gets_the_mirrors_files_and_clients_see_the_model(desk: Open)
     assert at.run("plan", "gemma.yaml", "-detailed-exitcode").code == 0
 
 
+@pytest.mark.instant("the seconds of a pull and of fetches beside it are counted, and nothing else may last")
 def test_image_and_weights_are_fetched_at_the_same_time_and_files_eight_at_once(desk: Open) -> None:
     at = _desk(desk, boot={"image_pull": 100, "bucket": 20})
     began = at.clock.now()
