@@ -46,6 +46,10 @@ def test_of_a_log_that_lost_its_head_and_tail_no_wrong_cause_is_named() -> None:
     assert not wrong
 
 
+def test_a_line_of_code_is_no_message_where_the_log_begins_within_it() -> None:
+    assert read(' raise ValueError("No available memory for the cache blocks")  # only quoted').cause is None
+
+
 def test_a_server_that_died_while_it_served_shows_the_engines_own_words() -> None:
     (log,) = [log for log in LOGS if log.name == "died-while-serving"]
     reading = read(log.text)

@@ -23,7 +23,8 @@ _TEMPLATE = re.compile(r"^\s*\{[%{#]")  # of Jinja: a chat template may raise wh
 # vLLM logs it with its traceback and goes on without (vllm/plugins/__init__.py).
 _SURVIVED = re.compile(r"^Failed to load plugin ")
 _LONGEST_TRACEBACK = 200
-_SOURCE = re.compile(r"^ {4,}\S|^\s*[~^]+\s*$")
+# A log may begin within its indentation.
+_SOURCE = re.compile(r"^ {4,}\S|^\s*[~^]+\s*$|^\s*raise [\w.]+\(")
 # It is tried again, whatever the level says: huggingface_hub utils/_http.py, vLLM transformers_utils/repo_utils.py.
 _RETRIED = re.compile(
     r"[Rr]etrying (?:in|with|\d+ of)|[Tt]rying again in|\[Retry \d+/\d+\]|thrown while requesting"
