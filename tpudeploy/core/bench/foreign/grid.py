@@ -1,7 +1,7 @@
 """A grid as people write it down: CSV with concurrency, context_len, throughput_req_sec, avg_latency_s, status.
 
-It tells neither how many requests there were, or failed, nor how long the run took, nor how long answers were; an output
-of 0 tokens stands for that.
+It tells neither how many requests there were, or failed, nor how long the run and its answers were. An output of 0
+tokens stands for answers of unknown length.
 """
 
 from __future__ import annotations
