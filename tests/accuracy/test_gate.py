@@ -258,7 +258,7 @@ def test_what_cannot_be_read_is_an_error_that_names_it(at: Desk, arm: Arms) -> N
     answers(at, arm(0.9))
     assert "none.jsonl cannot be read" in at.run("verify", "gemma.yaml", "-accuracy", "none.jsonl").err
     at.write("{}", "none.json")
-    assert "holds questions or something else" in at.run(*GATE, "-against", "none.json").err
+    assert "does not hold answers" in at.run(*GATE, "-against", "none.json").err
     before = kept(at.run(*GATE, "-questions", "20"))
     path = at.folder / ".tpudeploy" / "runs" / "accuracy" / f"{before}.json"
     path.write_text(path.read_text("utf-8").replace('"is_right": false', '"is_right": true', 1), "utf-8")

@@ -44,7 +44,7 @@ def test_without_a_persons_yes_nothing_restarts(serving: Desk) -> None:
     before = serving.state()
     with connected(serving, person=turns_away("decline")) as agent:
         proposed = agent.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
-        assert "did not say yes" in agent.call("ab", ab_id=proposed["ab_id"]).text
+        assert "did not approve" in agent.call("ab", ab_id=proposed["ab_id"]).text
     with connected(serving) as mute:
         proposed = mute.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
         assert "cannot ask a person" in mute.call("ab", ab_id=proposed["ab_id"]).text

@@ -103,7 +103,7 @@ def test_what_is_no_profile_of_the_project_is_not_read(desk: Open, tmp_path: Pat
     with connected(at) as agent:
         refused = agent.call(tool, profiles=[path])
     assert refused.is_error
-    assert "is no profile in this project" in refused.text
+    assert "is not a profile in this project" in refused.text
     assert "4f1e9c" not in refused.text
 
 

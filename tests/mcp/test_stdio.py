@@ -85,7 +85,7 @@ def test_the_real_client_plans_applies_and_destroys_once_a_person_says_yes(
 
 @pytest.mark.parametrize(
     ("ended_by", "code", "said"),
-    [(signal.SIGTERM, 130, "what is under way is saved"), (signal.SIGKILL, -signal.SIGKILL, "")],
+    [(signal.SIGTERM, 130, "the progress is saved"), (signal.SIGKILL, -signal.SIGKILL, "")],
 )
 def test_stdout_holds_the_protocol_and_a_server_that_is_ended_at_work_leaves_what_was_begun_in_the_state(
     tmp_path: Path, emulator: Emulator, ended_by: signal.Signals, code: int, said: str

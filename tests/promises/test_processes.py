@@ -128,9 +128,9 @@ def test_a_google_call_that_does_not_return_keeps_nobody_waiting_and_what_it_did
         told = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 5
     assert run.returncode == 130, told
-    assert "nothing new is begun, and what is under way is saved" in told
+    assert "no new step starts, and the progress is saved" in told
     assert told.count("Still outstanding: ") == len(profiles)
-    assert "Run the same command again to go on" in told
+    assert "Run the same command again to continue" in told
     assert "Traceback" not in told
     assert locks(emulator) == []
     assert ended(emulator, folder, "apply", "-auto-approve", *where, *profiles) == 0
@@ -177,13 +177,13 @@ def test_the_second_signal_ends_it_at_once_with_the_intent_in_the_state(emulator
         heard(run, "Asking for")
         until(lambda: bool(states(emulator)))
         run.send_signal(signal.SIGINT)
-        heard(run, "nothing new is begun")
+        heard(run, "no new step starts")
         began = time.monotonic()
         run.send_signal(signal.SIGTERM)
         told = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 1.5
     assert run.returncode == 130, told
-    assert "Interrupted twice: ended at once." in told
+    assert "Interrupted twice: stopped at once." in told
     (attempt,) = state(folder)["records"][0]["attempts"]
     assert attempt["seen"] is False
     assert ended(emulator, folder, "apply", "-auto-approve", "gemma.yaml") == 0
@@ -200,7 +200,7 @@ def test_a_bucket_that_does_not_answer_keeps_nobody_waiting_either(emulator: Emu
         told = run.communicate(timeout=SOON)[0]
         assert time.monotonic() - began < 5
     assert run.returncode == 130, told
-    assert "its lock may be left in the bucket" in told
+    assert "its lock may remain in the bucket" in told
     emulator._cloud.troubles.clear()
     for lock in locks(emulator):  # there is one if its deletion was not even heard
         assert ended(emulator, folder, "force-unlock", "-force", lock, *IN_A_BUCKET) == 0

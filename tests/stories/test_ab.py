@@ -244,7 +244,7 @@ def test_without_a_yes_nothing_is_changed(at: Desk) -> None:
     said = at.run("compare", "gemma.yaml", *SAME, *LOAD)
     assert said.code == 1
     assert "8 restarts: nothing serves for about" in said.out
-    assert "There is no terminal to ask for approval." in said.err
+    assert "Approval needs a terminal, and there is none." in said.err
     assert at.state() == before
     assert not (at.folder / ".tpudeploy" / "runs").exists()
 

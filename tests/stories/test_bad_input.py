@@ -105,7 +105,7 @@ def test_a_bad_value_names_the_overlay_or_the_flag_it_came_from(desk: Open) -> N
         (["plan"], "The following arguments are required: PROFILE."),
         (["plan", "gemma.yaml", "-frobnicate"], "`tpudeploy plan` has no option `--frobnicate`."),
         (["plan", "gemma.yaml", "-detailed-exitcod"], "Did you mean `--detailed-exitcode`?"),
-        (["apply", "gemma.yaml", "-timeout", "soon"], "`soon` is no duration; write 90s, 15m, 2h or 7d."),
+        (["apply", "gemma.yaml", "-timeout", "soon"], "`soon` is not a duration; write 90s, 15m, 2h or 7d."),
         (["apply", "gemma.yaml", "-wait", "forever"], "`forever` is not one of accepted, granted, serving."),
         (["apply", "gemma.yaml", "-wait", "servng"], "Did you mean `serving`?"),
         (["render", "gemma.yaml", "dokcer"], "Did you mean `docker`?"),

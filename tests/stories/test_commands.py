@@ -242,10 +242,10 @@ def test_results_of_the_library_are_what_the_command_line_prints(desk: Open) -> 
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("-speed=0", "is no speed"),
-        ("-speed=nan", "is no speed"),
-        ("-port=70000", "is no port"),
-        ("-port=x", "is no port"),
+        ("-speed=0", "is not a speed"),
+        ("-speed=nan", "is not a speed"),
+        ("-port=70000", "is not a port"),
+        ("-port=x", "is not a port"),
     ],
 )
 def test_an_emulator_that_cannot_be_is_a_usage_error(desk: Open, option: str, said: str) -> None:

@@ -62,6 +62,4 @@ def test_a_model_that_nobody_can_size_says_nothing(desk: Open) -> None:
 def test_a_replacement_without_room_for_both_says_that_nothing_serves(desk: Open) -> None:
     first = PROFILE + "lifecycle: {replace: destroy-before-create}\n"
     said, _ = _change(desk(), first, first.replace("v6e-1", "v6e-4"))
-    assert (
-        "nothing serves from the end of the old slice on: for the wait for chips, and a start of about 10 min" in said
-    )
+    assert "nothing serves after the old slice is deleted: for the wait for chips, and a start of about 10 min" in said

@@ -202,10 +202,10 @@ def test_refresh_only_writes_down_what_is_there_and_touches_nothing(desk: Open) 
     before, writes = _node(at).spec, len(_writes(at))
     asked = at.run("apply", "-refresh-only", profile)
     assert asked.code == 1
-    assert "There is no terminal to ask for approval" in asked.err
+    assert "Approval needs a terminal, and there is none" in asked.err
     applied = at.run("apply", "-refresh-only", "-auto-approve", profile)
     assert applied.code == 0, applied.all
-    assert "Done! What was found is written down. Nothing was touched." in applied.out
+    assert "Done! The state records the drift. No resource was changed." in applied.out
     assert _node(at).spec == before
     assert len(_writes(at)) == writes
     assert at.run("drift", profile).code == 0

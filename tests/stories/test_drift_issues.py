@@ -51,7 +51,7 @@ def test_where_all_is_well_nothing_is_said(pipeline: Both) -> None:
     at, issues = _deployed(pipeline)
     looked = at.run(*DRIFT, "-detailed-exitcode")
     assert looked.code == 0, looked.all
-    assert "All is as the profiles say." in looked.out
+    assert "Everything matches the profiles." in looked.out
     assert not issues
 
 

@@ -38,7 +38,7 @@ def test_a_refusals_page_says_its_words_where_it_surfaces_and_what_clears_it(cap
         assert text in told
     assert re.findall(r"^  (L\d)  ", told, re.MULTILINE) == list(row.layers)
     assert row.hint in told
-    assert ("nobody has published" in told) is not row.is_recorded
+    assert ("is not published" in told) is not row.is_recorded
 
 
 @pytest.mark.parametrize("row", VERDICTS, ids=lambda row: row.kind)

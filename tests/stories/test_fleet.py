@@ -71,7 +71,7 @@ def test_what_is_no_profile_in_a_folder_is_passed_over_and_said_so(desk: Open) -
     told = person.run("validate", "fleet")
     assert told.code == 0
     assert told.out.splitlines() == ["fleet/one.yaml: valid"]
-    assert "fleet: passing over 5 files that are no profiles." in told.err
+    assert "fleet: ignoring 5 files that are not profiles." in told.err
     assert "fleet/base.yaml: it has no `name`" in told.err
     assert "fleet/canary.yaml: it has no `version`" in told.err
     assert "fleet/workflow.yml: it has no `version`" in told.err
@@ -192,7 +192,7 @@ def test_a_parallelism_that_does_nothing_is_refused(desk: Open, many: str) -> No
     person.write()
     told = person.run("plan", "gemma.yaml", f"-parallelism={many}")
     assert told.code == 1
-    assert "is no whole number from 1 on" in told.err
+    assert "is not a positive integer" in told.err
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
@@ -211,7 +211,7 @@ def test_parallelism_has_its_twin_in_the_environment(desk: Open, monkeypatch: py
     person = desk()
     person.write()
     monkeypatch.setenv("TPUDEPLOY_PARALLELISM", "none")
-    assert "is no whole number from 1 on" in person.run("plan", "gemma.yaml").err
+    assert "is not a positive integer" in person.run("plan", "gemma.yaml").err
 
 
 def test_one_that_a_check_forbids_stops_no_other(desk: Open) -> None:

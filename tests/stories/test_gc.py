@@ -75,7 +75,7 @@ def test_without_a_yes_nothing_is_removed(desk: Open) -> None:
     state_file(at).unlink()
     told = at.run("gc", "-foreign")
     assert told.code == 1
-    assert "Pass -auto-approve" in told.err
+    assert "pass -auto-approve" in told.err
     assert at.slices == {name: "ACTIVE"}
 
 
@@ -158,7 +158,7 @@ def test_a_silent_zone_is_named_and_the_command_has_not_done_all_it_was_asked(de
     at.emulator.script({"fault": "unreachable", "zones": "us-east5-b", "times": 2})
     told = at.run("gc", "-foreign", "-auto-approve")
     assert told.code == 1
-    assert "No answer from emulated/us-east5-b: what stands there is not known." in told.err
+    assert "No answer from emulated/us-east5-b: the resources there are unknown." in told.err
     assert near not in at.slices
     assert list(at.slices.values()) == ["ACTIVE"]
     assert at.run("gc", "-foreign", "-auto-approve").code == 0
@@ -170,7 +170,7 @@ def test_a_silent_zone_alone_is_not_a_clean_one(desk: Open) -> None:
     told = at.run("gc", "-json")
     assert told.code == 1
     assert json.loads(told.out.splitlines()[-1])["unreachable"] == ["emulated/us-east5-b"]
-    assert "what stands there is not known" in told.err
+    assert "the resources there are unknown" in told.err
 
 
 def test_a_project_that_cannot_be_listed_at_once_is_looked_through_zone_by_zone(desk: Open) -> None:

@@ -310,7 +310,7 @@ def test_a_run_that_was_ended_by_a_destroy_is_not_resumed(pipeline: Both) -> Non
     assert at.run(*APPLY).code == 12
     before = _destroyed(at)
     here.on_schedule()
-    assert "Nothing is under way." in at.run(*APPLY, "-resume").out
+    assert "Nothing is in progress." in at.run(*APPLY, "-resume").out
     assert len(at.asked()) == before
     here.on_push()
     _refused(at, "used up", before=before)
@@ -335,7 +335,7 @@ def test_a_schedule_does_not_continue_what_a_person_began_and_stopped(pipeline: 
     at.emulator.script({"fault": "timings", "waiting": 50_000.0})
     assert at.run("apply", "gemma.yaml", "-auto-approve", "-timeout", "10m").code == 12
     here.on_schedule()
-    assert "Nothing is under way." in at.run(*APPLY, "-resume").out
+    assert "Nothing is in progress." in at.run(*APPLY, "-resume").out
 
 
 def test_what_the_merge_began_is_continued_by_the_schedule_after_a_person_looked_after_it(pipeline: Both) -> None:

@@ -108,7 +108,10 @@ def test_a_slice_of_another_kind_than_the_profile_wants_is_planned_to_be_replace
         (("chat[0]", HAND_MADE), "There is no profile chat.yaml"),
         (("chat[0]", HAND_MADE, "gemma.yaml"), "gemma.yaml is the profile of gemma, not of chat"),
         (("gemma[0]", HAND_MADE, "-generate", "-model", "google/gemma-4-E2B-it"), "gemma.yaml exists"),
-        (("chat[0]", HAND_MADE, "-generate"), "What my-tpu serves is not known: its startup script is none of ours"),
+        (
+            ("chat[0]", HAND_MADE, "-generate"),
+            "The model of my-tpu is unknown: tpudeploy did not write its startup script",
+        ),
     ],
 )
 def test_what_cannot_be_imported_is_said_and_leaves_nothing_behind(
@@ -285,7 +288,7 @@ def test_a_script_that_somebody_changed_is_not_guessed_at(desk: Open, change: tu
         before = node.spec["metadata"]
         node.spec = {**node.spec, "metadata": {**before, "startup-script": before["startup-script"].replace(*change)}}
     told = at.run("import", "gemma[0]", name, "-generate", "-foreign")
-    assert (told.code, "What " + name + " serves is not known" in told.words) == (1, True), told.all
+    assert (told.code, "The model of " + name + " is unknown" in told.words) == (1, True), told.all
 
 
 def test_json_tells_what_was_taken_in(desk: Open) -> None:

@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_the_lines_and_the_error(cloud: Emulator, folder: Path) ->
         assert somebody.waits_for("  queued").types(INTERRUPT).stays_to_the_end() == 130
     assert not re.search("\033\\[\\d*m", somebody.read)
     *_, last, error, hint, end = shown = Screen(80).shows(somebody.read)
-    assert any(line.startswith("Interrupted: nothing new is begun") for line in shown)
+    assert any(line.startswith("Interrupted: no new step starts") for line in shown)
     assert last.startswith("gemma: Still outstanding: ")
     assert error.startswith("Error: Interrupted.")
     assert (hint[:2], end) == ("  ", "")

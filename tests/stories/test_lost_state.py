@@ -83,7 +83,7 @@ def test_an_adoption_wants_its_yes_too(desk: Open) -> None:
     bereft(at)
     told = at.run("apply", "-adopt", "gemma.yaml")
     assert told.code == 1
-    assert "Pass -auto-approve" in told.err
+    assert "pass -auto-approve" in told.err
     assert not (at.folder / ".tpudeploy" / "state" / "gemma.json").exists()
 
 

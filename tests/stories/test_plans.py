@@ -32,7 +32,7 @@ def test_without_a_terminal_and_without_auto_approve_nothing_happens(desk: Open,
     before, asked = dict(at.slices), at.asked()
     stopped = at.run(command, profile)
     assert stopped.code == 1
-    assert "There is no terminal to ask for approval" in stopped.err
+    assert "Approval needs a terminal, and there is none" in stopped.err
     assert "-auto-approve" in stopped.err
     assert (dict(at.slices), at.asked()) == (before, asked)
 
@@ -51,7 +51,7 @@ def test_options_have_twins_in_the_environment(desk: Open, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
-        ("TPUDEPLOY_TIMEOUT", "soon", "`soon` is no duration"),
+        ("TPUDEPLOY_TIMEOUT", "soon", "`soon` is not a duration"),
         ("TPUDEPLOY_WAIT", "forever", "`forever` is none of accepted, granted, serving"),
     ],
 )

@@ -142,7 +142,7 @@ def test_a_strangers_profiles_never_run_with_our_credentials(pipeline: Both) -> 
     here.on_pull_request(repository="stranger/models", event="pull_request_target")
     told = at.run(*PLAN)
     assert told.code == 1
-    assert "a stranger's profiles" in told.err
+    assert "a fork's profiles" in told.err
     assert not at.emulator.requests
 
 
@@ -420,7 +420,7 @@ def test_a_hunt_that_takes_longer_than_the_credentials_goes_on_by_schedule(pipel
     done = at.run(*APPLY, "-resume")
     assert done.code == 0, done.all
     assert list(at.slices.values()) == ["ACTIVE"]
-    assert "Nothing is under way." in at.run(*APPLY, "-resume").out
+    assert "Nothing is in progress." in at.run(*APPLY, "-resume").out
 
 
 def test_a_schedule_does_nothing_that_was_not_begun(pipeline: Both) -> None:

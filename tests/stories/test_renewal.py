@@ -87,7 +87,7 @@ def test_a_plan_shows_when_the_run_ends_and_what_it_costs_to_be_in_time(desk: Op
     assert planned.code == 2
     assert "gemma[0] will be handed over to another slice" in planned.out
     assert "(its run ends; a successor takes over before)" in planned.out
-    assert "its run ends at 2026-09-21 20:13 UTC, whatever has become of the successor" in planned.words
+    assert "its run ends at 2026-09-21 20:13 UTC, even if the successor does not serve by then" in planned.words
     assert "both are billed, about" in planned.words
     (row,) = json.loads(at.run("plan", "-json", profile).out)["resource_changes"]
     assert row["action_reason"] == "replace_because_run_ends"
@@ -208,7 +208,7 @@ def test_a_renewal_goes_on_while_a_change_waits_for_its_approval(desk: Open, cha
     assert new != old
     (attempt,) = at.state()["records"][0]["attempts"]
     assert attempt["spec"] == applied
-    assert at.run("ci", "apply", "-resume", profile).out.endswith("Nothing is under way.\n")
+    assert at.run("ci", "apply", "-resume", profile).out.endswith("Nothing is in progress.\n")
     assert at.run("ci", "apply", profile).code == 11, "the change still waits"
     at.write(approved)
     assert at.run("plan", profile, DETAILED).code == 0

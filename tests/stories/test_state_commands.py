@@ -63,16 +63,16 @@ def test_where_nothing_is_remembered_list_is_empty_and_show_says_so(desk: Open) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("lst",), "knows no `lst`. [TPU0002] Did you mean `list`?"),
+        (("lst",), "has no verb `lst`. [TPU0002] Did you mean `list`?"),
         (("show",), "`state show` takes ADDR, not 0"),
         (("mv", "gemma"), "`state mv` takes SRC DST, not 1"),
         (("show", "gemma[x]"), "`gemma[x]` is not an address; write NAME, or NAME[INDEX]"),
         (("show", "gemma[7]"), "No state here remembers gemma[7]. [TPU4000] There are: gemma[0]."),
         (("list", "nobody"), "No state here remembers nobody"),
-        (("list", "-force"), "`state list` knows no `-force`. [TPU0002] Usage: tpudeploy state list [ADDR...]"),
+        (("list", "-force"), "`state list` has no option `-force`. [TPU0002] Usage: tpudeploy state list [ADDR...]"),
         (("pull", "gemma[0]"), "`gemma[0]` is one replica"),
         (("pull", "gemma", "-serial", "99"), "No state of gemma with the serial 99 is kept"),
-        (("history", "nobody"), "nobody has no state here, and had none that is kept"),
+        (("history", "nobody"), "nobody has no state here, and no earlier state is kept"),
         (("push", "nowhere.json"), "nowhere.json cannot be read"),
     ],
 )
@@ -135,14 +135,14 @@ def test_a_slice_is_forgotten_only_after_a_yes_and_runs_on(at: Desk) -> None:
     sent = changing(at)
     refused = at.run("state", "rm", "gemma[0]")
     assert refused.code == 1
-    assert "There is no terminal to ask for approval" in refused.err
+    assert "Approval needs a terminal, and there is none" in refused.err
     assert f"gemma[0]: {name} (us-east5-a, spot): $1.40/h" in refused.out
     dry = at.run("state", "rm", "-dry-run", "gemma")
     assert (dry.code, dry.out) == (0, refused.out)
     assert at.run("state", "list").out == "gemma[0]\n"
     told = at.run("state", "rm", "-auto-approve", "gemma[0]")
     assert told.code == 0
-    assert "1 slice of gemma forgotten. gemma has no state any more" in told.words
+    assert "Removed 1 slice of gemma from the state. gemma has no state any more" in told.words
     assert at.run("state", "list").out == ""
     assert changing(at) == sent
     assert at.slices == {name: "ACTIVE"}
@@ -169,7 +169,7 @@ def test_one_of_two_replicas_is_forgotten_and_the_other_is_not(at: Desk) -> None
     first, second = sorted(at.slices)
     told = at.run("state", "rm", "-auto-approve", "gemma[1]", "gemma[1]")
     assert told.code == 0
-    assert "1 slice of gemma forgotten. `tpudeploy gc` would remove what was" in told.words
+    assert "Removed 1 slice of gemma from the state. `tpudeploy gc` would delete them" in told.words
     assert at.run("state", "list").out == "gemma[0]\n"
     assert f"- {second}" in at.run("gc").out
     assert sorted(at.slices) == [first, second]
@@ -332,7 +332,7 @@ def test_a_pushed_state_must_be_later_and_of_the_same_lineage(at: Desk) -> None:
         assert (told.code, said in told.words, "With -force" in told.words) == (1, True, True), told.all
         assert at.state() == now
     at.write(json.dumps(now), "given.json")
-    assert "is that already" in at.run("state", "push", "given.json").out
+    assert "is already the same" in at.run("state", "push", "given.json").out
     at.write(json.dumps({**now, "serial": now["serial"] + 1}), "given.json")
     assert at.run("state", "push", "given.json").code == 0
     assert at.state()["serial"] == now["serial"] + 1
@@ -354,7 +354,7 @@ def test_a_forced_state_says_what_it_forgets_and_gives_no_name_twice(at: Desk) -
     at.write(json.dumps(empty), "given.json")
     told = at.run("state", "push", "-force", "given.json")
     assert told.code == 0
-    assert f"now runs unobserved: {name} (us-east5-a, spot): $1.40/h" in told.words
+    assert f"are now untracked: {name} (us-east5-a, spot): $1.40/h" in told.words
     assert (at.state()["serial"], at.state()["next_attempt"]) == (now["serial"] + 1, now["next_attempt"])
     assert f"- {name}" in at.run("gc").out
 

@@ -115,7 +115,7 @@ def test_a_yes_for_a_part_is_no_yes_for_the_whole(desk: Open) -> None:
     asked = len(at.asked())
     told = at.run("apply", profile)
     assert told.code == 1
-    assert "There is no terminal to ask for approval" in told.err
+    assert "Approval needs a terminal, and there is none" in told.err
     assert len(at.asked()) == asked
     assert at.run("apply", "-target", "gemma[1]", "-timeout", "5m", profile).code == 12, "that was approved"
 
@@ -160,10 +160,10 @@ def test_of_several_deployments_only_the_named_one_is_planned(desk: Open) -> Non
         (("-target", "gemma[x]"), "`gemma[x]` is not an address; write NAME, or NAME[INDEX]"),
         (("-replace", "gemma[1]"), "There is no gemma[1] in this plan."),
         (("-replace", ""), "`` is not an address; write"),
-        (("-destroy", "-replace", "gemma"), "-destroy and -replace do not go together."),
-        (("-adopt", "-refresh=false"), "-adopt needs a look at the cloud."),
+        (("-destroy", "-replace", "gemma"), "-destroy and -replace cannot be combined."),
+        (("-adopt", "-refresh=false"), "-adopt needs to read the cloud."),
         (("-refresh=maybe",), "`maybe` is neither true nor false"),
-        (("-parallelism", "0"), "`0` is no whole number from 1 on"),
+        (("-parallelism", "0"), "`0` is not a positive integer"),
     ],
 )
 def test_an_address_that_nothing_has_is_an_error(desk: Open, words: tuple[str, ...], said: str) -> None:

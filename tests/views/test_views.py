@@ -25,7 +25,7 @@ from tpudeploy.views.events import line
 from tpudeploy.views.excerpt import diagnostics
 from tpudeploy.views.gc import gc
 from tpudeploy.views.paint import Paint
-from tpudeploy.views.reports import REPORTS, Checked
+from tpudeploy.views.reports import REPORTS, CheckedProfile
 
 PLAIN, COLOUR = Paint(), Paint(colour=True)
 NAMED = {"name": "gemma-aaaaaaaa-0-0", "zone": "us-east5-a", "provisioning": "spot"}
@@ -237,7 +237,9 @@ def _nasty() -> Iterator[Diagnostic]:
 def test_no_text_of_a_person_breaks_a_report(name: str) -> None:
     from xml.etree import ElementTree as ET
 
-    report = REPORTS[name]([Checked(file="p.yaml", found=tuple(_nasty())), Checked(file="ok.yaml", found=())])
+    report = REPORTS[name](
+        [CheckedProfile(file="p.yaml", diagnostics=tuple(_nasty())), CheckedProfile(file="ok.yaml", diagnostics=())]
+    )
     match name:
         case "json":
             assert json.loads(report)["profiles"][0]["diagnostics"][0]["message"] == NASTY
@@ -260,6 +262,6 @@ def test_no_text_of_a_person_breaks_a_report(name: str) -> None:
 
 def test_more_annotations_than_github_shows_are_counted_and_none_is_lost() -> None:
     found = tuple(Diagnostic(code="TPU1201", message=f"problem {n}") for n in range(12))
-    *all_of_them, last = REPORTS["github"]([Checked(file="p.yaml", found=found)]).split("\n")
+    *all_of_them, last = REPORTS["github"]([CheckedProfile(file="p.yaml", diagnostics=found)]).split("\n")
     assert [line.rpartition(" ")[2] for line in all_of_them] == [str(n) for n in range(12)]
     assert last == "::notice::12 errors; GitHub shows 10 of them, and the log of this step all."

@@ -1,1 +1,1 @@
-"""The command line: arguments in, text and an exit code out."""
+"""Implement the command line: it parses arguments, prints text and returns an exit code."""

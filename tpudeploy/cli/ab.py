@@ -86,7 +86,7 @@ def check(given: argparse.Namespace) -> None:
 def _written(given: argparse.Namespace, names: Sequence[str]) -> Iterator[str]:
     """Those of these options that stand on the command line; what the environment says is for whom it concerns."""
     for name in names:
-        if getattr(given, name) and not options.written(name.replace("_", "-")):
+        if getattr(given, name) and not options.environment_value(name.replace("_", "-")):
             yield f"--{name.replace('_', '-')}"
 
 
@@ -206,9 +206,7 @@ def _approve(given: argparse.Namespace, context: Context, found: Proposal) -> No
     if found.diagnostics:
         terminal.talk(f"\n{excerpt.diagnostics(found.diagnostics, terminal.paint)}")
     if not given.auto_approve:
-        approve(
-            context, "Do you want to perform these actions?", otherwise="Pass -auto-approve, once you have read it."
-        )
+        approve(context, "Do you want to perform these actions?", otherwise="Review the list, then pass -auto-approve.")
 
 
 def _tell(given: argparse.Namespace, context: Context, experimenting: Experimenting, done: Experiment) -> int:

@@ -1,4 +1,4 @@
-"""`verify --accuracy`: questions with known answers, put to one server, and held against what another one answered."""
+"""Run `verify --accuracy`: ask a server questions with known answers, and compare it with another server."""
 
 from __future__ import annotations
 
@@ -49,124 +49,130 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "max-tokens", "The most tokens in an answer (default 512).", type=options.count, metavar="N")
 
 
-def check(given: argparse.Namespace) -> None:
-    """Raise `errors.UsageError` for what only means something with questions."""
+def check(args: argparse.Namespace) -> None:
+    """Raise `errors.UsageError` for options that need --accuracy."""
     for name in ("against", "questions", "concurrency", "max_tokens"):
-        if given.accuracy is None and getattr(given, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} goes with --accuracy.", hint="Try --accuracy arithmetic.")
+        if args.accuracy is None and getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} needs --accuracy.", hint="Try --accuracy arithmetic.")
 
 
-def run(given: argparse.Namespace, context: Context, profile: Profile) -> int:
+def run(args: argparse.Namespace, context: Context, profile: Profile) -> int:
     from tpudeploy.core.accuracy.verdict import Judgement, verdict
     from tpudeploy.examining import Examining
 
-    examining = Examining(context.workspace([given.profile]))
-    test = _Test(given, context, examining)
-    before = None if given.against is None else test.before(profile)
+    examining = Examining(context.workspace([args.profile]))
+    test = _Comparison(args, context, examining)
+    before = None if args.against is None else test.before(profile)
     after = test.after(profile, before)
-    found = None if before is None else verdict(before, after)
-    _tell(given, context, before, after, found)
-    if found is None or found.judgement is Judgement.HELD:
+    verdict_ = None if before is None else verdict(before, after)
+    _tell(args, context, before, after, verdict_)
+    if verdict_ is None or verdict_.judgement is Judgement.HELD:
         return exits.SUCCESS
-    return exits.REFUSED if found.judgement is Judgement.FELL else exits.ERROR
+    return exits.REFUSED if verdict_.judgement is Judgement.FELL else exits.ERROR
 
 
-class _Test:
-    """Both servers, asked in the same way."""
+class _Comparison:
+    """Asks both servers in the same way."""
 
-    def __init__(self, given: argparse.Namespace, context: Context, examining: Examining) -> None:
-        self._given = given
+    def __init__(self, args: argparse.Namespace, context: Context, examining: Examining) -> None:
+        self._args = args
         self._context = context
         self._examining = examining
 
     def before(self, profile: Profile) -> Sheet:
-        against = self._given.against
+        against = self._args.against
         if "://" not in against:
             return _read(self._examining.sheets.path(against, self._context.folder))
         server = self._examining.address(against, api_key=os.environ.get(_KEY))
-        return self._asked(server, self._examining.deployment(profile).at_once, None)
+        return self._ask(server, self._examining.deployment(profile).at_once, None)
 
     def after(self, profile: Profile, before: Sheet | None) -> Sheet:
-        known = _answers(self._given.accuracy, self._context)
-        if known is not None:
-            return known
+        answers = _answers(self._args.accuracy, self._context)
+        if answers is not None:
+            return answers
         server = self._examining.deployment(profile)
-        return self._asked(server, server.at_once, before)
+        return self._ask(server, server.at_once, before)
 
-    def _asked(self, server: Server, at_once: int, before: Sheet | None) -> Sheet:
-        """As the other one was, but for what is said otherwise."""
-        given = self._given
-        said = Asked(
-            named=given.accuracy, count=given.questions, concurrency=given.concurrency, max_tokens=given.max_tokens
+    def _ask(self, server: Server, at_once: int, before: Sheet | None) -> Sheet:
+        """Ask a server as `before` was asked, except for the options of the command line."""
+        args = self._args
+        request = QuestionRequest(
+            source=args.accuracy, count=args.questions, concurrency=args.concurrency, max_tokens=args.max_tokens
         )
-        return ask(said, self._context, self._examining, server, at_once=at_once, before=before)
+        return ask(request, self._context, self._examining, server, at_once=at_once, before=before)
 
 
 @frozen
-class Asked:
-    """What is asked and how; None is as the other server was asked, or as usual."""
+class QuestionRequest:
+    """The questions and how to ask them. None means as the other server was asked, or the default."""
 
-    named: str
+    source: str
     count: int | None = None
     concurrency: int | None = None
     max_tokens: int | None = None
 
 
-def is_lm_eval(named: str) -> bool:
-    return named.startswith(_LM_EVAL)
+def is_lm_eval(source: str) -> bool:
+    return source.startswith(_LM_EVAL)
 
 
 def ask(
-    of: Asked, context: Context, examining: Examining, server: Server, *, at_once: int, before: Sheet | None
+    request: QuestionRequest,
+    context: Context,
+    examining: Examining,
+    server: Server,
+    *,
+    at_once: int,
+    before: Sheet | None,
 ) -> Sheet:
-    """Put the questions to a server, in the way in which `before` was asked, but for what is said otherwise."""
+    """Ask a server the questions as `before` was asked, except for what the request sets."""
     from tpudeploy.examining import MAX_TOKENS
 
-    concurrency = of.concurrency or (before and before.concurrency) or at_once
-    max_tokens = of.max_tokens or (before and before.terms.max_tokens) or MAX_TOKENS
+    concurrency = request.concurrency or (before and before.concurrency) or at_once
+    max_tokens = request.max_tokens or (before and before.terms.max_tokens) or MAX_TOKENS
     say = context.terminal.talk
-    if is_lm_eval(of.named):
-        task = of.named.removeprefix(_LM_EVAL)
+    if is_lm_eval(request.source):
+        task = request.source.removeprefix(_LM_EVAL)
         say(f"lm_eval asks {server.client.url}, {concurrency} questions at once...")
-        return examining.run_lm_eval(server, task, count=of.count, concurrency=concurrency, max_tokens=max_tokens)
-    asked = questions_of(of.named, of.count, context)
-    say(f"Asking {server.client.url} {len(asked.questions)} questions, {concurrency} at once...")
-    return examining.ask(server, asked, concurrency=concurrency, max_tokens=max_tokens)
+        return examining.run_lm_eval(server, task, count=request.count, concurrency=concurrency, max_tokens=max_tokens)
+    question_set = questions_of(request.source, request.count, context)
+    say(f"Asking {server.client.url} {len(question_set.questions)} questions, {concurrency} at once...")
+    return examining.ask(server, question_set, concurrency=concurrency, max_tokens=max_tokens)
 
 
-def questions_of(named: str, count: int | None, context: Context) -> QuestionSet:
-    """The questions of a file, or of the built-in set; the first so many. Raise `errors.UsageError`."""
+def questions_of(source: str, count: int | None, context: Context) -> QuestionSet:
+    """Return the first `count` questions of a file or of the built-in set. Raise `errors.UsageError`."""
     from dataclasses import replace
 
     from tpudeploy.adapters import sheets
     from tpudeploy.core.accuracy import arithmetic, questions
 
-    if named == arithmetic.NAME:
+    if source == arithmetic.NAME:
         return arithmetic.questions(count or arithmetic.QUESTIONS)
-    found = questions.parsed(sheets.text(context.folder / named), name=Path(named).name)
-    if count is not None and count > len(found.questions):
-        raise UsageError(f"{named} has {len(found.questions)} questions, and not {count}.")
-    return found if count is None else replace(found, questions=found.questions[:count])
+    question_set = questions.parsed(sheets.text(context.folder / source), name=Path(source).name)
+    if count is not None and count > len(question_set.questions):
+        raise UsageError(f"{source} has {len(question_set.questions)} questions, not {count}.")
+    return question_set if count is None else replace(question_set, questions=question_set.questions[:count])
 
 
-def _answers(named: str, context: Context) -> Sheet | None:
-    """Where what is named instead of questions are answers already: somebody asked before."""
-    path = context.folder / named
-    return _known(path) if path.is_file() else None
+def _answers(source: str, context: Context) -> Sheet | None:
+    """Return the saved answers if the source names them instead of questions, else None."""
+    path = context.folder / source
+    return _load_answers(path) if path.is_file() else None
 
 
 def _read(path: Path) -> Sheet:
-    """Raise `errors.UsageError` or `errors.RunUnreadable`."""
-    found = _known(path)
-    if found is None:
+    """Return saved answers. Raise `errors.UsageError` or `errors.RunUnreadable`."""
+    answers = _load_answers(path)
+    if answers is None:
         raise UsageError(
-            f"{path} holds questions or something else, and no answers.",
+            f"{path} does not hold answers.",
             hint="`tpudeploy verify --accuracy QUESTIONS PROFILE` writes them.",
         )
-    return found
+    return answers
 
 
-def _known(path: Path) -> Sheet | None:
+def _load_answers(path: Path) -> Sheet | None:
     from tpudeploy.adapters import sheets
     from tpudeploy.core.accuracy import lm_eval, sheet
 
@@ -177,20 +183,22 @@ def _known(path: Path) -> Sheet | None:
 
 
 def _tell(
-    given: argparse.Namespace, context: Context, before: Sheet | None, after: Sheet, found: Verdict | None
+    args: argparse.Namespace, context: Context, before: Sheet | None, after: Sheet, verdict: Verdict | None
 ) -> None:
     from tpudeploy.core.accuracy.verdict import LEAST_BASELINE
     from tpudeploy.views import accuracy as view
 
     terminal = context.terminal
-    if given.json:
-        context.reply.set(documents.accuracy(before, after, found))
-    elif before is None or found is None:
+    if args.json:
+        context.reply.set(documents.accuracy(before, after, verdict))
+    elif before is None or verdict is None:
         terminal.data(view.sheet(after))
     else:
-        terminal.data(view.verdict(found, before, after, terminal.paint))
+        terminal.data(view.verdict(verdict, before, after, terminal.paint))
     if before is not None:
         return
     if after.share < LEAST_BASELINE:
-        terminal.talk(f"Warning: below {LEAST_BASELINE:.0%} these questions cannot show a fall. Look at the answers.")
+        terminal.talk(
+            f"Warning: below {LEAST_BASELINE:.0%} these questions cannot show a regression. Check the answers."
+        )
     terminal.talk(f"To compare another server with these answers: --against {after.id}")

@@ -1,4 +1,4 @@
-"""Showing a plan, asking for a yes, carrying it out: what apply and destroy share."""
+"""Show a plan, ask for approval and apply it: the steps that apply and destroy share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from tpudeploy.cli import exits
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.interrupts import ending_well
-from tpudeploy.cli.progress import telling
+from tpudeploy.cli.interrupts import stopping_gracefully
+from tpudeploy.cli.progress import event_printing
 from tpudeploy.cli.unheard import ask_for_resets
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import CheckFailed, NotApproved, TpudeployError
@@ -23,7 +23,7 @@ from tpudeploy.workspace import Workspace
 
 
 def carry_out(
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     context: Context,
     workspace: Workspace,
     plan: Plan,
@@ -33,59 +33,63 @@ def carry_out(
     timeout: float | None = None,
     watch: bool = False,
 ) -> int:
-    """Raise `errors.NotApproved`, `errors.CheckFailed` or `errors.StalePlan`; else the exit code."""
+    """Apply a plan after approval and return the exit code.
+
+    Raise `errors.NotApproved` without approval, `errors.CheckFailed` if a check forbids the plan, and
+    `errors.StalePlan` if a saved plan no longer matches the state.
+    """
     terminal = context.terminal
     is_new = not plan.source
-    _show(given, context, plan)
+    _show(args, context, plan)
     if plan.stopping_errors:
-        raise _stopping(plan)
-    if plan.needs_approval and is_new and not given.auto_approve:
-        approve(context, question, otherwise="Pass -auto-approve, once you have read the plan.")
-    may_reset = given.auto_approve or not is_new
+        raise _blocking_error(plan)
+    if plan.needs_approval and is_new and not args.auto_approve:
+        approve(context, question, otherwise="Review the plan, then pass -auto-approve.")
+    may_reset = args.auto_approve or not is_new
 
-    def go_on(part: Plan, *, reset: bool = True) -> Report:
-        with under_way(context, workspace, as_json=given.json) as emit:
+    def apply_part(part: Plan, *, reset: bool = True) -> Report:
+        with interruptible(context, workspace, as_json=args.json) as emit:
             return workspace.apply(part, on_event=emit, wait=wait, timeout=timeout, watch=watch, reset=reset)
 
-    report = go_on(plan, reset=may_reset)
-    if not may_reset and not given.json:
-        report = ask_for_resets(terminal, plan, report, go_on)
-    if given.json:
+    report = apply_part(plan, reset=may_reset)
+    if not may_reset and not args.json:
+        report = ask_for_resets(terminal, plan, report, apply_part)
+    if args.json:
         terminal.document(jsonl.result(report))
-    if report.failures or given.json:
-        return _end(context, report, as_json=given.json)
+    if report.failures or args.json:
+        return _report_failures(context, report, as_json=args.json)
     if plan.mode is Mode.REFRESH_ONLY and plan.has_news:
-        terminal.data(terminal.paint.green("\nDone! What was found is written down. Nothing was touched."))
+        terminal.data(terminal.paint.green("\nDone! The state records the drift. No resource was changed."))
         return exits.SUCCESS
-    code = _sum_up(context, plan, report)
+    code = _print_summary(context, plan, report)
     for error in report.not_in_effect:
         terminal.talk("")
         tell_error(terminal, error)
     return code if report.error is None else report.error.exit_code
 
 
-def _stopping(plan: Plan) -> TpudeployError:
-    """Return the worst of what stops a plan; a check has said above what it forbids."""
-    found = plan.worst_error
-    return CheckFailed("A check forbids this plan.") if found is None or isinstance(found, CheckFailed) else found
+def _blocking_error(plan: Plan) -> TpudeployError:
+    """Return the worst error of a plan. The messages of checks are already printed."""
+    error = plan.worst_error
+    return CheckFailed("A check forbids this plan.") if error is None or isinstance(error, CheckFailed) else error
 
 
-def _end(context: Context, report: Report, *, as_json: bool) -> int:
-    """Of what failed, or was told as a document: errors alone are left to tell."""
+def _report_failures(context: Context, report: Report, *, as_json: bool) -> int:
+    """Print the errors of a run and return its exit code."""
     if report.error is None:
         return exits.SUCCESS
     context.terminal.talk("")
-    for error in distinct(report):
+    for error in all_errors(report):
         tell_error(context.terminal, error)
-    _list(context, report, as_json=as_json)
+    _list_deployments(context, report, as_json=as_json)
     return report.error.exit_code
 
 
-def _show(given: argparse.Namespace, context: Context, plan: Plan) -> None:
-    """A saved plan was shown when it was made, and approved by whoever hands it in."""
+def _show(args: argparse.Namespace, context: Context, plan: Plan) -> None:
+    """Print a plan. A saved plan was printed when it was made, so only its document is printed."""
     terminal, is_new = context.terminal, not plan.source
-    if is_new or given.json:
-        if given.json:
+    if is_new or args.json:
+        if args.json:
             terminal.document(jsonl.result(plan))
         else:
             terminal.data(view.plan(plan, terminal.paint))
@@ -94,40 +98,40 @@ def _show(given: argparse.Namespace, context: Context, plan: Plan) -> None:
 
 
 @contextmanager
-def under_way(context: Context, workspace: Workspace, *, as_json: bool) -> Iterator[Callable[[events.Event], None]]:
-    """A callback for the `on_event` of a run that may take long, and that Ctrl-C ends in good order."""
+def interruptible(context: Context, workspace: Workspace, *, as_json: bool) -> Iterator[Callable[[events.Event], None]]:
+    """Return a context with the `on_event` callback of a long run, which Ctrl-C stops gracefully."""
     with (
-        telling(context.terminal, context.clock, as_json=as_json) as emit,
-        ending_well(workspace.stop, lambda said: emit(_interrupted(context, said))),
+        event_printing(context.terminal, context.clock, as_json=as_json) as emit,
+        stopping_gracefully(workspace.stop, lambda message: emit(_interrupted(context, message))),
     ):
         yield emit
 
 
-def _interrupted(context: Context, said: str) -> events.Event:
-    """Of the whole run, and so without an address."""
-    return events.Warned(at=context.clock.now(), address="", message=said, hint="")
+def _interrupted(context: Context, message: str) -> events.Event:
+    """Return the event of an interrupt. It has no address, because it is about the whole run."""
+    return events.Warned(at=context.clock.now(), address="", message=message, hint="")
 
 
 def approve(context: Context, question: str, *, otherwise: str) -> None:
-    """Raise `errors.NotApproved` for any answer but yes. `otherwise` says what to do without a terminal."""
+    """Raise `errors.NotApproved` unless the person answers yes. `otherwise` is the hint without a terminal."""
     terminal = context.terminal
     if not terminal.is_interactive:
-        raise NotApproved("There is no terminal to ask for approval.", hint=otherwise)
+        raise NotApproved("Approval needs a terminal, and there is none.", hint=otherwise)
     terminal.data(f"\n{question}\n  Only 'yes' will be accepted to approve.\n")
     if terminal.ask("  Enter a value: ") != "yes":
         raise NotApproved("Cancelled: nothing was changed.")
     terminal.data("")
 
 
-def _sum_up(context: Context, plan: Plan, report: Report) -> int:
+def _print_summary(context: Context, plan: Plan, report: Report) -> int:
     if plan.is_empty and not report.outcomes:
         return exits.SUCCESS
     terminal = context.terminal
-    terminal.data(terminal.paint.green(f"\n{done(report)}"))
+    terminal.data(terminal.paint.green(f"\n{summary_line(report)}"))
     underway = [o.address for o in report.outcomes if o.underway]
     if underway:
-        terminal.data(f"Under way: {', '.join(underway)}. The next `tpudeploy apply` goes on.")
-    _list(context, report)
+        terminal.data(f"In progress: {', '.join(underway)}. The next `tpudeploy apply` continues.")
+    _list_deployments(context, report)
     if report.endpoints:
         terminal.data("\nOutputs:\n")
         for endpoint in report.endpoints:
@@ -135,20 +139,21 @@ def _sum_up(context: Context, plan: Plan, report: Report) -> int:
     return exits.SUCCESS
 
 
-def done(report: Report) -> str:
-    added = report.count(Action.CREATE, Action.REPLACE)
-    gone = report.count(Action.DESTROY, Action.REPLACE)
-    restarted = report.count(Action.RESTART)
-    also = f", {restarted} restarted" if restarted else ""
-    return f"Done! Resources: {added} added, {report.count(Action.UPDATE)} changed{also}, {gone} destroyed."
+def summary_line(report: Report) -> str:
+    additions = report.count(Action.CREATE, Action.REPLACE)
+    removals = report.count(Action.DESTROY, Action.REPLACE)
+    restarts = report.count(Action.RESTART)
+    restarts_text = f", {restarts} restarted" if restarts else ""
+    changes = f"{report.count(Action.UPDATE)} changed{restarts_text}"
+    return f"Done! Resources: {additions} added, {changes}, {removals} destroyed."
 
 
-def _list(context: Context, report: Report, *, as_json: bool = False) -> None:
-    """Of several deployments, what came of each; a document has it already."""
+def _list_deployments(context: Context, report: Report, *, as_json: bool = False) -> None:
+    """Print the result of each deployment if there are several; a JSON document already contains it."""
     if len(report.deployments) > 1 and not as_json:
         context.terminal.data(summary(report, context.terminal.paint))
 
 
-def distinct(report: Report) -> Iterable[TpudeployError]:
-    """Each of its errors once."""
+def all_errors(report: Report) -> Iterable[TpudeployError]:
+    """Return each error of a report once."""
     return (*report.failures, *report.not_in_effect)

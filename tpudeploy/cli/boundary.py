@@ -1,4 +1,4 @@
-"""The error boundary: told you so (its own code), interrupted (130), a bug of ours (70, with a report to paste)."""
+"""Turn errors into text and exit codes: an expected error (its own code), an interrupt (130), a bug (70)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tpudeploy.ports import Clock
 
 
-def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
-    """Run the command and return its exit code. What it raises is text on stderr, and with --json a document too."""
+def run_guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patience | None) -> int:
+    """Run the command and return its exit code. Errors are printed on stderr, and with --json as a document too."""
     terminal = Terminal.of_process(no_color=options.no_color, as_json=options.json)
     streams = options.json and is_stream(options)
     try:
@@ -43,30 +43,30 @@ def guarded(options: argparse.Namespace, *, clock: Clock | None, patience: Patie
             if streams:
                 terminal.document(_first_line())
             if hasattr(options, "profiles"):
-                options.profiles = context.written_out(options.profiles)
+                options.profiles = context.expand_folders(options.profiles)
             code: int = options.command.run(options, context)
             if options.json and context.reply.text:
                 terminal.document(context.reply.text)
     except errors.TpudeployError as error:
-        return _stopped(terminal, error, streams=streams)
+        return _report_stop(terminal, error, streams=streams)
     except KeyboardInterrupt:
-        return _stopped(terminal, interrupted(), streams=streams)
-    except Exception:  # noqa: BLE001 - the boundary: whatever comes here is our bug, and is reported as one
-        return _stopped(terminal, bug(), streams=streams)
+        return _report_stop(terminal, interrupted(), streams=streams)
+    except Exception:  # noqa: BLE001 - the boundary: any other exception is a bug of ours, and is reported as one
+        return _report_stop(terminal, bug(), streams=streams)
     return code
 
 
 def is_stream(options: argparse.Namespace) -> bool:
-    """Whether --json prints a line for each event, and not one document: a run that may last for hours."""
+    """Return whether --json prints one line per event instead of one document, because the run may take hours."""
     return any(getattr(options, name, False) for name in ("streams", "watch", "follow"))
 
 
-def refused(error: errors.UsageError, *, as_json: bool, streams: bool) -> int:
-    """Say that the command line cannot be understood, and return the exit code."""
+def report_usage_error(error: errors.UsageError, *, as_json: bool, streams: bool) -> int:
+    """Report a command line that cannot be parsed, and return the exit code."""
     terminal = Terminal.of_process(no_color=False, as_json=as_json)
     terminal.talk("\n".join([f"Error: {error.message}", *(f"  {line}" for line in error.hint.splitlines())]))
     if as_json:
-        _tell_programs(terminal, error, streams=streams, is_first=True)
+        _print_document(terminal, error, streams=streams, is_first=True)
     return error.exit_code
 
 
@@ -76,15 +76,15 @@ def _first_line() -> str:
     return first()
 
 
-def _stopped(terminal: Terminal, error: errors.TpudeployError, *, streams: bool) -> int:
-    """Say it to the person, and to programs as the document or as the last line of the stream; return its exit code."""
+def _report_stop(terminal: Terminal, error: errors.TpudeployError, *, streams: bool) -> int:
+    """Print the error, with --json also as the document or as the last line of the stream; return its exit code."""
     if terminal.as_json and not isinstance(error, errors.OutputFailed):
-        _tell_programs(terminal, error, streams=streams)
+        _print_document(terminal, error, streams=streams)
     report(terminal, error)
     return error.exit_code
 
 
-def _tell_programs(terminal: Terminal, error: errors.TpudeployError, *, streams: bool, is_first: bool = False) -> None:
+def _print_document(terminal: Terminal, error: errors.TpudeployError, *, streams: bool, is_first: bool = False) -> None:
     from tpudeploy.views import jsonl
 
     try:
@@ -92,11 +92,11 @@ def _tell_programs(terminal: Terminal, error: errors.TpudeployError, *, streams:
             terminal.document(jsonl.first())
         terminal.document(jsonl.error(error) if streams else jsonl.error_document(error))
     except errors.OutputFailed:
-        pass  # the error itself is the news, and is on stderr
+        pass  # the error itself matters more, and is on stderr
 
 
 def report(terminal: Terminal, error: errors.TpudeployError) -> None:
-    """What, why, what to do. Diagnostics show their lines."""
+    """Print an error: what happened, why, and what to do. Diagnostics show their lines of YAML."""
     paint = terminal.paint
     if isinstance(error, errors.ConfigError) and error.diagnostics:
         from tpudeploy.views.excerpt import diagnostics
@@ -116,7 +116,7 @@ def interrupted() -> errors.Interrupted:
 
 
 def bug() -> errors.Bug:
-    """Return the exception that is being handled as an error of ours, with a report in a file."""
+    """Return the exception that is being handled as `errors.Bug`, with a report in a file."""
     import platform
     import tempfile
     import traceback

@@ -1,4 +1,4 @@
-"""What every command gets: its terminal, its clock, its workspace."""
+"""Hold what every command needs: its terminal, its clock, its workspace."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @frozen
 class LoadedProfiles:
-    """The profiles of a command. `invalid` says of each file that holds none why, by its path as it was named."""
+    """The profiles of a command. `invalid` holds the error of each invalid file, by its path as it was named."""
 
     valid: tuple[Profile, ...]
     invalid: Mapping[str, ProfileInvalid]
 
 
-AS_WRITTEN = argparse.Namespace(overlays=[], sets=[])  # what is given where nothing is laid over a profile
+AS_WRITTEN = argparse.Namespace(overlays=[], sets=[])  # the options of a profile without overlays
 
 
 @frozen
@@ -49,7 +49,7 @@ class Context:
     _untrusted: dict[Path, bool] = field(default_factory=dict, compare=False, repr=False)  # by the folder of profiles
 
     def unstopped(self) -> Context:
-        """The same with time that nobody has stopped: for what is to be done after an interrupt."""
+        """Return this context with a clock that is not stopped, for work after an interrupt."""
         from dataclasses import replace
 
         from tpudeploy.adapters.system_clock import SystemClock
@@ -59,9 +59,9 @@ class Context:
     def workspace(
         self, profiles: Sequence[str] = (), *, backend: str = "", lock_timeout: float | None = None
     ) -> Workspace:
-        """The project that these profiles belong to; closed when the command ends. `lock_timeout` is in seconds.
+        """Return the workspace of these profiles' project, closed when the command ends. `lock_timeout` is in seconds.
 
-        `backend` is where the states lie unless an option says otherwise.
+        `backend` is where the states are, unless an option sets it.
         """
         from dataclasses import replace
 
@@ -69,33 +69,33 @@ class Context:
         from tpudeploy.workspace import Workspace
 
         folder = folder_of(self.folder, [self.folder / p for p in profiles])
-        known = self._settings(folder, backend)
-        patience = self.patience if self.patience is not None else known.patience
-        opened = Workspace.open(
+        settings = self._settings(folder, backend)
+        patience = self.patience if self.patience is not None else settings.patience
+        workspace = Workspace.open(
             folder,
-            backend=known.backend,
-            project=known.project,
+            backend=settings.backend,
+            project=settings.project,
             parallelism=self.parallelism,
             clock=self.clock,
             patience=patience if lock_timeout is None else replace(patience, lock=lock_timeout),
         )
-        return self.at_exit.enter_context(opened)
+        return self.at_exit.enter_context(workspace)
 
-    def written_out(self, paths: Sequence[str]) -> list[str]:
-        """These paths, each folder among them as the profiles in it. Raise `errors.UsageError` where it has none."""
+    def expand_folders(self, paths: Sequence[str]) -> list[str]:
+        """Return these paths, each folder replaced by its profiles. Raise `errors.UsageError` for an empty folder."""
         if not any((self.folder / path).is_dir() for path in paths):
             return list(paths)
-        from tpudeploy.cli.folders import written_out
+        from tpudeploy.cli.folders import expand_folders
 
-        return written_out(self.folder, paths, self.terminal, is_trusted=self.trust.is_trusted)
+        return expand_folders(self.folder, paths, self.terminal, is_trusted=self.trust.is_trusted)
 
-    def is_profile(self, written: str) -> bool:
-        """Whether a word names a profile, and not a deployment: a deployment's name has neither a dot nor a slash."""
-        return "." in written or "/" in written or (self.folder / written).is_file()
+    def is_profile(self, word: str) -> bool:
+        """Return whether a word names a profile, not a deployment, whose name has neither a dot nor a slash."""
+        return "." in word or "/" in word or (self.folder / word).is_file()
 
     def read(self, path: str, options: argparse.Namespace) -> Profile:
-        """One profile, overlays and settings laid over it. Raise `errors.ConfigError` with every problem."""
-        # No plugin has business in our parser, and the search for one reads the metadata of every installed package.
+        """Return one profile with its overlays and `--set` values. Raise `errors.ConfigError` with every problem."""
+        # The parser needs no plugins, and the search for them reads the metadata of every installed package.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from tpudeploy.loading import Profile
 
@@ -110,16 +110,16 @@ class Context:
         )
 
     def is_untrusted(self, path: str) -> bool:
-        """Return whether the author of a profile is: by the command, by `-untrusted`, or by the project's settings.
+        """Return whether a profile's author is untrusted: by the command, `-untrusted`, or the project's settings.
 
-        Settings can only take trust away: whoever writes a profile may write them too.
+        Settings can only remove trust, because the author of a profile may also write them.
         """
         from tpudeploy.adapters.project import folder_of
 
         if not self.trust.is_trusted:
             return True
         folder = (self.folder / path).parent
-        if folder not in self._untrusted:  # a fleet's profiles lie side by side
+        if folder not in self._untrusted:  # the profiles of a fleet share a folder
             self._untrusted[folder] = self._settings(folder_of(self.folder, [self.folder / path])).untrusted
         return self._untrusted[folder]
 
@@ -134,10 +134,10 @@ class Context:
         return list(loaded.valid)
 
     def load_each(self, paths: Sequence[str], options: argparse.Namespace) -> LoadedProfiles:
-        """Return the profiles that are valid, their warnings printed, and what is wrong with each of the others.
+        """Return the valid profiles, after printing their warnings, and the error of each other one.
 
-        For commands in which one deployment that fails stops no other. Raise `errors.ProfileInvalid` where none is
-        valid, `errors.ProfileNotFound` for a path that does not exist.
+        For commands in which a deployment that fails does not stop the others. Raise `errors.ProfileInvalid` if no
+        profile is valid, and `errors.ProfileNotFound` for a path that does not exist.
         """
         from tpudeploy.domain.errors import ProfileInvalid
         from tpudeploy.views.excerpt import diagnostics
@@ -176,14 +176,14 @@ def all_problems(invalid: Mapping[str, ProfileInvalid]) -> ProfileInvalid:
 
 
 def _settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Settings:
-    """Raise `errors.ConfigError` for a tpudeploy.toml or a TPUDEPLOY_… variable that cannot be understood."""
+    """Return the settings of a folder. Raise `errors.ConfigError` for a tpudeploy.toml or variable that is invalid."""
     from tpudeploy.adapters.files import is_inside
     from tpudeploy.config.settings import FILE, settings
     from tpudeploy.domain.errors import ConfigError
 
     if not is_trusted and not is_inside(folder, str(folder / FILE)):
         raise ConfigError(
-            f"`{FILE}` is a link that leads out of the project.", hint="Put the file itself in its place."
+            f"`{FILE}` is a link that points outside of the project.", hint="Replace the link by the file itself."
         )
     try:
         file = (folder / FILE).read_bytes()

@@ -1,4 +1,4 @@
-"""The documents that `--json` prints, and that an agent is answered with: each is made here, once."""
+"""Build the documents that `--json` prints and that agent tools return."""
 
 from __future__ import annotations
 
@@ -41,47 +41,47 @@ if TYPE_CHECKING:
 Document = dict[str, object]
 
 
-def text(of: Mapping[str, object]) -> str:
-    return json.dumps(of, indent=2, ensure_ascii=False)
+def text(document: Mapping[str, object]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def status(found: Iterable[DeploymentStatus], *, emulated: bool) -> Document:
-    return {"format": "tpudeploy.status/1", "emulated": emulated, "deployments": [d.to_dict() for d in found]}
+def status(deployments: Iterable[DeploymentStatus], *, emulated: bool) -> Document:
+    return {"format": "tpudeploy.status/1", "emulated": emulated, "deployments": [d.to_dict() for d in deployments]}
 
 
-def details(found: Iterable[Details]) -> Document:
-    """What `status --details` adds."""
-    return {"details": [d.to_dict() for d in found]}
+def details(details: Iterable[Details]) -> Document:
+    """Return what `status --details` adds."""
+    return {"details": [d.to_dict() for d in details]}
 
 
-def timelines(found: Iterable[Timeline]) -> Document:
-    """What `status --timeline` adds."""
-    return {"timelines": [t.to_dict() for t in found]}
+def timelines(timelines: Iterable[Timeline]) -> Document:
+    """Return what `status --timeline` adds."""
+    return {"timelines": [t.to_dict() for t in timelines]}
 
 
-def zones(found: Iterable[Zones], *, emulated: bool) -> Document:
-    return {"format": "tpudeploy.zones/1", "emulated": emulated, "tables": [t.to_dict() for t in found]}
+def zones(tables: Iterable[Zones], *, emulated: bool) -> Document:
+    return {"format": "tpudeploy.zones/1", "emulated": emulated, "tables": [t.to_dict() for t in tables]}
 
 
-def doctor(found: Diagnosis, *, emulated: bool) -> Document:
-    return {"format": "tpudeploy.doctor/1", "emulated": emulated, **found.to_dict()}
+def doctor(diagnosis: Diagnosis, *, emulated: bool) -> Document:
+    return {"format": "tpudeploy.doctor/1", "emulated": emulated, **diagnosis.to_dict()}
 
 
-def comparison(found: Comparison) -> Document:
-    """With every cell that is compared, and of each run all but its cells."""
-    told = tree(found)
-    told["runs"] = [{**each, "cells": len(each["cells"])} for each in told["runs"]]
-    return {"format": "tpudeploy.comparison/1", **told}
+def comparison(comparison: Comparison) -> Document:
+    """Return a comparison with every compared cell; each run has the number of its cells instead of the cells."""
+    document = tree(comparison)
+    document["runs"] = [{**run, "cells": len(run["cells"])} for run in document["runs"]]
+    return {"format": "tpudeploy.comparison/1", **document}
 
 
-def ab(found: Result) -> Document:
-    """What an A/B came to, with every effect; its runs by their ids."""
-    return {"format": "tpudeploy.ab/1", **found.to_dict()}
+def ab(result: Result) -> Document:
+    """Return the result of an A/B with every effect; its runs are given by id."""
+    return {"format": "tpudeploy.ab/1", **result.to_dict()}
 
 
-def ab_proposal(found: Proposal) -> Document:
-    """What an A/B is going to do; seconds and USD are null where they cannot be predicted."""
-    experiment = found.experiment
+def ab_proposal(proposal: Proposal) -> Document:
+    """Return what an A/B will do; seconds and USD are null if they cannot be predicted."""
+    experiment = proposal.experiment
     return {
         "format": "tpudeploy.ab_proposal/1",
         "id": experiment.id,
@@ -89,112 +89,115 @@ def ab_proposal(found: Proposal) -> Document:
         "path": experiment.path,
         "a": experiment.a.value,
         "b": experiment.b.value,
-        "turns": [side for _, side in found.turns],
-        "restarts": found.restarts,
-        "silent_seconds_least": found.least,
-        "silent_seconds_most": found.most,
-        "seconds": found.seconds,
-        "usd": found.usd,
+        "turns": [side for _, side in proposal.turns],
+        "restarts": proposal.restarts,
+        "silent_seconds_least": proposal.least,
+        "silent_seconds_most": proposal.most,
+        "seconds": proposal.seconds,
+        "usd": proposal.usd,
         "questions": experiment.questions,
-        "diagnostics": tree(found.diagnostics),
+        "diagnostics": tree(proposal.diagnostics),
     }
 
 
-def operating(run: Run, found: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:
-    """The operating points of each load of a run."""
-    loads = [
-        {"context_tokens": context, "output_tokens": output, "points": [tree(each) for each in points]}
-        for (context, output), points in found.items()
+def operating(run: Run, loads: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:
+    """Return the operating points of each load of a run."""
+    rows = [
+        {"context_tokens": context, "output_tokens": output, "points": [tree(point) for point in points]}
+        for (context, output), points in loads.items()
     ]
     emulated = run.subject.is_emulated
-    return {"format": "tpudeploy.operating/1", "run": run.id, "emulated": emulated, "loads": loads}
+    return {"format": "tpudeploy.operating/1", "run": run.id, "emulated": emulated, "loads": rows}
 
 
-def recommendation(found: Recommendation, profile: str | None) -> Document:
-    """With the profile for the best choice, as YAML."""
-    return {"format": "tpudeploy.recommendation/1", **tree(found), "profile": profile}
+def recommendation(recommendation: Recommendation, profile: str | None) -> Document:
+    """Return a recommendation with the profile for the best choice, as YAML."""
+    return {"format": "tpudeploy.recommendation/1", **tree(recommendation), "profile": profile}
 
 
-def verify(found: Verification) -> Document:
-    return {"format": "tpudeploy.verify/1", **found.to_dict()}
+def verify(verification: Verification) -> Document:
+    return {"format": "tpudeploy.verify/1", **verification.to_dict()}
 
 
-def size(of: Deployment, diagnostics: Iterable[Diagnostic], swept: Sweep | None) -> Document:
-    told: Document = {"format": "tpudeploy.size/1", "name": of.name, **of.budget.to_dict()}
-    told["diagnostics"] = [asdict(d) for d in diagnostics]
-    if swept is not None:
-        told["sweep"] = {
-            "best": [option.to_dict() for option in swept.best],
-            "failures": [asdict(failure) for failure in swept.failures],
-            "tried": swept.tried,
+def size(deployment: Deployment, diagnostics: Iterable[Diagnostic], sweep: Sweep | None) -> Document:
+    document: Document = {"format": "tpudeploy.size/1", "name": deployment.name, **deployment.budget.to_dict()}
+    document["diagnostics"] = [asdict(d) for d in diagnostics]
+    if sweep is not None:
+        document["sweep"] = {
+            "best": [option.to_dict() for option in sweep.best],
+            "failures": [asdict(failure) for failure in sweep.failures],
+            "tried": sweep.tried,
         }
-    return told
+    return document
 
 
 def logs(readings: Mapping[str, Reading], addresses: Mapping[str, str] | None = None) -> Document:
-    """`readings` by the name of their slice, or file; `addresses` are those of the replicas, by slice."""
+    """Return the readings of logs by the name of their slice or file; `addresses` are the replicas of slices."""
     replicas = addresses or {}
     trees = [{"log": n, "replica": replicas.get(n), **reading.to_dict()} for n, reading in readings.items()]
     return {"format": "tpudeploy.logs/1", "logs": trees}
 
 
-def draft(of: Draft | NoDraft | None) -> Document:
-    """What `logs --ask` adds; nothing where nobody was asked."""
-    if of is None:
+def draft(draft: Draft | NoDraft | None) -> Document:
+    """Return what `logs --ask` adds; nothing if no model was asked."""
+    if draft is None:
         return {}
-    is_there = isinstance(of, Draft)
-    return {"draft": of.to_dict() if is_there else None, "no_draft": None if is_there else of.to_dict()}
+    has_draft = isinstance(draft, Draft)
+    return {"draft": draft.to_dict() if has_draft else None, "no_draft": None if has_draft else draft.to_dict()}
 
 
-def replica_runs(found: Iterable[Run]) -> Document:
-    """What `bench` measured of several replicas: a run each, whole."""
+def replica_runs(runs: Iterable[Run]) -> Document:
+    """Return the whole run of each replica that `bench` measured."""
     from tpudeploy.core.bench.runfile import dumps
 
-    return {"format": "tpudeploy.replica-runs/1", "runs": [json.loads(dumps(run)) for run in found]}
+    return {"format": "tpudeploy.replica-runs/1", "runs": [json.loads(dumps(run)) for run in runs]}
 
 
-def runs(found: Iterable[Run]) -> Document:
-    """Without their cells, but with how many there are."""
-    trees = [{**tree(run), "cells": len(run.cells)} for run in found]
+def runs(runs: Iterable[Run]) -> Document:
+    """Return runs with the number of their cells instead of the cells."""
+    trees = [{**tree(run), "cells": len(run.cells)} for run in runs]
     return {"format": "tpudeploy.runs/1", "runs": trees}
 
 
-def metrics(found: Metrics) -> Document:
-    return {"format": "tpudeploy.metrics/1", **found.to_dict()}
+def metrics(metrics: Metrics) -> Document:
+    return {"format": "tpudeploy.metrics/1", **metrics.to_dict()}
 
 
-def answer(of: Completion) -> Document:
-    """A completion with its speed; a rate is null where no time passed."""
+def answer(completion: Completion) -> Document:
+    """Return a completion with its speed; a rate is null if no time passed."""
     return {
         "format": "tpudeploy.query/1",
-        "answer": of.text,
-        "ttft_seconds": round(of.seconds_to_first, 4),
-        "total_seconds": round(of.seconds, 4),
-        "prompt_tokens": of.prompt_tokens,
-        "completion_tokens": of.completion_tokens,
-        "tokens_per_second": rate(of.tokens_per_second),
-        "tokens_per_second_after_first": rate(of.tokens_per_second_then),
+        "answer": completion.text,
+        "ttft_seconds": round(completion.seconds_to_first, 4),
+        "total_seconds": round(completion.seconds, 4),
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+        "tokens_per_second": rate(completion.tokens_per_second),
+        "tokens_per_second_after_first": rate(completion.tokens_per_second_then),
     }
 
 
-def gc(found: Garbage, report: Report | None, error: TpudeployError | None) -> Document:
-    """What nothing needs, what came of removing it, and what stopped that; both null where there is none."""
-    removed = None if report is None else report.to_dict()
-    return {**found.to_dict(), "report": removed, "error": None if error is None else error.to_dict()}
+def gc(garbage: Garbage, report: Report | None, error: TpudeployError | None) -> Document:
+    """Return the orphans, the report of their removal, and the error that stopped it; either may be null."""
+    report_document = None if report is None else report.to_dict()
+    return {**garbage.to_dict(), "report": report_document, "error": None if error is None else error.to_dict()}
 
 
 def output(name: str, outputs: Mapping[str, object]) -> Document:
-    """The outputs of one deployment, or the one that was named."""
+    """Return the outputs of one deployment, or one of them."""
     return {"format": "tpudeploy.output/1", "name": name, **outputs}
 
 
-def outputs(found: Mapping[str, Mapping[str, object]]) -> Document:
-    """The outputs of every deployment that has an endpoint."""
-    return {"format": "tpudeploy.outputs/1", "deployments": [{"name": name, **each} for name, each in found.items()]}
+def outputs(deployments: Mapping[str, Mapping[str, object]]) -> Document:
+    """Return the outputs of every deployment that has an endpoint."""
+    return {
+        "format": "tpudeploy.outputs/1",
+        "deployments": [{"name": name, **values} for name, values in deployments.items()],
+    }
 
 
 def files(paths: Iterable[Path]) -> Document:
-    """What a command wrote."""
+    """Return the paths of the files that a command wrote."""
     return {"format": "tpudeploy.files/1", "files": [str(path) for path in paths]}
 
 
@@ -206,12 +209,12 @@ def completion(shell: str, script: str) -> Document:
     return {"format": "tpudeploy.completion/1", "shell": shell, "script": script}
 
 
-def shipped(names: Iterable[str]) -> Document:
+def shipped_profiles(names: Iterable[str]) -> Document:
     return {"format": "tpudeploy.profiles/1", "profiles": list(names)}
 
 
 def render(name: str, what: str, text: str, content: object) -> Document:
-    """`content` are the values of a text that is JSON; null where it is not."""
+    """Return a rendered text. `content` holds the values of a JSON text, else null."""
     return {"format": "tpudeploy.render/1", "name": name, "what": what, "text": text, "content": content}
 
 
@@ -224,7 +227,7 @@ def explanation(code: str, text: str) -> Document:
 
 
 def explanations(groups: Mapping[str, Mapping[str, str]]) -> Document:
-    """Every code with its title, by where it comes from."""
+    """Return every code with its title, by origin."""
     listed = [
         {"name": name, "codes": [{"code": code, "title": text.partition("\n")[0]} for code, text in texts.items()]}
         for name, texts in groups.items()
@@ -232,12 +235,12 @@ def explanations(groups: Mapping[str, Mapping[str, str]]) -> Document:
     return {"format": "tpudeploy.explanations/1", "groups": listed}
 
 
-def unlocked(name: str, id_: str) -> Document:
+def unlock(name: str, id_: str) -> Document:
     return {"format": "tpudeploy.unlock/1", "name": name, "id": id_}
 
 
 def emulator(environment: Mapping[str, str]) -> Document:
-    """The variables that send every Google call to the emulator."""
+    """Return the variables that send every Google call to the emulator."""
     return {"format": "tpudeploy.emulator/1", "environment": dict(environment)}
 
 
@@ -250,41 +253,41 @@ def pipeline(
     unknown: Mapping[str, TpudeployError] | None = None,
     message: str = "",
 ) -> Document:
-    """What `ci` did, or why there was nothing to do; `exit_code` of the process says how it ended."""
+    """Return what `ci` did, or why there was nothing to do; the process's exit code says how it ended."""
     return {
         "format": "tpudeploy.ci/1",
         "does": does,
         "message": message,
         "plan": None if plan is None else plan.to_dict(),
         "report": None if report is None else report.to_dict(),
-        "deviations": [{"name": each.name, "kind": each.kind} for each in deviations],
+        "deviations": [{"name": deviation.name, "kind": deviation.kind} for deviation in deviations],
         "unknown": [{"name": name, "error": error.to_dict()} for name, error in (unknown or {}).items()],
     }
 
 
-def rate(of: float | None) -> float | None:
-    return None if of is None else round(of, 2)
+def rate(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
 
 
-def accuracy(before: Sheet | None, after: Sheet, found: Verdict | None) -> Document:
-    """What servers had right, without their answers: those are in the files that `id` names."""
+def accuracy(before: Sheet | None, after: Sheet, verdict: Verdict | None) -> Document:
+    """Return the scores of servers, without their answers, which are in the files that `id` names."""
     tree: Document = {"format": "tpudeploy.accuracy/1", "after": _sheet(after)}
-    if before is not None and found is not None:
-        tree |= {"before": _sheet(before), "verdict": found.to_dict()}
+    if before is not None and verdict is not None:
+        tree |= {"before": _sheet(before), "verdict": verdict.to_dict()}
     return tree
 
 
-def _sheet(of: Sheet) -> Document:
+def _sheet(sheet: Sheet) -> Document:
     return {
-        "id": of.id,
-        "deployment": of.deployment,
-        "url": of.url,
-        "model": of.model,
-        "questions": of.terms.questions,
-        "asked": len(of.answers),
-        "right": of.right,
-        "unanswered": of.unanswered,
-        "cut": of.cut,
-        "concurrency": of.concurrency,
-        "max_tokens": of.terms.max_tokens,
+        "id": sheet.id,
+        "deployment": sheet.deployment,
+        "url": sheet.url,
+        "model": sheet.model,
+        "questions": sheet.terms.questions,
+        "asked": len(sheet.answers),
+        "right": sheet.right,
+        "unanswered": sheet.unanswered,
+        "cut": sheet.cut,
+        "concurrency": sheet.concurrency,
+        "max_tokens": sheet.terms.max_tokens,
     }

@@ -1,4 +1,4 @@
-"""EXAMPLES: for each code of ours, something that makes it come out, and the command that helps. Tests run them."""
+"""List an example for each of our codes: commands that cause it, and the command that helps. Tests run them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Example:
-    """`layer` is YAML that brings the code out where it is laid over a valid profile, as FILE of `-f FILE`.
+    """An example of a code. `layer` is YAML that causes the code when merged over a valid profile with `-f FILE`.
 
     Otherwise `session` are shell commands, one a line, and `scenario` is YAML for the emulator that they run on.
     `command` is what to run then. `shows` is what is printed where the code itself is not. `unrun` is the reason why
@@ -49,7 +49,7 @@ class Example:
 
 
 def _file(name: str, text: str) -> str:
-    """Return the command that writes a file. It is no here-document: `explain` indents it, and a person pastes it."""
+    """Return the command that writes a file. A here-document would not work, because `explain` indents it."""
     lines = [shlex.quote(line) for line in text.splitlines()]
     writes = "echo" if len(lines) == 1 and "\\" not in text else r"printf '%s\n'"
     return f"{writes} {' '.join(lines)} > {name}"

@@ -1,4 +1,4 @@
-"""Exit codes and what they mean. Errors carry their own; these are the rest."""
+"""Define the exit codes that no error class defines."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ ERROR = 1
 CHANGES = 2  # only with -detailed-exitcode
 BUG = 70
 INTERRUPTED = 130
-NOT_YET = 12  # saved; a re-run goes on
-REFUSED = 13  # a check, a policy, an attestation or a rollback said no
+NOT_YET = 12  # the progress is saved; a re-run continues
+REFUSED = 13  # a check, a policy, a verification or a rollback refused

@@ -7,7 +7,7 @@ import argparse
 from tpudeploy.cli import accuracy, sweeping
 from tpudeploy.cli.boundary import interrupted, report
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.interrupts import ending_well
+from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.config.profile import Profile
 from tpudeploy.core.ab.arms import Written
 from tpudeploy.core.ab.proposal import Proposal
@@ -55,7 +55,7 @@ class UnderWay:
         rows.talk("")
         rows.begin()
         try:
-            with ending_well(self._experimenting.stop, rows.talk, said=_STOPPED, is_last=False):
+            with stopping_gracefully(self._experimenting.stop, rows.talk, message=_STOPPED, is_last=False):
                 return self._experimenting.run(
                     of,
                     self._arms,
@@ -80,7 +80,7 @@ class UnderWay:
             self._hear(event)
 
         try:
-            with ending_well(workspace.stop, self._rows.talk):
+            with stopping_gracefully(workspace.stop, self._rows.talk):
                 Experimenting(workspace).bring_back(self._arms, reset=given.auto_approve, on_event=tell)
         except (KeyboardInterrupt, TpudeployError) as error:
             self._rows.clear()
@@ -105,7 +105,7 @@ class UnderWay:
 
 def examiner(of: Experiment, context: Context, examining: Examining) -> Examine:
     """Whoever puts the questions of this experiment to an arm."""
-    asked = accuracy.Asked(named=of.questions, count=of.count)
+    asked = accuracy.QuestionRequest(source=of.questions, count=of.count)
 
     def examine(profile: Profile, before: Sheet | None) -> Sheet:
         server = examining.deployment(profile)

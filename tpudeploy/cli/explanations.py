@@ -1,4 +1,4 @@
-"""Every code that a person can meet, gathered from where it is defined: diagnostics, errors, refusals."""
+"""Collect the explanations of all codes: diagnostics, checks, errors, refusals and causes of failed boots."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Explanation
 
 _WIDTH = 100
-# Refusals that are our own word for what we saw, not Google's.
-_OURS: Mapping[str, str] = {
+# Refusals that tpudeploy itself detects, without a text of Google's.
+_DETECTED: Mapping[str, str] = {
     "provisioning-stuck": f"""The slice stays PROVISIONING and never comes up
 
-Its machines come and go, and Google says nothing. After {duration(Patience().provisioning)} tpudeploy deletes the slice
-and asks the next place.
+Its machines appear and disappear, and Google reports no error. After {duration(Patience().provisioning)}
+tpudeploy deletes the slice and asks the next place.
 
 What clears it: other zones, or another model in placement.provisioning.""",
 }
 
 
-# What a refusal is raised as, where it is the reply to a call.
-_BECOME: Mapping[type[errors.TpudeployError], tuple[Remedy, ...]] = {
+# The error that a refusal is raised as if it is the reply to a call.
+_RAISED_AS: Mapping[type[errors.TpudeployError], tuple[Remedy, ...]] = {
     errors.Fault: (Remedy.LOOK_AGAIN,),
     errors.Refused: (Remedy.NEXT_ZONE, Remedy.DROP_ZONE),
     errors.Denied: (Remedy.STOP,),
@@ -41,19 +41,19 @@ _BECOME: Mapping[type[errors.TpudeployError], tuple[Remedy, ...]] = {
 
 
 def explanations() -> dict[str, str]:
-    """Code → text, of all groups."""
+    """Return the text of each code, of all groups."""
     return {code: text for texts in groups().values() for code, text in texts.items()}
 
 
 def groups() -> dict[str, dict[str, str]]:
-    """What a person can meet, by where it comes from: code → text, whose first line is its title."""
+    """Return the text of each code by group. The first line of a text is its title."""
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
     from tpudeploy.config.codes import EXPLANATIONS
     from tpudeploy.core import lost, pins, renamed, room, targets
     from tpudeploy.core.bootlog.signatures import GROUPS as BOOTS
     from tpudeploy.core.checks import CHECKS
 
-    classes = {cls.code: _of_class(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
+    classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
     checks = {row.CODE: row.EXPLANATION for row in CHECKS}
@@ -63,7 +63,7 @@ def groups() -> dict[str, dict[str, str]]:
         "Checks": {code: text for rows in (checks, *plans) for code, text in _pages(rows).items()},
         "Errors": dict(sorted(classes.items())),
         **refusals,
-        "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_OURS},
+        "Refusals: the rest": {UNKNOWN.kind: page(UNKNOWN), **_DETECTED},
         **boots,
     }
 
@@ -73,7 +73,7 @@ def _pages(rows: Mapping[str, Explanation]) -> dict[str, str]:
 
 
 def _page(code: str, title: str, cause: str, instead: str = "") -> str:
-    """Return the page of a code of ours: its cause, an example, what to write instead, and the command to run then."""
+    """Return the page of one of our codes: its cause, an example, what to write instead, and the command to run."""
     parts = [title, fill(f"Cause: {cause}", _WIDTH, break_long_words=False, break_on_hyphens=False)]
     example = EXAMPLES.get(code)
     if example is not None:
@@ -89,13 +89,13 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def of_text(text: str) -> tuple[str, str]:
-    """What a text is a sign of: a boot that failed, or a refusal of Google's, whose page has the text in it."""
+def explain_text(text: str) -> tuple[str, str]:
+    """Return the code and page of a text: a cause of a failed boot, or a refusal by Google."""
     from tpudeploy.core.bootlog.signatures import SIGNATURES
 
-    died = next((row for row in SIGNATURES if row.found(text)), None)
-    if died is not None:
-        return died.name, _boot(died, text)
+    signature = next((row for row in SIGNATURES if row.found(text)), None)
+    if signature is not None:
+        return signature.name, _boot(signature, text)
     from tpudeploy.adapters.google.verdicts import classify, matching_row
 
     code = _named_code(text)
@@ -104,33 +104,32 @@ def of_text(text: str) -> tuple[str, str]:
 
 
 def _boot(row: Signature, text: str | None = None) -> str:
-    """What a server dies of, with the words it says."""
+    """Return the page of a cause of failed boots, with its log line."""
     from tpudeploy.core.bootlog.said import Said
 
-    written = text if text is not None else row.example
-    found = row.found(written)
-    remedy = "" if found is None else row.remedy(found, Said(flags={}))
-    return (
-        f"{row.what}\n\nThe engine says, {'' if text else 'e.g. '}in a boot's log:\n  {written}\n\nWhat to do: {remedy}"
-    )
+    log_line = text if text is not None else row.example
+    match = row.found(log_line)
+    remedy = "" if match is None else row.remedy(match, Said(flags={}))
+    example = "" if text else "e.g. "
+    return f"{row.what}\n\nThe engine writes, {example}in a boot log:\n  {log_line}\n\nWhat to do: {remedy}"
 
 
 def _named_code(text: str) -> int:
-    """The code that a pasted error carries beside its words: `RESOURCE_EXHAUSTED`, `"code": 8`, `HttpError 429`."""
+    """Return the code in a pasted error: `RESOURCE_EXHAUSTED`, `"code": 8`, `HttpError 429`."""
     from tpudeploy.adapters.google.codes import CODE_BY_STATUS, Code
 
-    named = next((code for code in Code if re.search(rf"\b{code.name}\b", text)), None)
-    if named is not None:
-        return named
-    number = re.search(r"(?:code|error|status)\W{0,3}(\d{1,3})\b", text, re.IGNORECASE)
-    found = int(number[1]) if number is not None else Code.UNKNOWN
-    return CODE_BY_STATUS.get(found, found)
+    status = next((code for code in Code if re.search(rf"\b{code.name}\b", text)), None)
+    if status is not None:
+        return status
+    match = re.search(r"(?:code|error|status)\W{0,3}(\d{1,3})\b", text, re.IGNORECASE)
+    number = int(match[1]) if match is not None else Code.UNKNOWN
+    return CODE_BY_STATUS.get(number, number)
 
 
-def _of_class(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verdict]]) -> str:
+def _error_page(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verdict]]) -> str:
     """Return the page of an error: its docstring's first line and rest, its name, and the refusals raised as it."""
     title, _, cause = (getdoc(cls) or "").partition("\n")
-    kinds = ", ".join(row.kind for rows in refusals for row in rows if row.remedy in _BECOME.get(cls, ()))
+    kinds = ", ".join(row.kind for rows in refusals for row in rows if row.remedy in _RAISED_AS.get(cls, ()))
     paragraphs = (
         _page(cls.code, title.rstrip("."), " ".join(cause.split())),
         f"The library raises {cls.__name__}; the command line exits {cls.exit_code}.",
@@ -140,7 +139,7 @@ def _of_class(cls: type[errors.TpudeployError], refusals: Iterable[Iterable[Verd
 
 
 def every_error() -> tuple[type[errors.TpudeployError], ...]:
-    """Return every error that we raise on purpose, those of the emulator included."""
+    """Return every error class that we raise on purpose, including those of the emulator."""
     from tpudeploy.emulator.process import EmulatorRunning
     from tpudeploy.emulator.scenario import ScenarioInvalid
 

@@ -1,4 +1,4 @@
-"""A folder among the profiles of a command: the profiles in it, and a word about what else lies there."""
+"""Expand folders on the command line to the profiles in them, and report the files that were ignored."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from tpudeploy.domain.errors import UsageError
 _ENDINGS = (".yaml", ".yml")
 
 
-def written_out(here: Path, paths: Sequence[str], terminal: Terminal, *, is_trusted: bool = True) -> list[str]:
-    """Every path, folders as the profiles directly in them, by name; a file that is named beside its folder is once.
+def expand_folders(here: Path, paths: Sequence[str], terminal: Terminal, *, is_trusted: bool = True) -> list[str]:
+    """Return every path, with each folder replaced by the profiles directly in it, sorted and without duplicates.
 
     Raise `errors.UsageError` for a folder without a profile.
     """
-    named = [path for path in paths if not (here / path).is_dir()]
-    seen = {_same(here, path) for path in named}
-    found: list[str] = []
+    files = [path for path in paths if not (here / path).is_dir()]
+    included = {_same(here, path) for path in files}
+    expanded: list[str] = []
     for path in paths:
-        if path in named:
-            found.append(path)
+        if path in files:
+            expanded.append(path)
             continue
         reader = FileReader() if is_trusted else FileReader(boundary_of(here, here / path / "profile.yaml"))
-        for each in _profiles(here, path, terminal, reader):
-            if _same(here, each) not in seen:
-                seen.add(_same(here, each))
-                found.append(each)
-    return found
+        for profile in _profiles(here, path, terminal, reader):
+            if _same(here, profile) not in included:
+                included.add(_same(here, profile))
+                expanded.append(profile)
+    return expanded
 
 
 def _profiles(here: Path, folder: str, terminal: Terminal, reader: FileReader) -> list[str]:
-    why = dict(_sorted_out(here, folder, reader))
-    profiles = [path for path, reason in why.items() if not reason]
-    left = [f"{path}: {reason}" for path, reason in why.items() if reason]
+    reasons = dict(_classified(here, folder, reader))
+    profiles = [path for path, reason in reasons.items() if not reason]
+    ignored = [f"{path}: {reason}" for path, reason in reasons.items() if reason]
     if not profiles:
-        hint = "\n".join(["A profile has a `version` and a `name`, and ends in .yaml or .yml.", *left])
+        hint = "\n".join(["A profile has a `version` and a `name`, and ends in .yaml or .yml.", *ignored])
         raise UsageError(f"There is no profile in `{folder}`.", hint=hint)
-    if left:
-        many = "file that is no profile" if len(left) == 1 else "files that are no profiles"
-        terminal.talk(terminal.paint.dim("\n  ".join([f"{folder}: passing over {len(left)} {many}.", *left]) + "\n"))
+    if ignored:
+        what = "file that is not a profile" if len(ignored) == 1 else "files that are not profiles"
+        terminal.talk(terminal.paint.dim("\n  ".join([f"{folder}: ignoring {len(ignored)} {what}.", *ignored]) + "\n"))
     return profiles
 
 
-def _sorted_out(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[str, str]]:
-    """Each file that may be a profile, and why it is none."""
+def _classified(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[str, str]]:
+    """Yield each candidate file with the reason why it is not a profile, or "" if it is one."""
     try:
         names = sorted(path.name for path in (here / folder).iterdir() if path.name.endswith(_ENDINGS))
     except OSError as cause:
@@ -62,7 +62,7 @@ def _sorted_out(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[s
         try:
             yield path, why_no_profile(path, reader.read(str(here / path)))
         except Unreadable:
-            yield path, ""  # whoever reads it says why it cannot be
+            yield path, ""  # reading it as a profile reports the error
 
 
 def _same(here: Path, path: str) -> str:

@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM while a run is under way: the first ends it in good order, within seconds; the second at once.
+"""Handle Ctrl-C and SIGTERM during a run: the first stops it gracefully within seconds, the second at once.
 
-Only the console script hears signals: a library's signals are its caller's.
+Only the console script handles signals: a library leaves them to its caller.
 """
 
 from __future__ import annotations
@@ -15,26 +15,22 @@ from types import FrameType
 
 from tpudeploy.cli import exits
 
-# Together below the five seconds in which a pipeline that ends us wants to see us gone (GitHub's are 7.5).
-_FOR_THE_STEP = 2.0  # then a call that Google has not answered is left: the intent in the state names what it asked for
+# The sum is below the five seconds after which a pipeline kills the process (GitHub waits 7.5).
+_FOR_THE_STEP = 2.0  # then an unanswered call is abandoned: the state already records the request
 _FOR_THE_LOCK = 2.0
-SAID = "Interrupted: nothing new is begun, and what is under way is saved. Once more ends it at once."
-_AT_ONCE = (
-    "\nInterrupted twice: ended at once. The state names all that was asked for; run the same command to go on.\n"
-)
-_TOO_LONG = (
-    "\nEnded without an answer: the state names all that was asked for, but its lock may be left in the bucket.\n"
-)
+INTERRUPTED = "Interrupted: no new step starts, and the progress is saved. Interrupt again to stop at once."
+_AT_ONCE = "\nInterrupted twice: stopped at once. The state records every request; run the same command to continue.\n"
+_TOO_LONG = "\nStopped without an answer: the state records every request, but its lock may remain in the bucket.\n"
 
 
 @contextmanager
-def ending_well(
-    stop: Callable[[], None], say: Callable[[str], None], *, said: str = SAID, is_last: bool = True
+def stopping_gracefully(
+    stop: Callable[[], None], say: Callable[[str], None], *, message: str = INTERRUPTED, is_last: bool = True
 ) -> Iterator[None]:
-    """`stop` ends the run's sleeps and begins nothing more; `say` tells the person. Both are called in a thread.
+    """Return a context in which the first signal calls `say` with the message and then `stop`, in a thread.
 
-    A step that is under way then has its time to end; after that KeyboardInterrupt is raised in it. Where it is not
-    the last, what follows takes its time: the process is not ended, and a second signal is a KeyboardInterrupt.
+    The current step then has a few seconds to end; after that, KeyboardInterrupt is raised in it. Unless `is_last`,
+    the process is not ended, because more work follows, and a second signal raises KeyboardInterrupt.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.default_int_handler:
         yield  # not the console script
@@ -43,13 +39,13 @@ def ending_well(
     main = threading.main_thread().ident or 0
 
     def first(_number: int, _frame: FrameType | None) -> None:
-        _hear(_at_once if is_last else signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
-        # Not here: what this thread was doing may hold the locks that these take.
+        _handle(_at_once if is_last else signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
+        # In a thread of its own: the interrupted thread may hold the locks that these calls take.
         threading.Thread(target=wind_down, name="interrupt", daemon=True).start()
 
     def wind_down() -> None:
         try:
-            say(said)  # first, or the run may have said its last word
+            say(message)  # before the stop, because the run may print its last line then
         finally:
             stop()
         if not over.wait(_FOR_THE_STEP):
@@ -63,17 +59,17 @@ def ending_well(
         if not over.is_set():
             raise KeyboardInterrupt
 
-    _hear(late, signal.SIGALRM)
-    _hear(first, signal.SIGINT, signal.SIGTERM)
+    _handle(late, signal.SIGALRM)
+    _handle(first, signal.SIGINT, signal.SIGTERM)
     try:
         yield
     finally:
         over.set()
         if signal.getsignal(signal.SIGTERM) is first:
-            _hear(signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
+            _handle(signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
 
 
-def _hear(handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals) -> None:
+def _handle(handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals) -> None:
     for number in numbers:
         signal.signal(number, handler)
 
@@ -83,6 +79,6 @@ def _at_once(_number: int, _frame: FrameType | None) -> None:
 
 
 def _end(why: str) -> None:
-    """Past every buffer: whoever is interrupted may hold its lock."""
+    """Write without buffers, because the interrupted code may hold their locks, and exit."""
     os.write(2, why.encode())
     os._exit(exits.INTERRUPTED)

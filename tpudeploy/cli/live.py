@@ -1,4 +1,4 @@
-"""A table below the lines that scroll by, drawn anew in place. At the end it is gone, and the lines remain."""
+"""Draw a table in place below the scrolling event lines. At the end the table is erased, and the lines remain."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tpudeploy.views.outlook import table
 from tpudeploy.views.repeats import Repeats
 from tpudeploy.views.words import width
 
-_FRAME = 0.25  # seconds: four frames in one, and no more
-_MOST = 20
+_FRAME = 0.25  # seconds between frames
+_MAX_LINES = 20
 _UP, _END_LINE, _END_SCREEN = "\033[{}A", "\033[K", "\033[J"
 
 
 class Live:
-    """A frame is one write: up over the table that stands there, the lines that came since, the table as it is now.
+    """Draws each frame in one write: move up over the old table, print the new lines, print the new table.
 
-    Frames are drawn by a thread of their own: Ctrl-C strikes the main thread, and so never in the middle of one.
+    A separate thread draws the frames, so that Ctrl-C, which interrupts the main thread, never splits one.
     """
 
     def __init__(self, terminal: Terminal, clock: Clock) -> None:
@@ -38,7 +38,7 @@ class Live:
         self._drawn: tuple[str, ...] = ()
 
     def tell(self, event: events.Event) -> None:
-        """Show it in the next frame. Safe to call from several threads."""
+        """Show the event in the next frame. Several threads may call this."""
         with self._lock:
             match event:
                 case events.Outlook() if event.places:
@@ -51,8 +51,8 @@ class Live:
                 self._lines.append(line(event, self._terminal.paint))
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """A frame whenever something is new, and each second that passes is."""
+    def drawing(self) -> Iterator[None]:
+        """Draw a frame whenever a line or the table changes; the table shows elapsed seconds."""
         over = threading.Event()
 
         def draw() -> None:
@@ -71,12 +71,12 @@ class Live:
 
     def _rows(self) -> tuple[str, ...]:
         columns, lines = self._terminal.size
-        most = min(lines // 2, _MOST)
+        max_lines = min(lines // 2, _MAX_LINES)
         if not self._terminal.is_in_foreground:
             return ()
         with self._lock:
             outlooks, now, paint = dict(self._outlooks), self._clock.now(), self._terminal.paint
-        rows = table(outlooks, now=now, width=columns - 1, max_lines=most, paint=paint)
+        rows = table(outlooks, now=now, width=columns - 1, max_lines=max_lines, paint=paint)
         return ("", *rows) if rows else ()
 
     def _draw(self, rows: tuple[str, ...]) -> None:
@@ -85,7 +85,7 @@ class Live:
             if not lines and rows == self._drawn:
                 return
             columns = self._terminal.size.columns
-            # Where the window was made narrower, a line of the table takes several of the screen's.
+            # In a window that became narrower, a row of the table wraps to several lines.
             height = sum(max(1, math.ceil(width(row) / columns)) for row in self._drawn)
             up = f"\r{_UP.format(height)}" if height else "\r"
             above = "\n".join([_END_SCREEN + lines[0], *lines[1:], ""]) if lines else ""
@@ -95,21 +95,21 @@ class Live:
 
     @contextmanager
     def _cleared_while_stopped(self) -> Iterator[None]:
-        """Ctrl-Z leaves the screen to the shell."""
+        """Erase the table on Ctrl-Z, so that the shell gets a clean screen."""
 
         def stop(number: int, _frame: object) -> None:
             with self._lock:
                 self._draw(())
                 signal.signal(number, signal.SIG_DFL)
-                signal.raise_signal(number)  # here it stops, and goes on when the shell says so
+                signal.raise_signal(number)  # the process stops here until the shell continues it
                 signal.signal(number, stop)
 
-        before = signal.getsignal(signal.SIGTSTP)
-        if before is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+        previous_handler = signal.getsignal(signal.SIGTSTP)
+        if previous_handler is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
             yield
             return
         signal.signal(signal.SIGTSTP, stop)
         try:
             yield
         finally:
-            signal.signal(signal.SIGTSTP, before)
+            signal.signal(signal.SIGTSTP, previous_handler)

@@ -1,4 +1,4 @@
-"""Arguments → command; the one place where errors become text and an exit code."""
+"""Parse the command line and run its command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.commands import COMMANDS
-from tpudeploy.cli.options import TRUE, everywhere, written
+from tpudeploy.cli.options import TRUE, common, environment_value
 
 if TYPE_CHECKING:
     from tpudeploy.domain.patience import Patience
@@ -26,7 +26,7 @@ _ONE_DASH = re.compile(r"-[a-z][a-z-]+(=.*)?", re.DOTALL)
 
 
 class Usage(Exception):
-    """A command line that cannot be understood. argparse would exit 2, which here means "changes"."""
+    """Raised for a command line that cannot be parsed. argparse would exit 2, which here means "changes"."""
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message)
@@ -34,26 +34,26 @@ class Usage(Exception):
         self.hint = hint
 
 
-# Over in seconds, however large the fleet. Every other may wait for hours, or measure for as long.
-_BRIEF = {"plan", "validate"}
-_STREAMS = {"apply", "destroy"}  # whose --json is a stream, whatever else is written
+# Commands that end in seconds, however large the fleet. Others may run for hours.
+_SHORT_COMMANDS = {"plan", "validate"}
+_STREAM_COMMANDS = {"apply", "destroy"}  # commands whose --json is always a stream
 
 
 class Parser(argparse.ArgumentParser):
     @property
     def option_names(self) -> Iterable[str]:
-        """Every option that the command has, with its dashes."""
+        """Return every option of the command, with its dashes."""
         return self._option_string_actions
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Raise argparse.ArgumentError for what is not one of the choices, with the one that was meant."""
+        """Raise argparse.ArgumentError for a value that is not one of the choices, with a suggestion."""
         if action.choices is None or value in action.choices:
             return
         from tpudeploy.cli.suggestions import did_you_mean
 
         choices = [str(choice) for choice in action.choices]
-        meant = did_you_mean(str(value), choices)
-        raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{meant}")
+        suggestion = did_you_mean(str(value), choices)
+        raise argparse.ArgumentError(action, f"`{value}` is not one of {', '.join(choices)}.{suggestion}")
 
     def error(self, message: str) -> NoReturn:
         sentence = message if message.endswith((".", "?")) else f"{message}."
@@ -61,13 +61,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def run() -> NoReturn:
-    """The console script. SIGTERM ends it as Ctrl-C does: saved, and said so."""
-    _open_what_is_closed()
+    """Run the console script. SIGTERM ends it as Ctrl-C does: the progress is saved."""
+    _open_closed_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = sys.argv[1:]
-    # What start-up imports and profiles hold stays: a collection only looks at it again and again. Who may last
-    # collects, but seldom.
-    if _split(arguments)[0] in _BRIEF:
+    # Modules and profiles live until the end, so that a collection finds nothing. Commands that may run for hours
+    # still collect, but seldom.
+    if _split(arguments)[0] in _SHORT_COMMANDS:
         gc.disable()
     else:
         gc.set_threshold(50_000)
@@ -75,38 +75,38 @@ def run() -> NoReturn:
 
 
 def _end(code: int) -> NoReturn:
-    """At once: all is said, saved and closed, and the system takes memory back sooner than Python frees it."""
+    """Exit at once: everything is printed, saved and closed, and the system frees memory faster than Python."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
-def _open_what_is_closed() -> None:
-    """A closed stdin, stdout or stderr is /dev/null: else the next file that is opened would stand in its place."""
+def _open_closed_streams() -> None:
+    """Open /dev/null as any closed standard stream: otherwise the next opened file would get its descriptor."""
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
 
 
 def main(arguments: Sequence[str], *, clock: Clock | None = None, patience: Patience | None = None) -> int:
-    """One command, start to end; its exit code. `clock` and `patience` are handed in by tests."""
+    """Run one command and return its exit code. Tests pass `clock` and `patience`."""
     words = two_dashes(arguments)
     try:
         options = parse(words)
         sys.stdout.flush()
     except Usage as usage:
-        return _refused(words, usage)
+        return _report_usage(words, usage)
     except OSError as cause:
-        return _unheard(cause)
+        return _report_write_failure(cause)
     if options is None:
         return exits.SUCCESS
-    from tpudeploy.cli.boundary import guarded
+    from tpudeploy.cli.boundary import run_guarded
 
-    return guarded(options, clock=clock, patience=patience)
+    return run_guarded(options, clock=clock, patience=patience)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace | None:
-    """The options of one command, or None where help was asked for and given. Raise `Usage`."""
+    """Return the options of one command, or None if help was printed. Raise `Usage`."""
     name, rest = _split(words)
     if name is None:
         _overview()
@@ -120,21 +120,21 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
         )
     command = import_module(f"tpudeploy.cli.commands.{name.replace('-', '_')}")
     parser = Parser(prog=f"tpudeploy {name}", description=command.__doc__, allow_abbrev=False)
-    everywhere(parser)
+    common(parser)
     command.arguments(parser)
-    # What follows `emulator run --` is somebody else's command line: argparse never sees it.
+    # The words after `emulator run --` are another command line, which argparse must not parse.
     end = rest.index("--") if "--" in rest and parser.get_default("argv") is not None else len(rest)
     try:
-        # Options may stand between the words: `state list -json gemma`.
+        # Options may come between the words: `state list -json gemma`.
         options, unknown = parser.parse_known_intermixed_args(rest[:end])
     except SystemExit:
         return None  # argparse printed the help
     if unknown:
         from tpudeploy.cli.suggestions import did_you_mean_option
 
-        meant = did_you_mean_option(parser, rest[:end], unknown[0])
+        suggestion = did_you_mean_option(parser, rest[:end], unknown[0])
         raise Usage(
-            f"`{parser.prog}` has no option `{unknown[0]}`.{meant}",
+            f"`{parser.prog}` has no option `{unknown[0]}`.{suggestion}",
             hint=f"Run `{parser.prog} --help` for its options.",
         )
     if end < len(rest):
@@ -144,22 +144,22 @@ def parse(words: Sequence[str]) -> argparse.Namespace | None:
 
 
 def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
-    """The command, and what else was written. `help plan` is `plan --help`; `--version` is `version`."""
+    """Return the command and the other words. `help plan` is `plan --help`; `--version` is `version`."""
     folders = {n + 1 for n, word in enumerate(words) if word == "--chdir"}
-    named = [n for n, word in enumerate(words) if n not in folders and not word.startswith("-")]
-    at = named[0] if named else None
-    before = words[:at]
+    positions = [n for n, word in enumerate(words) if n not in folders and not word.startswith("-")]
+    position = positions[0] if positions else None
+    before = words[:position]
     if "--version" in before:
         return "version", [word for word in words if word == "--json"]
-    if at is None:
+    if position is None:
         return None, ()
-    if words[at] == "help":
-        return next((words[n] for n in named[1:]), None), ("--help",)
-    return words[at], [*before, *words[at + 1 :]]
+    if words[position] == "help":
+        return next((words[n] for n in positions[1:]), None), ("--help",)
+    return words[position], [*before, *words[position + 1 :]]
 
 
 def two_dashes(arguments: Sequence[str]) -> list[str]:
-    """`-auto-approve` as `--auto-approve`; what follows a bare `--` is somebody else's."""
+    """Return the words with two dashes before each long option; words after a bare `--` are unchanged."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     ours = [f"-{a}" if _ONE_DASH.fullmatch(a) else a for a in arguments[:end]]
     return [*ours, *arguments[end:]]
@@ -171,21 +171,21 @@ def _overview() -> None:
     sys.stdout.write(
         "Usage: tpudeploy COMMAND [OPTIONS] [PROFILE...]\n\n"
         f"vLLM on Cloud TPU, from one YAML profile.\n\nCommands:\n{lines}\n"
-        "Options may be written with one dash or two. `tpudeploy COMMAND --help` tells more.\n"
+        "Options may be written with one dash or two. `tpudeploy COMMAND --help` shows its options.\n"
     )
 
 
-def _unheard(cause: OSError) -> int:
-    """Help that nobody reads any more, or that there is no room for. Python must not say so again at its own exit."""
+def _report_write_failure(cause: OSError) -> int:
+    """Return the exit code after help could not be written. Python must not report that again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return exits.SUCCESS if isinstance(cause, BrokenPipeError) else exits.ERROR
 
 
-def _refused(words: Sequence[str], usage: Usage) -> int:
-    from tpudeploy.cli.boundary import refused
+def _report_usage(words: Sequence[str], usage: Usage) -> int:
+    from tpudeploy.cli.boundary import report_usage_error
     from tpudeploy.domain.errors import UsageError
 
     ours = words[: words.index("--")] if "--" in words else words
-    as_json = "--json" in ours or written("json").lower() in TRUE
-    streams = _split(ours)[0] in _STREAMS or bool({"--watch", "--follow"} & set(ours))
-    return refused(UsageError(usage.message, hint=usage.hint), as_json=as_json, streams=streams)
+    as_json = "--json" in ours or environment_value("json").lower() in TRUE
+    streams = _split(ours)[0] in _STREAM_COMMANDS or bool({"--watch", "--follow"} & set(ours))
+    return report_usage_error(UsageError(usage.message, hint=usage.hint), as_json=as_json, streams=streams)

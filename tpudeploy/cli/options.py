@@ -1,4 +1,4 @@
-"""Options that commands share, each with its TPUDEPLOY_… twin in the environment."""
+"""Define options that commands share, each with its TPUDEPLOY_… variable."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ _MILLISECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s)")
 
 
 def flag(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
-    """A switch: `--auto-approve`, or TPUDEPLOY_AUTO_APPROVE=1."""
-    parser.add_argument(f"--{name}", action="store_true", default=written(name).lower() in TRUE, help=help_)
+    """Add a switch: `--auto-approve`, or TPUDEPLOY_AUTO_APPROVE=1."""
+    parser.add_argument(f"--{name}", action="store_true", default=environment_value(name).lower() in TRUE, help=help_)
 
 
 def switch(parser: argparse.ArgumentParser, name: str, help_: str) -> None:
-    """What is so unless it is switched off: `-refresh=false`, or TPUDEPLOY_REFRESH=0."""
-    twin = written(name)
-    default: str | bool = twin or True  # a text is read as the option's own is
+    """Add a switch that is on by default: `-refresh=false`, or TPUDEPLOY_REFRESH=0, turns it off."""
+    default_text = environment_value(name)
+    default: str | bool = default_text or True  # argparse converts a text as it does on the command line
     parser.add_argument(f"--{name}", type=_truth, nargs="?", const=True, default=default, metavar="false", help=help_)
 
 
 def option(parser: argparse.ArgumentParser, name: str, help_: str, **more: Any) -> None:
-    """An option with a value: `--timeout 2h`, or TPUDEPLOY_TIMEOUT=2h."""
-    twin = written(name)
-    if twin:
-        more["default"] = twin  # as text: argparse reads it as it reads the option
-        if twin not in more.get("choices", (twin,)):
-            parser.error(f"{_twin(name)}: `{twin}` is none of {', '.join(more['choices'])}")
+    """Add an option with a value: `--timeout 2h`, or TPUDEPLOY_TIMEOUT=2h."""
+    default_text = environment_value(name)
+    if default_text:
+        more["default"] = default_text  # as text, which argparse converts as it does on the command line
+        if default_text not in more.get("choices", (default_text,)):
+            parser.error(f"{_variable(name)}: `{default_text}` is not one of {', '.join(more['choices'])}")
     parser.add_argument(f"--{name}", help=help_, **more)
 
 
 def several(parser: argparse.ArgumentParser, *names_and_help: str, **more: Any) -> None:
-    """An option that may be given again and again; its twin holds one a line, and comes first."""
+    """Add a repeatable option. Its variable holds one value per line, and these come first."""
     *names, help_ = names_and_help
-    twin = written(names[-1].removeprefix("--")).splitlines()
-    parser.add_argument(*names, action="append", default=twin, help=help_, **more)
+    default_values = environment_value(names[-1].removeprefix("--")).splitlines()
+    parser.add_argument(*names, action="append", default=default_values, help=help_, **more)
 
 
 def is_written(name: str, value: bool | list[str]) -> bool:
-    """Whether an option stands on the command line itself, and not only its twin in the environment."""
-    twin = written(name)
+    """Return whether an option is on the command line itself, not only in the environment."""
+    default_text = environment_value(name)
     if isinstance(value, bool):
-        return value and twin.lower() not in TRUE
-    return len(value) > len(twin.splitlines())
+        return value and default_text.lower() not in TRUE
+    return len(value) > len(default_text.splitlines())
 
 
-def everywhere(parser: argparse.ArgumentParser) -> None:
-    """What every command takes."""
+def common(parser: argparse.ArgumentParser) -> None:
+    """Add the options that every command has."""
     option(parser, "chdir", "Run as if started in DIR.", metavar="DIR", type=Path, default=Path())
     flag(parser, "no-color", "Print without colors (as with NO_COLOR).")
     flag(parser, "json", "Print one JSON document on stdout, and messages on stderr.")
@@ -65,7 +65,7 @@ def profiles(parser: argparse.ArgumentParser, *, nargs: str = "+") -> None:
 
 
 def plan_file(parser: argparse.ArgumentParser) -> None:
-    """Profiles, or one saved plan."""
+    """Add the arguments for profiles or one saved plan."""
     parser.add_argument("profiles", metavar="PROFILE | PLANFILE", nargs="+", help="Profiles, or one saved plan.")
     overlays(parser)
 
@@ -109,7 +109,7 @@ def allow_env(parser: argparse.ArgumentParser) -> None:
 
 
 def backend(parser: argparse.ArgumentParser) -> None:
-    """No default from the environment here: settings know the twin, and tpudeploy.toml beside it."""
+    """Add `--backend`. Its default comes from the settings, which read the variable and tpudeploy.toml."""
     parser.add_argument(
         "--backend",
         metavar="PLACE",
@@ -139,30 +139,30 @@ def parallelism(parser: argparse.ArgumentParser) -> None:
 
 
 def events(parser: argparse.ArgumentParser) -> None:
-    """Make --json a stream of JSON lines: their version, each event as it happens, and the report."""
+    """Make --json a stream of JSON lines: the version, each event as it happens, and the report."""
     parser.set_defaults(streams=True)
 
 
 def duration(text: str) -> float:
-    """`90s`, `15m`, `2h` or `7d`, as in profiles; bare seconds too."""
+    """Return seconds from `90s`, `15m`, `2h` or `7d`, as in profiles, or from a bare number."""
     from tpudeploy.config.scalars import Duration
 
     try:
         return float(text) if text.isdecimal() else float(Duration.parse(text))
     except ValueError as cause:
-        raise argparse.ArgumentTypeError(f"`{text}` is no duration; write 90s, 15m, 2h or 7d") from cause
+        raise argparse.ArgumentTypeError(f"`{text}` is not a duration; write 90s, 15m, 2h or 7d") from cause
 
 
 def seconds(text: str) -> float:
-    """A latency: 500ms, 0.5s, or a duration."""
-    found = _MILLISECONDS.fullmatch(text)
-    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else duration(text)
+    """Return seconds from a latency: 500ms, 0.5s, or a duration."""
+    match = _MILLISECONDS.fullmatch(text)
+    return float(match[1]) / (1000 if match[2] == "ms" else 1) if match else duration(text)
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on."""
+    """Return a positive integer."""
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a positive integer")
     return int(text)
 
 
@@ -172,10 +172,10 @@ def _truth(text: str) -> bool:
     return text.lower() in TRUE
 
 
-def written(name: str) -> str:
-    """What the environment says for this option, "" for nothing."""
-    return os.environ.get(_twin(name), "")
+def environment_value(name: str) -> str:
+    """Return the value of an option's environment variable, or ""."""
+    return os.environ.get(_variable(name), "")
 
 
-def _twin(name: str) -> str:
+def _variable(name: str) -> str:
     return f"TPUDEPLOY_{name.replace('-', '_').upper()}"

@@ -1,4 +1,4 @@
-"""`ci`: what a pull request is told, what is applied after the merge, and what a schedule finds."""
+"""Run the `ci` commands: comment a plan on a pull request, apply it after the merge, and report drift."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeVar
 from tpudeploy import gitops
 from tpudeploy.adapters import pipeline as adapter
 from tpudeploy.cli import documents, exits
-from tpudeploy.cli.approval import distinct, done, under_way
+from tpudeploy.cli.approval import all_errors, interruptible, summary_line
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context, LoadedProfiles, all_problems
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.run import Run
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import errors_in
@@ -23,102 +23,102 @@ from tpudeploy.views import excerpt, issue, outcome
 from tpudeploy.views import plan as view
 
 P = TypeVar("P", bound=Plan)
-# What a later run goes on with by itself.
+# Errors after which a later run continues by itself.
 _UNFINISHED = (errors.CapacityTimeout, errors.StillStarting, errors.StillDraining)
-_NOTHING = "Nothing is under way."
-_AS_WRITTEN = "All is as the profiles say."
-_NOT_YET = "Not at its end yet. What was begun stays approved, and the next scheduled run goes on."
+_NOTHING = "Nothing is in progress."
+_AS_WRITTEN = "Everything matches the profiles."
+_NOT_YET = "Not finished yet. The started changes stay approved, and the next scheduled run continues."
 
 
-def plan(given: argparse.Namespace, context: Context, run: Run) -> int:
-    """Validate; plan, unless it is a fork's; tell the pull request. Takes no lock and changes nothing in the cloud."""
+def plan(args: argparse.Namespace, context: Context, run: Run) -> int:
+    """Validate and, unless it is a fork, comment the plan on the pull request. Takes no lock, changes no resource."""
     try:
-        loaded = _profiles(given, context, run)
+        loaded = _profiles(args, context, run)
         if run.pipeline.is_fork and loaded.invalid:
             raise all_problems(loaded.invalid)
         if run.pipeline.is_fork:
-            told = "The profiles are valid. A pull request from a fork has no credentials, so that no plan is made."
-            context.terminal.data(told)
-            adapter.summarize(told)
-            context.reply.set(documents.pipeline("plan", message=told))
+            message = "The profiles are valid. A pull request from a fork has no credentials, so no plan is made."
+            context.terminal.data(message)
+            adapter.summarize(message)
+            context.reply.set(documents.pipeline("plan", message=message))
             return exits.SUCCESS
-        tell_event = teller(context.terminal, as_json=False)
+        tell_event = event_printer(context.terminal, as_json=False)
         planned = run.workspace.plan(loaded.valid, invalid=loaded.invalid, on_event=tell_event)
-        left = gitops.orphans(run.workspace, loaded.valid, loaded.invalid)
+        orphans = gitops.orphans(run.workspace, loaded.valid, loaded.invalid)
     except errors.TpudeployError as error:
         run.refuse(error)
         raise
-    proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=left, key=run.key)
+    proposal = gitops.proposal(planned, run.pipeline, label=run.label, orphans=orphans, key=run.key)
     _show(context, planned)
     context.reply.set(documents.pipeline("plan", plan=planned))
     run.keep(planned, proposal)
     worst = planned.worst_error
-    run.judge("plan", *((Verdict.SUCCESS, _sum(planned)) if worst is None else (Verdict.FAILURE, worst.message)))
+    run.judge("plan", *((Verdict.SUCCESS, _summary(planned)) if worst is None else (Verdict.FAILURE, worst.message)))
     if run.forge is not None and run.pipeline.pull is not None:
         comment = gitops.propose(run.forge, run.pipeline, run.pipeline.pull, proposal, key=run.key)
-        context.terminal.talk(f"Told at {comment.url}")
+        context.terminal.talk(f"Commented at {comment.url}")
     if worst is not None:
         run.end(worst.exit_code, errors_in(planned.diagnostics)[0].code)
         return worst.exit_code
-    return exits.CHANGES if given.detailed_exitcode and planned.has_work else exits.SUCCESS
+    return exits.CHANGES if args.detailed_exitcode and planned.has_work else exits.SUCCESS
 
 
-def apply(given: argparse.Namespace, context: Context, run: Run) -> int:
-    """Plan again, and do it if it is what was approved. What does not end in time is left to a run with `-resume`."""
+def apply(args: argparse.Namespace, context: Context, run: Run) -> int:
+    """Plan again, and apply the plan if it is approved. A run with `-resume` continues what does not end in time."""
     try:
-        loaded = _profiles(given, context, run)
-        tell_event = teller(context.terminal, as_json=False)
+        loaded = _profiles(args, context, run)
+        tell_event = event_printer(context.terminal, as_json=False)
         planned = run.workspace.plan(loaded.valid, invalid=loaded.invalid, on_event=tell_event)
-        if given.resume:
+        if args.resume:
             planned = gitops.only_begun(run.workspace.with_approved_renewals(planned))
             if not planned.goals:
                 context.terminal.data(_NOTHING)
                 context.reply.set(documents.pipeline("apply", message=_NOTHING))
                 return exits.SUCCESS
         _show(context, planned)
-        planned = _with_approval(given, context, run, planned, loaded)
-        with under_way(context, run.workspace, as_json=False) as emit:
-            report = run.workspace.apply(planned, on_event=emit, timeout=given.timeout, reset=True)
+        planned = _with_approval(args, context, run, planned, loaded)
+        with interruptible(context, run.workspace, as_json=False) as emit:
+            report = run.workspace.apply(planned, on_event=emit, timeout=args.timeout, reset=True)
     except errors.TpudeployError as error:
         run.judge("apply", Verdict.FAILURE, error.message)
         raise
     return _end(context, run, planned, report)
 
 
-def drift(given: argparse.Namespace, context: Context, run: Run) -> int:
-    """Look; open, update or close one issue a deployment. Changes nothing in the cloud."""
-    loaded = _profiles(given, context, run)
-    tell_event = teller(context.terminal, as_json=False)
-    found, unknown = gitops.deviations(run.workspace, loaded.valid, invalid=loaded.invalid, on_event=tell_event)
-    lines = [f"{d.name}: {d.kind}" for d in found]
+def drift(args: argparse.Namespace, context: Context, run: Run) -> int:
+    """Observe; then open, update or close one issue per deployment. Changes no resource."""
+    loaded = _profiles(args, context, run)
+    tell_event = event_printer(context.terminal, as_json=False)
+    deviations, unknown = gitops.deviations(run.workspace, loaded.valid, invalid=loaded.invalid, on_event=tell_event)
+    lines = [f"{d.name}: {d.kind}" for d in deviations]
     context.terminal.data("\n".join([*lines, *(f"{name}: unknown" for name in unknown)]) or _AS_WRITTEN)
-    context.reply.set(documents.pipeline("drift", deviations=found, unknown=unknown))
-    sections = [f"### {issue.title(d)}\n\n{issue.body(d)}" for d in found]
+    context.reply.set(documents.pipeline("drift", deviations=deviations, unknown=unknown))
+    sections = [f"### {issue.title(d)}\n\n{issue.body(d)}" for d in deviations]
     sections += [f"### {issue.unknown_title(name)}\n\n{issue.unknown_body(error)}" for name, error in unknown.items()]
     adapter.summarize("\n\n".join(sections) or "No drift.")
     adapter.outputs({"drift": ", ".join(lines)})
     if run.forge is not None:
-        gitops.report(run.forge, loaded.valid, found, unknown)
+        gitops.report(run.forge, loaded.valid, deviations, unknown)
     worst = errors.worst(unknown.values())
     if worst is not None:
         for error in unknown.values():
             tell_error(context.terminal, error)
         run.end(worst.exit_code, worst.code)
         return worst.exit_code
-    return exits.CHANGES if given.detailed_exitcode and found else exits.SUCCESS
+    return exits.CHANGES if args.detailed_exitcode and deviations else exits.SUCCESS
 
 
-def _profiles(given: argparse.Namespace, context: Context, run: Run) -> LoadedProfiles:
+def _profiles(args: argparse.Namespace, context: Context, run: Run) -> LoadedProfiles:
     """Load each profile; what is wrong with one becomes annotations too, where the log can hold some.
 
     Raise `errors.ProfileInvalid` where none is valid.
     """
-    if not given.profiles:
-        context.terminal.talk("No profile was given: nothing is planned, whatever stands.")
+    if not args.profiles:
+        context.terminal.talk("No profile was given, so nothing is planned, even for existing deployments.")
     try:
-        loaded = context.load_each(given.profiles, given)
+        loaded = context.load_each(args.profiles, args)
     except errors.ProfileInvalid as error:
-        _annotate(context, run, {given.profiles[0]: error})
+        _annotate(context, run, {args.profiles[0]: error})
         raise
     _annotate(context, run, loaded.invalid)
     return loaded
@@ -126,9 +126,9 @@ def _profiles(given: argparse.Namespace, context: Context, run: Run) -> LoadedPr
 
 def _annotate(context: Context, run: Run, invalid: Mapping[str, errors.ProfileInvalid]) -> None:
     if invalid and run.pipeline.host is Host.GITHUB:
-        from tpudeploy.views.reports import Checked, as_github
+        from tpudeploy.views.reports import CheckedProfile, as_github
 
-        checked = [Checked(file=file, found=error.diagnostics) for file, error in invalid.items()]
+        checked = [CheckedProfile(file=file, diagnostics=error.diagnostics) for file, error in invalid.items()]
         context.terminal.data(as_github(checked))
 
 
@@ -139,13 +139,13 @@ def _show(context: Context, planned: Plan) -> None:
         terminal.talk(f"\n{excerpt.diagnostics(planned.diagnostics, terminal.paint)}\n")
 
 
-def _with_approval(given: argparse.Namespace, context: Context, run: Run, planned: P, loaded: LoadedProfiles) -> P:
-    """Show in the pipeline what is not approved. Raise `errors.Unapproved` where that is all there is to do."""
-    files = None if given.approval is None else adapter.signed_plan(context.folder / given.approval)
+def _with_approval(args: argparse.Namespace, context: Context, run: Run, planned: P, loaded: LoadedProfiles) -> P:
+    """Publish what is not approved. Raise `errors.Unapproved` if nothing else remains to be applied."""
+    files = None if args.approval is None else adapter.signed_plan(context.folder / args.approval)
 
     def show_unapproved() -> None:
-        left = gitops.orphans(run.workspace, loaded.valid, loaded.invalid)
-        run.keep(planned, gitops.proposal(planned, run.pipeline, label=run.label, orphans=left))
+        orphans = gitops.orphans(run.workspace, loaded.valid, loaded.invalid)
+        run.keep(planned, gitops.proposal(planned, run.pipeline, label=run.label, orphans=orphans))
 
     try:
         approved = gitops.with_approval(
@@ -153,7 +153,7 @@ def _with_approval(given: argparse.Namespace, context: Context, run: Run, planne
             run.forge,
             run.pipeline,
             label=run.label,
-            accepted=given.accept,
+            accepted=args.accept,
             key=run.key,
             files=files,
         )
@@ -167,27 +167,31 @@ def _with_approval(given: argparse.Namespace, context: Context, run: Run, planne
 
 
 def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
-    """The last words. Of several errors, the worst that no later run mends by itself counts."""
-    found = list(distinct(report))
-    for each in found:
+    """Publish the result. Of several errors, the worst one that no later run can continue from counts."""
+    failures = list(all_errors(report))
+    for each in failures:
         tell_error(context.terminal, each)
-    final = errors.worst(e for e in found if not isinstance(e, _UNFINISHED))
+    final = errors.worst(e for e in failures if not isinstance(e, _UNFINISHED))
     if final is not None:
         code, verdict, words = final.exit_code, Verdict.FAILURE, final.message
-    elif found:
+    elif failures:
         code, verdict, words = exits.NOT_YET, Verdict.PENDING, _NOT_YET
     else:
-        code, verdict, words = exits.SUCCESS, Verdict.SUCCESS, _sum(planned) if planned.is_empty else done(report)
+        code, verdict, words = (
+            exits.SUCCESS,
+            Verdict.SUCCESS,
+            _summary(planned) if planned.is_empty else summary_line(report),
+        )
         context.terminal.data(f"\n{words}")
     context.reply.set(documents.pipeline("apply", plan=planned, report=report, message=words))
-    run.end(code, (final or found[0]).code if found else "")
+    run.end(code, (final or failures[0]).code if failures else "")
     run.judge("apply", verdict, words)
-    told = outcome.result(words, found)
-    adapter.summarize(told)
-    run.tell_result(told)
+    comment = outcome.result(words, failures)
+    adapter.summarize(comment)
+    run.tell_result(comment)
     return code
 
 
-def _sum(planned: Plan) -> str:
-    shown = [c for c in planned.changes if c.action is not Action.NO_OP]
-    return view.summary(shown) if shown else "No changes: all is as the profiles say."
+def _summary(planned: Plan) -> str:
+    changes = [c for c in planned.changes if c.action is not Action.NO_OP]
+    return view.summary(changes) if changes else "No changes: everything matches the profiles."

@@ -1,4 +1,4 @@
-"""A plan on stdout, as text or as the document of the command, and on stderr what is to be said of it."""
+"""Print a plan on stdout, as text or as the document of the command, and its diagnostics on stderr."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def tell(plan: Plan, context: Context) -> None:
         context.reply.set(plan.to_dict(), on_one_line=True)
     else:
         terminal.data(view.plan(plan, terminal.paint))
-        wanted = [g.deployment for g in plan.goals if g.deployment is not None and plan.mode is Mode.NORMAL]
-        if wanted:
-            terminal.data(terminal.paint.dim("\n".join(["", *(summary(d.name, d.budget) for d in wanted)])))
+        deployments = [g.deployment for g in plan.goals if g.deployment is not None and plan.mode is Mode.NORMAL]
+        if deployments:
+            terminal.data(terminal.paint.dim("\n".join(["", *(summary(d.name, d.budget) for d in deployments)])))
     if plan.diagnostics:
         terminal.talk(f"\n{excerpt.diagnostics(plan.diagnostics, terminal.paint)}")

@@ -1,4 +1,4 @@
-"""Options that say what a plan is about: what plan, apply and destroy share."""
+"""Define the options that plan, apply and destroy share: what a plan is about."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tpudeploy.cli import options
 from tpudeploy.domain.errors import UsageError
 
 
-class Asked(TypedDict):
-    """The arguments of `Workspace.plan` beside the profiles."""
+class PlanArguments(TypedDict):
+    """Holds the arguments of `Workspace.plan` beside the profiles."""
 
     destroy: bool
     adopt: bool
@@ -20,7 +20,7 @@ class Asked(TypedDict):
     target: list[str]
 
 
-_APART = (
+_EXCLUSIVE = (
     ("destroy", "replace"),
     ("destroy", "adopt"),
     ("adopt", "replace"),
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.parallelism(parser)
 
 
-def replacing(parser: argparse.ArgumentParser) -> None:
+def replace_option(parser: argparse.ArgumentParser) -> None:
     options.several(
         parser,
         "--replace",
@@ -46,23 +46,23 @@ def replacing(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def asked(given: argparse.Namespace, *, destroy: bool = False) -> Asked:
-    """Raise `errors.UsageError` for what does not go together."""
-    known: Asked = {
+def plan_arguments(args: argparse.Namespace, *, destroy: bool = False) -> PlanArguments:
+    """Return the arguments of a plan. Raise `errors.UsageError` for options that exclude each other."""
+    arguments: PlanArguments = {
         "destroy": destroy,
-        "adopt": getattr(given, "adopt", False),
-        "refresh": getattr(given, "refresh", True),
-        "refresh_only": getattr(given, "refresh_only", False),
-        "replace": getattr(given, "replace", []),
-        "target": given.target,
+        "adopt": getattr(args, "adopt", False),
+        "refresh": getattr(args, "refresh", True),
+        "refresh_only": getattr(args, "refresh_only", False),
+        "replace": getattr(args, "replace", []),
+        "target": args.target,
     }
-    given_too = {name for name, value in known.items() if value}
-    for one, other in _APART:
-        if {one, other} <= given_too:
-            said = f"-{one.replace('_', '-')} and -{other.replace('_', '-')}"
-            raise UsageError(f"{said} do not go together.", hint="Leave one out.")
-    if known["refresh_only"] and not known["refresh"]:
-        raise UsageError("-refresh-only needs a look at the cloud.", hint="Leave out -refresh=false.")
-    if known["adopt"] and not known["refresh"]:
-        raise UsageError("-adopt needs a look at the cloud.", hint="Leave out -refresh=false.")
-    return known
+    present = {name for name, value in arguments.items() if value}
+    for one, other in _EXCLUSIVE:
+        if {one, other} <= present:
+            names = f"-{one.replace('_', '-')} and -{other.replace('_', '-')}"
+            raise UsageError(f"{names} cannot be combined.", hint="Leave one out.")
+    if arguments["refresh_only"] and not arguments["refresh"]:
+        raise UsageError("-refresh-only needs to read the cloud.", hint="Leave out -refresh=false.")
+    if arguments["adopt"] and not arguments["refresh"]:
+        raise UsageError("-adopt needs to read the cloud.", hint="Leave out -refresh=false.")
+    return arguments

@@ -1,4 +1,4 @@
-"""The event stream of a run: lines for people on stderr, with a table at a terminal, or JSON on stdout."""
+"""Print the events of a run: lines on stderr, with a table at a terminal, or JSON on stdout."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tpudeploy.ports import Clock
 
 
 @contextmanager
-def telling(terminal: Terminal, clock: Clock, *, as_json: bool) -> Iterator[Callable[[Event], None]]:
-    """A callback for the `on_event` of a run that may take long."""
+def event_printing(terminal: Terminal, clock: Clock, *, as_json: bool) -> Iterator[Callable[[Event], None]]:
+    """Return a context with the `on_event` callback of a long run, which draws a table at a terminal."""
     if as_json or not terminal.is_drawable:
-        yield teller(terminal, as_json=as_json)
+        yield event_printer(terminal, as_json=as_json)
         return
     from tpudeploy.cli.live import Live
 
     live = Live(terminal, clock)
-    with live.shown():
+    with live.drawing():
         yield live.tell
 
 
-def teller(terminal: Terminal, *, as_json: bool = False) -> Callable[[Event], None]:
-    """A callback for `on_event`, `as_json` where the command prints a stream. Safe to call from several threads."""
+def event_printer(terminal: Terminal, *, as_json: bool = False) -> Callable[[Event], None]:
+    """Return a callback for `on_event`; with `as_json`, it prints a stream. Several threads may call it."""
     from tpudeploy.views import events, jsonl
     from tpudeploy.views.repeats import Repeats
 

@@ -1,4 +1,4 @@
-"""One refusal of Google's as a page for a person: its words, where it surfaces, what is done, what would clear it."""
+"""Format the page of a refusal by Google: its text, where it surfaces, what tpudeploy does, what clears it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SURFACES: Mapping[str, str] = {
     "L4": "the state of the node",
     "L5": "the error of the delete operation",
 }
-_SPEAKS_OF: Mapping[Scope, str] = {
+_SCOPES: Mapping[Scope, str] = {
     Scope.PAIR: "in the zone under this provisioning model",
     Scope.ZONE: "in the zone",
     Scope.ZONE_QUOTA: "in the zone under a model that draws from this quota",
@@ -30,40 +30,40 @@ _SPEAKS_OF: Mapping[Scope, str] = {
 _NAMED_BY_TEXT = "in the zone or region that the text names under a model that draws from this quota"
 
 
-def page(row: Verdict, said: str = "", scope: Scope | None = None) -> str:
-    """`said` is a text that came, and `scope` what it speaks of; without them the row's own examples stand there."""
+def page(row: Verdict, text: str = "", scope: Scope | None = None) -> str:
+    """Return the page of a refusal. `text` is an actual message, `scope` what it is about; else it shows examples."""
     surfaces = "\n".join(f"  {layer}  {_SURFACES[layer]}" for layer in row.layers)
     paragraphs = (
         row.what,
-        f"{_heading(row, said)}\n{_quoted(row, said)}",
+        f"{_heading(row, text)}\n{_quote(row, text)}",
         f"It surfaces as\n{surfaces}",
-        f"tpudeploy {_deed(row, scope or row.scope)}.",
+        f"tpudeploy {_reaction(row, scope or row.scope)}.",
         f"What clears it: {row.hint}",
     )
     return "\n\n".join(paragraphs)
 
 
-def _heading(row: Verdict, said: str) -> str:
-    if said:
+def _heading(row: Verdict, text: str) -> str:
+    if text:
         return "Google said"
     code = f" ({row.code.name})" if row.code is not None else ""
-    return f"Google says{code}{'' if row.is_recorded else ', in words that nobody has published, such as'}"
+    return f"Google says{code}{'' if row.is_recorded else ', in a text that is not published, such as'}"
 
 
-def _quoted(row: Verdict, said: str) -> str:
-    texts = (said,) if said else row.examples
+def _quote(row: Verdict, text: str) -> str:
+    texts = (text,) if text else row.examples
     lines = [line for text in texts for line in plain(text).splitlines()]
-    return "\n".join(f"  {line}" for line in lines) or "  whatever no other entry knows"
+    return "\n".join(f"  {line}" for line in lines) or "  any text that no other entry matches"
 
 
-def _deed(row: Verdict, scope: Scope | None) -> str:
-    speaks_of = _SPEAKS_OF[scope] if scope is not None else _NAMED_BY_TEXT
+def _reaction(row: Verdict, scope: Scope | None) -> str:
+    speaks_of = _SCOPES[scope] if scope is not None else _NAMED_BY_TEXT
     match row.remedy:
         case Remedy.STOP:
-            return "stops, for no other place would do; the next `tpudeploy apply` asks anew"
+            return "stops, because no other place would help; the next `tpudeploy apply` asks again"
         case Remedy.LOOK_AGAIN:
-            return "looks again, at growing intervals, before it asks for anything again"
+            return "observes again, at growing intervals, before it makes another request"
         case Remedy.NEXT_ZONE if not row.holds:
-            return "deletes what is left of it and asks again, in the same place first"
+            return "deletes the remains and asks again, in the same place first"
         case Remedy.NEXT_ZONE | Remedy.DROP_ZONE:
             return f"asks the next place, and for {duration(row.holds)} does not ask again {speaks_of}"

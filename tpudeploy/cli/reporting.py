@@ -1,4 +1,4 @@
-"""A run's report, gathered and written: the page, and the same figures as CSV and Vega-Lite beside it."""
+"""Write a benchmark run's report: the page, and the same figures as CSV and Vega-Lite."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tpudeploy.workspace import Workspace
 
 
-def written(
+def write_report(
     workspace: Workspace, first: str, others: Sequence[str], *, profile: Profile | None, out: Path
 ) -> tuple[Path, ...]:
-    """The files of the run `first`, held against `others`: each by its id, or the name of a published table.
+    """Write the report of the run `first`, compared with `others`, and return its files.
 
-    With `profile`, also how its machines hold their memory and how they started. Raise `errors.UsageError` for a run
-    that there is not, or a file that cannot be written.
+    Each run is an id or the name of a published table. With `profile`, the report also shows the memory and the start
+    of its machines. Raise `errors.UsageError` for an unknown run, or for a file that cannot be written.
     """
     from tpudeploy.core.bench.compare import compare
     from tpudeploy.core.bench.operating import operating_points
@@ -28,8 +28,8 @@ def written(
     from tpudeploy.views.report.exports import to_csv, to_vega_lite
     from tpudeploy.views.report.page import Report, page
 
-    run = named(workspace, first)
-    against = [named(workspace, other) for other in others]
+    run = find_run(workspace, first)
+    against = [find_run(workspace, other) for other in others]
     report = Report(
         run=run,
         digest=digest(run),
@@ -45,16 +45,16 @@ def written(
 
 
 def write(path: Path, content: str) -> None:
-    """Raise `errors.UsageError` where that cannot be."""
+    """Write a file. Raise `errors.UsageError` if it cannot be written."""
     try:
         path.write_text(content, encoding="utf-8")
     except OSError as cause:
         raise UsageError(f"{path} cannot be written: {cause.strerror or cause}.") from cause
 
 
-def named(workspace: Workspace, name: str) -> Run:
-    """A published table by its name, else a run by its id. Raise as `ports.Runs.find`."""
+def find_run(workspace: Workspace, name: str) -> Run:
+    """Return a published table by its name, else a run by its id. Raise as `ports.Runs.find`."""
     from tpudeploy.core.bench.published import published
 
-    known = published().get(name)
-    return known if known is not None else workspace.runs.find(name)
+    table = published().get(name)
+    return table if table is not None else workspace.runs.find(name)

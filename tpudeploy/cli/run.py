@@ -1,4 +1,4 @@
-"""One run of a pipeline, and where it is told: the page of the run, the outputs, the files, the forge."""
+"""Publish a pipeline's run: on its summary page, as outputs, as files, and on the forge."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tpudeploy.ports import Forge
 from tpudeploy.workspace import Workspace
 
 _FILES = {"json-plan-path": "plan.json", "text-plan-path": "plan.md", "fingerprint-path": "fingerprint"}
-_OF_THE_BASE = "pull_request_target"  # an event that runs with the credentials of the repository, whoever asks
+_PRIVILEGED_EVENT = "pull_request_target"  # an event that runs with the repository's credentials, also for forks
 _GITHUB = "https://api.github.com"
 _CALL = 30.0  # seconds
 
 
 @frozen
 class Run:
-    """`forge` is None where nobody is to be told: no repository, no token, or a stranger's pull request."""
+    """A run of a pipeline. `forge` is None without a repository or token, and for a pull request from a fork."""
 
     workspace: Workspace
     pipeline: Pipeline
@@ -41,26 +41,26 @@ class Run:
     key: str
 
     @classmethod
-    def of(cls, given: argparse.Namespace, context: Context, workspace: Workspace, *, key: str) -> Run:
-        """Raise `errors.UsageError` where a stranger's profiles would run with our credentials."""
+    def of(cls, args: argparse.Namespace, context: Context, workspace: Workspace, *, key: str) -> Run:
+        """Return the current run. Raise `errors.UsageError` if a fork's profiles would run with our credentials."""
         pipeline = adapter.pipeline(os.environ)
-        if pipeline.event == _OF_THE_BASE and pipeline.is_fork:
+        if pipeline.event == _PRIVILEGED_EVENT and pipeline.is_fork:
             raise errors.UsageError(
-                "This event runs a stranger's profiles with the credentials of this repository.",
-                hint="Run on `pull_request` instead: there, a fork is validated and nothing more.",
+                "This event runs a fork's profiles with the credentials of this repository.",
+                hint="Run on `pull_request` instead, where a fork is only validated.",
             )
         return cls(
             workspace=workspace,
             pipeline=pipeline,
-            forge=_forge(pipeline, context, author=given.author),
+            forge=_forge(pipeline, context, author=args.author),
             terminal=context.terminal,
-            artifacts=None if given.artifacts is None else context.folder / given.artifacts,
-            label=given.label,
+            artifacts=None if args.artifacts is None else context.folder / args.artifacts,
+            label=args.label,
             key=key,
         )
 
     def keep(self, planned: Plan, proposal: gitops.Proposal) -> None:
-        """A plan on the run's page, for the steps that follow, and as files."""
+        """Publish a plan on the run's page, as outputs for later steps, and as files."""
         adapter.summarize(proposal.summary)
         outputs = {
             "changes": str(not planned.is_empty).lower(),
@@ -77,39 +77,39 @@ class Run:
         adapter.outputs(outputs)
 
     def refuse(self, error: errors.TpudeployError) -> None:
-        """No plan could be made: said wherever the plan would have been, so that no older one is taken for it."""
-        found: Iterable[Diagnostic] = error.diagnostics if isinstance(error, errors.ConfigError) else ()
-        refusal = gitops.refusal(error.message, error.hint, found, self.pipeline, label=self.label)
+        """Publish an error wherever the plan would have been, so that an older plan is not mistaken for it."""
+        diagnostics: Iterable[Diagnostic] = error.diagnostics if isinstance(error, errors.ConfigError) else ()
+        refusal = gitops.refusal(error.message, error.hint, diagnostics, self.pipeline, label=self.label)
         adapter.summarize(refusal.summary)
         forge, pull = self.forge, self.pipeline.pull
         if forge is not None and pull is not None:
-            self._if_it_can(lambda: gitops.propose(forge, self.pipeline, pull, refusal, key=self.key))
+            self._publish(lambda: gitops.propose(forge, self.pipeline, pull, refusal, key=self.key))
         self.judge("plan", Verdict.FAILURE, error.message)
 
     def end(self, code: int, reason: str) -> None:
         adapter.outputs({"exit-code": str(code), "failure-reason": reason})
 
     def judge(self, what: str, verdict: Verdict, summary: str) -> None:
-        """On the commit: a status, and where it is neither good nor bad a neutral check beside it."""
+        """Set a status on the commit, and a neutral check if the verdict is pending."""
         forge, commit = self.forge, self.pipeline.commit
         if forge is None or not commit:
             return
         context = f"tpudeploy/{what}/{self.label}" if self.label else f"tpudeploy/{what}"
-        said = Status(context=context, verdict=verdict, summary=summary, url=self.pipeline.run_url)
-        self._if_it_can(lambda: forge.judge(commit, said))
+        status = Status(context=context, verdict=verdict, summary=summary, url=self.pipeline.run_url)
+        self._publish(lambda: forge.judge(commit, status))
         if verdict is Verdict.PENDING:
-            self._if_it_can(lambda: forge.note(commit, said))
+            self._publish(lambda: forge.note(commit, status))
 
     def tell_result(self, text: str) -> None:
-        """On the pull request that was merged."""
+        """Comment on the merged pull request."""
         forge = self.forge
         if forge is not None:
-            self._if_it_can(lambda: gitops.tell_result(forge, self.pipeline, text, label=self.label))
+            self._publish(lambda: gitops.tell_result(forge, self.pipeline, text, label=self.label))
 
-    def _if_it_can(self, tell: Callable[[], object]) -> None:
-        """What was done stays done, and what stopped us stays the reason, whether or not GitHub hears of it."""
+    def _publish(self, publish: Callable[[], object]) -> None:
+        """Call `tell` and print a forge error instead of raising it, because the run's own result matters more."""
         try:
-            tell()
+            publish()
         except errors.ForgeError as error:
             tell_error(self.terminal, error)
 
@@ -119,7 +119,7 @@ def _forge(pipeline: Pipeline, context: Context, *, author: str) -> Forge | None
     if pipeline.host is not Host.GITHUB or pipeline.is_fork:
         return None
     if not token:
-        context.terminal.talk("Without GITHUB_TOKEN, nothing is told on GitHub.")
+        context.terminal.talk("Without GITHUB_TOKEN, nothing is published on GitHub.")
         return None
     from tpudeploy.adapters.github import GitHub
 

@@ -1,4 +1,4 @@
-"""A saved plan on the command line: in the place of profiles, and without what only profiles can be told."""
+"""Read a saved plan that the command line names instead of profiles."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tpudeploy.domain.errors import UsageError
 from tpudeploy.plans import Plan, is_saved
 
 
-def saved_plan(given: argparse.Namespace, context: Context, only_with_profiles: Mapping[str, str]) -> Plan | None:
-    """The plan that is named where profiles could be; None where there is none among them.
+def saved_plan(args: argparse.Namespace, context: Context, only_with_profiles: Mapping[str, str]) -> Plan | None:
+    """Return the saved plan among the named files, or None.
 
-    `only_with_profiles` are options that would make another plan: where they are kept, and how they are written.
-    Raise `errors.UsageError` for one of them, or where more is named than goes with a saved plan.
+    `only_with_profiles` are options that would change the plan: their attributes and names. Raise `errors.UsageError`
+    for one of them, or if a saved plan is not named alone.
     """
-    named = [path for path in given.profiles if is_saved(context.folder / path)]
-    if not named:
+    saved_files = [path for path in args.profiles if is_saved(context.folder / path)]
+    if not saved_files:
         return None
-    if len(given.profiles) > 1:
-        raise UsageError(f"{named[0]} is a saved plan: it is applied alone.", hint="Name either it or profiles.")
-    for place, option in only_with_profiles.items():
-        if is_written(option, getattr(given, place)):
+    if len(args.profiles) > 1:
+        raise UsageError(f"{saved_files[0]} is a saved plan: it is applied alone.", hint="Name either it or profiles.")
+    for attribute, option in only_with_profiles.items():
+        if is_written(option, getattr(args, attribute)):
             raise UsageError(
-                f"{named[0]} is a saved plan, and -{option} would change it.",
+                f"{saved_files[0]} is a saved plan, and -{option} would change it.",
                 hint="Make a new plan with it: `tpudeploy plan`.",
             )
-    return Plan.load(context.folder / named[0])
+    return Plan.load(context.folder / saved_files[0])

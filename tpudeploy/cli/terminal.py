@@ -1,6 +1,6 @@
-"""stdout is data, stderr is talk; colour where a person looks, unless told otherwise.
+"""Write results to stdout and messages to stderr, in colour at a terminal.
 
-With --json, stdout holds documents alone: what is text for people goes to stderr instead.
+With --json, stdout holds only documents: text for people goes to stderr instead.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tpudeploy.domain.errors import OutputFailed
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.views.paint import Paint
 
-_USUAL = os.terminal_size((80, 24))
+_DEFAULT_SIZE = os.terminal_size((80, 24))
 
 
 @frozen
 class Terminal:
-    """`is_drawable`: a person looks at stderr, through something whose cursor can be moved."""
+    """The standard streams of a command. `is_drawable`: stderr is a terminal whose cursor can be moved."""
 
     stdin: TextIO
     stdout: TextIO
@@ -49,73 +49,73 @@ class Terminal:
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal that shows the data; None where there is none, and nothing has to fit."""
+        """Return the columns of stdout's terminal, or None if stdout is not a terminal."""
         return shutil.get_terminal_size().columns if self.stdout.isatty() else None
 
     @property
     def is_interactive(self) -> bool:
-        """Whether a person can be asked. Never with --json: the question would stand among documents."""
+        """Return whether a person can be asked. With --json never, because the question would be among documents."""
         return not self.as_json and self.stdin.isatty() and self.stdout.isatty()
 
     @property
     def is_in_foreground(self) -> bool:
-        """False while a shell has taken its terminal back (`&`, `bg`)."""
+        """Return False while the process runs in the background of a shell (`&`, `bg`)."""
         try:
             return os.tcgetpgrp(self.stderr.fileno()) == os.getpgrp()
         except OSError:
-            return True  # a terminal that is nobody's
+            return True  # a terminal without a process group
 
     @property
     def size(self) -> os.terminal_size:
-        """Of stderr's window; what a terminal usually has where it does not know."""
+        """Return the size of stderr's terminal, or 80 x 24 if it is unknown."""
         try:
             size = os.get_terminal_size(self.stderr.fileno())
         except OSError:
-            return _USUAL
-        return size if all(size) else _USUAL
+            return _DEFAULT_SIZE
+        return size if all(size) else _DEFAULT_SIZE
 
     def data(self, text: str, end: str = "\n") -> None:
-        """Write the result of a command, as text for people. Raise `errors.OutputFailed` where it cannot be written."""
+        """Write the result of a command as text for people. Raise `errors.OutputFailed` if it cannot be written."""
         if self.as_json:
             self.talk(text)
         else:
             self.document(text, end)
 
     def document(self, text: str, end: str = "\n") -> None:
-        """Write to stdout whatever the mode: to a terminal as far as it can show it, elsewhere in UTF-8.
+        """Write to stdout in every mode: in the encoding of a terminal, elsewhere in UTF-8.
 
-        Raise `errors.OutputFailed` where it cannot be written.
+        Raise `errors.OutputFailed` if it cannot be written.
         """
         encoding = self.stdout.encoding if self.stdout.isatty() else "utf-8"
-        with _open_ended(self.stdout):
+        with _ignoring_closed_pipe(self.stdout):
             self.stdout.flush()
             self.stdout.buffer.write(f"{text}{end}".encode(encoding, "backslashreplace"))
             self.stdout.flush()
 
     def talk(self, text: str) -> None:
-        with _open_ended(self.stderr):
+        with _ignoring_closed_pipe(self.stderr):
             print(text, file=self.stderr, flush=True)
 
     def draw(self, text: str) -> None:
-        """To the terminal behind stderr, at once. A character that it does not know takes one cell all the same."""
+        """Write to stderr's terminal at once. A character that it cannot encode still takes one cell."""
         encoding = self.stderr.encoding
-        with _open_ended(self.stderr):
+        with _ignoring_closed_pipe(self.stderr):
             self.stderr.write(text.encode(encoding, "replace").decode(encoding))
             self.stderr.flush()
 
     def ask(self, question: str) -> str:
-        """What the person types; "" at the end of input."""
+        """Return the line that the person types, or "" at the end of input."""
         print(question, end="", file=self.stdout, flush=True)
         return self.stdin.readline().strip()
 
 
 @contextmanager
-def _open_ended(stream: TextIO) -> Iterator[None]:
-    """A reader that has what it wanted (`| head`) ends what is said, never the run: a slice may be paid for."""
+def _ignoring_closed_pipe(stream: TextIO) -> Iterator[None]:
+    """Ignore a reader that closed its pipe (`| head`): it must not end the run, because slices may be billed."""
     try:
         yield
     except OSError as cause:
-        # From here on into nothing, or Python would complain of the rest at its own exit.
+        # Redirect to /dev/null, or Python would report the unwritten rest at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if stream is sys.stdout and not isinstance(cause, BrokenPipeError):
             raise OutputFailed(f"The output cannot be written: {cause.strerror or cause}.") from cause

@@ -1,1 +1,1 @@
-"""Pure text: what people and pipelines read. No decisions, no effects."""
+"""Format what people and pipelines read, as pure functions without decisions or effects."""

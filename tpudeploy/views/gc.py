@@ -30,7 +30,7 @@ def gc(garbage: Garbage, paint: Paint) -> str:
     return "\n\n".join([_scope(garbage), *groups, paint.bold(_summary(garbage.going))])
 
 
-def done(report: Report, paint: Paint) -> str:
+def summary_line(report: Report, paint: Paint) -> str:
     return paint.green(f"\nDone! {report.count(Action.DESTROY)} removed.")
 
 

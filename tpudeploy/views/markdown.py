@@ -44,9 +44,9 @@ def plan(
     run_url: str,
     limit: int,
 ) -> Fitted:
-    """`orphans` are deployments with a state and without a profile; `whole` is the plan's fingerprint.
+    """Return a plan as a comment. `orphans` are deployments with a state but no profile; `whole` is its fingerprint.
 
-    `ending` is the last line: what merging does. Where the text is cut, its notice is the only one that says that.
+    `ending` is the last line, which says what merging does; a truncated text has only the notice instead.
     """
     pending = [c for c in plan.changes if c.action is not Action.NO_OP]
     outcome = summary(pending).removeprefix("Plan: ").rstrip(".") if pending else "no changes"
@@ -167,13 +167,13 @@ def _transition(before: float | None, after: float | None, text: Callable[[float
 
 
 def _why(change: Change) -> str:
-    """The attributes that cost what the whole change costs, with their lines; else the reason."""
+    """Return the reason of a change, and the attributes that require its action, with their lines."""
     costs = {Action.REPLACE: Effect.REPLACE, Action.RESTART: Effect.RESTART, Action.UPDATE: Effect.COSMETIC}
     cost = Effect.RESTART if change.hands_over else costs.get(change.action)
-    telling = [f for f in change.fields if f.effect is cost]
-    named = [f"{code(f.path)}{_origin(f)}" for f in telling]
-    more = [f"and {len(named) - 2} more"] if len(named) > 2 else []  # noqa: PLR2004 - two fit a cell
-    return "; ".join([*(prose(r) for r in (change.reason,) if r is not Reason.NONE), *named[:2], *more])
+    causes = [f"{code(field.path)}{_origin(field)}" for field in change.fields if field.effect is cost]
+    reason = [] if change.reason is Reason.NONE else [prose(change.reason)]
+    more = [f"and {len(causes) - 2} more"] if len(causes) > 2 else []  # noqa: PLR2004 - two fit a cell
+    return "; ".join([*reason, *causes[:2], *more])
 
 
 def _origin(field: FieldChange) -> str:

@@ -10,7 +10,7 @@ Schema: TypeAlias = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _OPEN: Schema = {"type": "object"}
 _SIDE: Schema = {
-    "description": "All attributes, nested as in a profile; null where there is none.",
+    "description": "All attributes, nested as in a profile, or null.",
     "type": ["object", "null"],
 }
 

@@ -23,24 +23,24 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @frozen
-class Checked:
+class CheckedProfile:
     """Holds one profile's diagnostics. Warnings leave it valid."""
 
     file: str
-    found: tuple[Diagnostic, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
     @property
     def is_valid(self) -> bool:
-        return not errors_in(self.found)
+        return not errors_in(self.diagnostics)
 
 
-def as_json(checked: Iterable[Checked]) -> str:
-    files = [{"file": c.file, "valid": c.is_valid, "diagnostics": [asdict(d) for d in c.found]} for c in checked]
+def as_json(checked: Iterable[CheckedProfile]) -> str:
+    files = [{"file": c.file, "valid": c.is_valid, "diagnostics": [asdict(d) for d in c.diagnostics]} for c in checked]
     tree = {"format": FORMAT, "valid": all(f["valid"] for f in files), "profiles": files}
     return json.dumps(tree, indent=2, ensure_ascii=False)
 
 
-def as_github(checked: Iterable[Checked]) -> str:
+def as_github(checked: Iterable[CheckedProfile]) -> str:
     """Return workflow commands. GitHub annotates a pull request with ten of each severity; the log has all of them."""
     diagnostics = sorted(_with_locations(checked), key=lambda pair: pair[0].severity is not Severity.ERROR)
     lines = [_annotation(at, d) for d, at in diagnostics]
@@ -52,7 +52,7 @@ def as_github(checked: Iterable[Checked]) -> str:
     return "\n".join(lines)
 
 
-def as_sarif(checked: Iterable[Checked]) -> str:
+def as_sarif(checked: Iterable[CheckedProfile]) -> str:
     diagnostics = list(_with_locations(checked))
     driver = {
         "name": "tpudeploy",
@@ -63,7 +63,7 @@ def as_sarif(checked: Iterable[Checked]) -> str:
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 
 
-def as_junit(checked: Iterable[Checked]) -> str:
+def as_junit(checked: Iterable[CheckedProfile]) -> str:
     """Return one test case per profile, with its warnings as output."""
     from xml.etree import ElementTree as ET
 
@@ -72,16 +72,16 @@ def as_junit(checked: Iterable[Checked]) -> str:
     suite = ET.Element("testsuite", name="tpudeploy validate", tests=str(len(rows)), failures=str(failed))
     for row in rows:
         case = ET.SubElement(suite, "testcase", classname="tpudeploy", name=row.file)
-        if row.found:
+        if row.diagnostics:
             element = ET.SubElement(case, "system-out" if row.is_valid else "failure")
             if not row.is_valid:
-                element.set("message", plain(errors_in(row.found)[0].message))
-            element.text = diagnostics(row.found, Paint())
+                element.set("message", plain(errors_in(row.diagnostics)[0].message))
+            element.text = diagnostics(row.diagnostics, Paint())
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True)
 
 
-REPORTS: Mapping[str, Callable[[Iterable[Checked]], str]] = {
+REPORTS: Mapping[str, Callable[[Iterable[CheckedProfile]], str]] = {
     "json": as_json,
     "github": as_github,
     "sarif": as_sarif,
@@ -89,10 +89,10 @@ REPORTS: Mapping[str, Callable[[Iterable[Checked]], str]] = {
 }
 
 
-def _with_locations(checked: Iterable[Checked]) -> Iterator[tuple[Diagnostic, Location]]:
+def _with_locations(checked: Iterable[CheckedProfile]) -> Iterator[tuple[Diagnostic, Location]]:
     """Yield each diagnostic with a location: the top of its profile if it has no line of its own."""
     for row in checked:
-        for each in row.found:
+        for each in row.diagnostics:
             at = each.location
             is_in_file = at is not None and at.line > 0 and not at.file.startswith("--")
             yield each, at if at is not None and is_in_file else Location(file=row.file, line=1, column=1)

@@ -84,8 +84,8 @@ def document(
     elif cls is None:
         whole = object_of({name: definitions.schema(cls) for name, cls in keys.items()}, optional=optional)
     else:
-        whole = definitions.known.pop(definitions.add(cls, keys))
-    return {"$schema": DIALECT, "title": title, **whole, "definitions": definitions.known}
+        whole = definitions.schemas.pop(definitions.add(cls, keys))
+    return {"$schema": DIALECT, "title": title, **whole, "definitions": definitions.schemas}
 
 
 def _rows(*keys: str) -> Schema:
@@ -131,29 +131,29 @@ class Definitions:
     """Collects the schemas of classes by name. With `is_output`, every field is always written."""
 
     def __init__(self, *, is_output: bool, printed_as: Mapping[type, As] | None = None) -> None:
-        self.known: dict[str, Schema] = {}
+        self.schemas: dict[str, Schema] = {}
         self._is_output = is_output
-        self._written = {**PRINTED_AS, **(printed_as or {})} if is_output else {}
+        self._printed_as = {**PRINTED_AS, **(printed_as or {})} if is_output else {}
 
     def add(self, cls: type, adds: Mapping[str, Any] | None = None) -> str:
         """Add the schema of a class, unless it is there already, and return its name."""
         name = cls.__name__
-        if name not in self.known:
-            self.known[name] = {}  # a class that refers to itself is visited again before its schema is complete
-            self.known[name] = self._class(cls, adds or {})
+        if name not in self.schemas:
+            self.schemas[name] = {}  # a class that refers to itself is visited again before its schema is complete
+            self.schemas[name] = self._class(cls, adds or {})
         return name
 
     def list_of(self, cls: type) -> Schema:
         return list_of(reference(self.add(cls)))
 
     def _class(self, cls: type, adds: Mapping[str, Any]) -> Schema:
-        printed = self._written.get(cls, As(adds={}))
+        printed = self._printed_as.get(cls, As(adds={}))
         printed_fields = [f for f in fields(cls) if f.name not in printed.drops] if is_dataclass(cls) else []
         hints = get_type_hints(cls) if printed_fields else {}
         field_schemas = {f.name: self.schema(hints[f.name]) for f in printed_fields}
         optional = () if self._is_output else [f.name for f in printed_fields if _has_default(f)]
-        added = {name: self.schema(cls) for name, cls in printed.adds.items()}
-        extra = {name: self.schema(cls) for name, cls in adds.items()}
+        added = {name: self.schema(hint) for name, hint in printed.adds.items()}
+        extra = {name: self.schema(hint) for name, hint in adds.items()}
         return object_of({**extra, **added, **field_schemas}, _summary(cls), optional)
 
     def schema(self, hint: Any) -> Schema:
@@ -161,7 +161,7 @@ class Definitions:
         if isinstance(hint, dict):
             return hint
         if isinstance(hint, list):
-            return list_of(object_of({name: self.schema(of) for name, of in hint[0].items()}))
+            return list_of(object_of({name: self.schema(item) for name, item in hint[0].items()}))
         if hint in _PLAIN:
             return _PLAIN[hint]
         if get_origin(hint) is not None:

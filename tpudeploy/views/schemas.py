@@ -60,18 +60,18 @@ _ERROR = PRINTED_AS[TpudeployError].adds
 def event_lines() -> Schema:
     """Return the schema of one line of a stream: the version on the first line, an event, or the result."""
     definitions = Definitions(is_output=True)
-    definitions.known["Version"] = object_of(
+    definitions.schemas["Version"] = object_of(
         _line("version") | {"format": {"const": jsonl.FORMAT}, "tpudeploy": TEXT},
         "The first line of every stream.",
     )
     for event in get_args(events.Event):
         definitions.add(event, _line(jsonl.kind(event)) | {"line": TEXT})
-    definitions.known["Error"] = object_of(
+    definitions.schemas["Error"] = object_of(
         {**_line("error"), "format": {"const": jsonl.ERROR}, **_ERROR, "diagnostics": definitions.list_of(Diagnostic)},
         "The last line of a stream that ended with an error.",
     )
     lines = ["Version", "Error", *(event.__name__ for event in get_args(events.Event))]
-    definitions.known["Status"] = object_of(
+    definitions.schemas["Status"] = object_of(
         {
             **_line("status"),
             "format": {"const": "tpudeploy.status/1"},
@@ -83,12 +83,12 @@ def event_lines() -> Schema:
         "The status, which `status --watch` prints whenever it changes. --details and --timeline extend the last one.",
         optional=("details", "timelines"),
     )
-    definitions.known["LogLine"] = object_of(
+    definitions.schemas["LogLine"] = object_of(
         {**_line("log_line"), "log": TEXT, "line": TEXT}, "A line of `logs --follow`."
     )
     lines += ["Status", "LogLine", *(definitions.add(result) for result in (Plan, Report))]
     one_of = {"oneOf": [reference(name) for name in lines]}
-    return {"$schema": DIALECT, "title": "tpudeploy events, one line", **one_of, "definitions": definitions.known}
+    return {"$schema": DIALECT, "title": "tpudeploy events, one line", **one_of, "definitions": definitions.schemas}
 
 
 SCHEMAS: Mapping[str, Callable[[], Schema]] = {
@@ -111,5 +111,5 @@ def _line(kind: str) -> dict[str, Schema]:
 
 def _document(title: str, cls: type, *, adds: Mapping[str, Any] | None = None, is_output: bool = True) -> Schema:
     definitions = Definitions(is_output=is_output)
-    whole = definitions.known.pop(definitions.add(cls, adds or {}))
-    return {"$schema": DIALECT, "title": title, **whole, "definitions": definitions.known}
+    whole = definitions.schemas.pop(definitions.add(cls, adds or {}))
+    return {"$schema": DIALECT, "title": title, **whole, "definitions": definitions.schemas}

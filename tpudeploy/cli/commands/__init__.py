@@ -1,4 +1,4 @@
-"""COMMANDS: name → one line of help. Each is the module of that name here (`_` for `-`), imported when it is run."""
+"""List the commands with one line of help. The module of the same name here (`_` for `-`) implements each one."""
 
 from __future__ import annotations
 

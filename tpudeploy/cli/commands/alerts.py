@@ -54,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    profiles = context.load(context.written_out(given.profiles), given)
+    profiles = context.load(context.expand_folders(given.profiles), given)
     wanted, source = (given.ttft, "") if given.run is None else _measured(given, context, profiles)
     text, remarks = made(given.format, profiles, ttft_seconds=wanted, ttft_source=source)
     if given.out is not None:

@@ -10,7 +10,7 @@ import argparse
 from tpudeploy.cli import options, planning
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.saved import saved_plan
 from tpudeploy.domain.errors import UsageError
 
@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.plan_file(parser)
     options.flag(parser, "auto-approve", "Skip the approval prompt.")
     options.flag(parser, "adopt", "Adopt existing slices that no state tracks.")
-    planning.replacing(parser)
+    planning.replace_option(parser)
     options.flag(parser, "refresh-only", "Only record in the state what changed outside; change nothing in the cloud.")
     planning.arguments(parser)
     options.option(
@@ -56,8 +56,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
     else:
         loaded = context.load_each(given.profiles, given)
         workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
-        tell = teller(context.terminal, as_json=given.json)
-        plan = workspace.plan(loaded.valid, **planning.asked(given), invalid=loaded.invalid, on_event=tell)
+        tell = event_printer(context.terminal, as_json=given.json)
+        plan = workspace.plan(loaded.valid, **planning.plan_arguments(given), invalid=loaded.invalid, on_event=tell)
     question = "Do you want to perform these actions?"
     return carry_out(
         given, context, workspace, plan, question=question, wait=given.wait, timeout=given.timeout, watch=given.watch

@@ -166,7 +166,7 @@ def _measure_each(
 
 
 def _run(given: argparse.Namespace, context: Context, benching: Benching, profile: Profile | None, replica: str) -> Run:
-    from tpudeploy.cli.interrupts import ending_well
+    from tpudeploy.cli.interrupts import stopping_gracefully
     from tpudeploy.domain.benchmark import Driver
 
     target, sweep = _target(given, benching, profile, replica), _sweep(given)
@@ -174,7 +174,7 @@ def _run(given: argparse.Namespace, context: Context, benching: Benching, profil
     bounds, rows = _bounds(given, target), sweeping.Rows(context.terminal)
     benching.check_client(target, driver, tokenizer=tokenizer)
     rows.begin()
-    with ending_well(benching.stop, rows.talk):
+    with stopping_gracefully(benching.stop, rows.talk):
         return benching.run(
             target,
             sweep,
@@ -261,14 +261,14 @@ def _show(given: argparse.Namespace, context: Context, id_: str) -> int:
 
 
 def _report(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli.reporting import written
+    from tpudeploy.cli.reporting import write_report
 
     if given.out is None:
         raise UsageError("`bench report` needs an output file.", hint="tpudeploy bench report ID -o report.html")
     first, *others = given.words[1:]
     of = None if given.profile is None else context.load([given.profile], given)[0]
     workspace = context.workspace([] if given.profile is None else [given.profile])
-    paths = written(workspace, first, others, profile=of, out=context.folder / given.out)
+    paths = write_report(workspace, first, others, profile=of, out=context.folder / given.out)
     for path in paths:
         context.terminal.talk(f"Wrote {path}")
     context.reply.set(documents.files(paths))

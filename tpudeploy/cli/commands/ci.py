@@ -1,4 +1,4 @@
-"""From a pipeline: `plan` on a pull request, `apply` what was merged, report `drift`."""
+"""Run in a pipeline: `plan` on a pull request, `apply` after the merge, or report `drift`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DOES: Mapping[str, Callable[[argparse.Namespace, Context, Run], int]] = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=tuple(_DOES), help="On a pull request, after the merge, or on a schedule.")
     options.profiles(parser, nargs="*")
-    parser.set_defaults(untrusted=True)  # a pull request is written by somebody else
+    parser.set_defaults(untrusted=True)  # a pull request may come from anyone
     options.option(parser, "label", "Distinguishes several comments on one pull request.", default="")
     options.option(
         parser,
@@ -50,12 +50,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     with approval_key() as key:
-        workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
-        here = Run.of(given, context, workspace, key=key)
+        workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
+        here = Run.of(args, context, workspace, key=key)
         try:
-            return _DOES[given.what](given, context, here)
+            return _DOES[args.what](args, context, here)
         except TpudeployError as error:
             here.end(error.exit_code, error.code)
             raise

@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli import documents
-    from tpudeploy.cli.reporting import named
+    from tpudeploy.cli.reporting import find_run
     from tpudeploy.core.bench.compare import compare
     from tpudeploy.core.bench.published import published
     from tpudeploy.domain.comparison import Measure
@@ -67,7 +67,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
             hint="`tpudeploy bench list` shows yours, `tpudeploy compare --published` those of others.",
         )
     workspace = context.workspace()
-    found = compare([named(workspace, name) for name in given.runs])
+    found = compare([find_run(workspace, name) for name in given.runs])
     measure = Measure(given.by or _BY)
     if given.json:
         context.reply.set(documents.comparison(found))

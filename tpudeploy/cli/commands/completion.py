@@ -1,4 +1,4 @@
-"""A completion script for bash, zsh or fish: commands and files."""
+"""Print a completion script for bash, zsh or fish, which completes commands and files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=tuple(_SCRIPTS))
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    script = _SCRIPTS[given.shell].format(names=" ".join(COMMANDS))
-    if given.json:
-        context.reply.set(documents.completion(given.shell, script))
+def run(args: argparse.Namespace, context: Context) -> int:
+    script = _SCRIPTS[args.shell].format(names=" ".join(COMMANDS))
+    if args.json:
+        context.reply.set(documents.completion(args.shell, script))
     else:
         context.terminal.data(script)
     return exits.SUCCESS

@@ -7,7 +7,7 @@ import argparse
 from tpudeploy.cli import options, planning
 from tpudeploy.cli.approval import carry_out
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +19,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.events(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    loaded = context.load_each(given.profiles, given)
-    workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
-    tell = teller(context.terminal, as_json=given.json)
-    asked = planning.asked(given, destroy=True)
-    plan = workspace.plan(loaded.valid, **asked, invalid=loaded.invalid, on_event=tell)
+def run(args: argparse.Namespace, context: Context) -> int:
+    loaded = context.load_each(args.profiles, args)
+    workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
+    tell = event_printer(context.terminal, as_json=args.json)
+    arguments = planning.plan_arguments(args, destroy=True)
+    plan = workspace.plan(loaded.valid, **arguments, invalid=loaded.invalid, on_event=tell)
     question = "Do you really want to destroy this? There is no undo."
-    return carry_out(given, context, workspace, plan, question=question)
+    return carry_out(args, context, workspace, plan, question=question)

@@ -15,14 +15,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    (profile,) = context.load([given.profile], given)
-    workspace, terminal = context.workspace([given.profile]), context.terminal
-    found = workspace.doctor(profile, refresh=given.refresh)
-    if given.json:
-        context.reply.set(documents.doctor(found, emulated=workspace.is_emulated))
+def run(args: argparse.Namespace, context: Context) -> int:
+    (profile,) = context.load([args.profile], args)
+    workspace, terminal = context.workspace([args.profile]), context.terminal
+    diagnosis = workspace.doctor(profile, refresh=args.refresh)
+    if args.json:
+        context.reply.set(documents.doctor(diagnosis, emulated=workspace.is_emulated))
     else:
         from tpudeploy.views.doctor import doctor
 
-        terminal.data(doctor(found, terminal.paint, width=terminal.width, emulated=workspace.is_emulated))
-    return exits.REFUSED if found.count(Grade.FAIL) else exits.SUCCESS
+        terminal.data(doctor(diagnosis, terminal.paint, width=terminal.width, emulated=workspace.is_emulated))
+    return exits.REFUSED if diagnosis.count(Grade.FAIL) else exits.SUCCESS

@@ -7,7 +7,7 @@ import argparse
 from tpudeploy.cli import exits, options, planning
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.plan_text import tell
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,9 +17,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
-    asked: planning.Asked = {**planning.asked(given), "refresh_only": True}
+    asked: planning.PlanArguments = {**planning.plan_arguments(given), "refresh_only": True}
     loaded, workspace = context.load_each(given.profiles, given), context.workspace(given.profiles)
-    tell_event = teller(context.terminal)
+    tell_event = event_printer(context.terminal)
     plan = workspace.plan(loaded.valid, **asked, attest=True, invalid=loaded.invalid, on_event=tell_event)
     tell(plan, context)
     if plan.worst_error is not None:

@@ -1,4 +1,4 @@
-"""A local Cloud TPU: `start` runs until Ctrl-C, `run -- COMMAND` lives for one command."""
+"""Run a local Cloud TPU: `start` until Ctrl-C, `run -- COMMAND` while the command runs."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "speed", "Run its time this many times faster.", type=_speed, default=1.0)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.emulator import process
 
-    scenario = None if given.scenario is None else context.folder / given.scenario
-    if given.what == "run":
-        if given.port is not None:
-            raise UsageError("`emulator run` takes any port that is free.", hint="Leave --port out; `start` has it.")
-        if not given.argv:
+    scenario = None if args.scenario is None else context.folder / args.scenario
+    if args.what == "run":
+        if args.port is not None:
+            raise UsageError("`emulator run` uses any free port.", hint="Leave out --port, or use `start`.")
+        if not args.argv:
             raise UsageError(
                 "`emulator run` needs a command.", hint="tpudeploy emulator run -- tpudeploy apply my.yaml"
             )
-        return process.run(given.argv, scenario=scenario, speed=given.speed, engine=given.engine)
+        return process.run(args.argv, scenario=scenario, speed=args.speed, engine=args.engine)
 
     def ready(emulator: Emulator) -> None:
         context.terminal.talk("The emulator is ready. In another terminal:")
-        if given.json:  # at once, and not at the end: whoever reads it waits for it
+        if args.json:  # at once, because the reader waits for it
             context.terminal.document(documents.text(documents.emulator(emulator.environment)))
         for name, value in emulator.environment.items():
             context.terminal.data(f"export {name}={value}")
-        context.terminal.talk("Ctrl-C ends it, with every machine on it.")
+        context.terminal.talk("Ctrl-C stops it and every machine on it.")
 
-    port = given.port if given.port is not None else process.DEFAULT_PORT
-    process.serve(on_ready=ready, port=port, scenario=scenario, speed=given.speed, engine=given.engine)
+    port = args.port if args.port is not None else process.DEFAULT_PORT
+    process.serve(on_ready=ready, port=port, scenario=scenario, speed=args.speed, engine=args.engine)
     return exits.SUCCESS
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) >= 1 << 16:
-        raise argparse.ArgumentTypeError(f"`{text}` is no port; ports go from 0 (any that is free) to 65535")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a port; ports go from 0 (any free port) to 65535")
     return int(text)
 
 
@@ -79,5 +79,5 @@ def _speed(text: str) -> float:
     except ValueError:
         speed = 0.0
     if not 0 < speed < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is no speed; write a number above zero, e.g. 10")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a speed; write a number above zero, e.g. 10")
     return speed

@@ -11,43 +11,43 @@ from tpudeploy.domain.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    told = "A code such as TPU1201, a refusal such as `stockout`, or an error text of Google Cloud in quotes."
-    parser.add_argument("code", metavar="CODE", nargs="?", help=told)
+    help_ = "A code such as TPU1201, a refusal such as `stockout`, or an error text of Google Cloud in quotes."
+    parser.add_argument("code", metavar="CODE", nargs="?", help=help_)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.explanations import explanations
 
-    if given.code is None:
-        _list(given, context)
+    if args.code is None:
+        _list(args, context)
         return exits.SUCCESS
-    wanted, text = explained(given.code.strip(), explanations())
-    if given.json:
-        context.reply.set(documents.explanation(wanted, text))
+    code, text = lookup(args.code.strip(), explanations())
+    if args.json:
+        context.reply.set(documents.explanation(code, text))
     else:
-        context.terminal.data(f"{context.terminal.paint.bold(wanted)}  {text}")
+        context.terminal.data(f"{context.terminal.paint.bold(code)}  {text}")
     return exits.SUCCESS
 
 
-def explained(written: str, known: dict[str, str]) -> tuple[str, str]:
-    """A code with its text. Raise UsageError where it is neither a code nor words of Google's."""
-    from tpudeploy.cli.explanations import of_text
+def lookup(query: str, pages: dict[str, str]) -> tuple[str, str]:
+    """Return a code and its page. Raise UsageError if the query is neither a code nor a text of several words."""
+    from tpudeploy.cli.explanations import explain_text
 
-    for code in (written, written.upper(), written.lower()):
-        if code in known:
-            return code, known[code]
-    if len(written.split()) > 1:
-        return of_text(written)
-    near = closest(written, known)
+    for code in (query, query.upper(), query.lower()):
+        if code in pages:
+            return code, pages[code]
+    if len(query.split()) > 1:
+        return explain_text(query)
+    near = closest(query, pages)
     raise UsageError(
-        f"No code `{written}`.", hint=f"Did you mean `{near}`?" if near else "Run `tpudeploy explain` for all of them."
+        f"No code `{query}`.", hint=f"Did you mean `{near}`?" if near else "Run `tpudeploy explain` for all of them."
     )
 
 
-def _list(given: argparse.Namespace, context: Context) -> None:
+def _list(args: argparse.Namespace, context: Context) -> None:
     from tpudeploy.cli.explanations import groups
 
-    if given.json:
+    if args.json:
         context.reply.set(documents.explanations(groups()))
         return
     blocks = []

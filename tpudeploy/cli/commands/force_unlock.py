@@ -15,13 +15,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    if not given.force:
-        question = "Do you really want to force-unlock? A run that still lives loses its lock, and stops."
-        approve(context, question, otherwise="Pass -force, once you are sure that nobody holds it.")
-    name = context.workspace().states.force_unlock(given.id)
-    if given.json:
-        context.reply.set(documents.unlocked(name, given.id))
+def run(args: argparse.Namespace, context: Context) -> int:
+    if not args.force:
+        question = "Do you really want to force-unlock? A run that is still alive loses its lock and stops."
+        approve(context, question, otherwise="Pass -force once you are sure that no run uses it.")
+    name = context.workspace().states.force_unlock(args.id)
+    if args.json:
+        context.reply.set(documents.unlock(name, args.id))
     else:
         context.terminal.data(f"Released the lock of {name}.")
     return exits.SUCCESS

@@ -1,14 +1,14 @@
-"""Find and remove requests of ours that nothing needs: what a lost or older state has forgotten is still billed."""
+"""Find and remove requests that no deployment needs, which are still billed: a lost or older state may miss them."""
 
 from __future__ import annotations
 
 import argparse
 
 from tpudeploy.cli import documents, exits, options
-from tpudeploy.cli.approval import approve, distinct
+from tpudeploy.cli.approval import all_errors, approve
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import CloudError, NotApproved
 from tpudeploy.domain.garbage import Garbage
 from tpudeploy.domain.report import Report
@@ -24,49 +24,49 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "auto-approve", "Skip the approval prompt.")
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
-    profiles = context.load(given.profiles, given)
-    workspace = context.workspace(given.profiles, lock_timeout=given.lock_timeout)
-    found = workspace.gc(profiles, foreign=given.foreign, on_event=teller(terminal))
-    if not given.json:
-        terminal.data(view.gc(found, terminal.paint))
-    unanswered = _unanswered(found) if found.unreachable else None
+    profiles = context.load(args.profiles, args)
+    workspace = context.workspace(args.profiles, lock_timeout=args.lock_timeout)
+    garbage = workspace.gc(profiles, foreign=args.foreign, on_event=event_printer(terminal))
+    if not args.json:
+        terminal.data(view.gc(garbage, terminal.paint))
+    unanswered = _unanswered(garbage) if garbage.unreachable else None
     if unanswered is not None:
         terminal.talk("")
         tell_error(terminal, unanswered)
-    report, refused = None, None
-    if found.going:
+    report, refusal = None, None
+    if garbage.going:
         try:
-            report = _remove(given, context, workspace, found)
+            report = _remove(args, context, workspace, garbage)
         except NotApproved as error:
-            if not given.json:
+            if not args.json:
                 raise
-            refused = error  # what there is to remove is part of the answer: the document has both
+            refusal = error  # the document holds both the orphans and this error
             tell_error(terminal, error)
-    worst = refused or (report and report.error) or unanswered
-    if given.json:
-        context.reply.set(documents.gc(found, report, worst), on_one_line=True)
+    worst = refusal or (report and report.error) or unanswered
+    if args.json:
+        context.reply.set(documents.gc(garbage, report, worst), on_one_line=True)
     return exits.SUCCESS if worst is None else worst.exit_code
 
 
-def _remove(given: argparse.Namespace, context: Context, workspace: Workspace, found: Garbage) -> Report:
-    """Raise `errors.NotApproved`."""
+def _remove(args: argparse.Namespace, context: Context, workspace: Workspace, garbage: Garbage) -> Report:
+    """Remove the orphans after approval. Raise `errors.NotApproved` without it."""
     terminal = context.terminal
-    if not given.auto_approve:
-        otherwise = "Pass -auto-approve, once you have read the list."
+    if not args.auto_approve:
+        otherwise = "Review the list, then pass -auto-approve."
         approve(context, "Do you really want to remove this? There is no undo.", otherwise=otherwise)
-    report = workspace.collect(found, on_event=teller(terminal))
-    if not given.json:
-        terminal.data(view.done(report, terminal.paint))
-    for error in distinct(report):
+    report = workspace.collect(garbage, on_event=event_printer(terminal))
+    if not args.json:
+        terminal.data(view.summary_line(report, terminal.paint))
+    for error in all_errors(report):
         tell_error(terminal, error)
     return report
 
 
-def _unanswered(found: Garbage) -> CloudError:
-    """Its exit code is that of a command that could not do all it was asked."""
-    places = ", ".join(found.unreachable)
+def _unanswered(garbage: Garbage) -> CloudError:
+    """Return the error for places that did not answer; the command exits with its code."""
+    places = ", ".join(garbage.unreachable)
     return CloudError(
-        f"No answer from {places}: what stands there is not known.", hint="Run `tpudeploy gc` again later."
+        f"No answer from {places}: the resources there are unknown.", hint="Run `tpudeploy gc` again later."
     )

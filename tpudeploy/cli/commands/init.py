@@ -28,36 +28,36 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.adapters import assets
 
     shipped = assets.profiles()
-    if given.source == "list":
-        if given.json:
-            context.reply.set(documents.shipped(shipped))
+    if args.source == "list":
+        if args.json:
+            context.reply.set(documents.shipped_profiles(shipped))
         else:
             context.terminal.data("\n".join(shipped))
         return exits.SUCCESS
-    if given.source not in shipped:
-        near = closest(given.source, shipped)
+    if args.source not in shipped:
+        near = closest(args.source, shipped)
         raise UsageError(
-            f"No shipped profile is called `{given.source}`.",
+            f"There is no shipped profile `{args.source}`.",
             hint=f"Did you mean `{near}`?" if near else f"There are: {', '.join(shipped)}.",
         )
-    path = context.folder / (given.path or f"{given.source}.yaml")
-    if not _wrote(path, shipped[given.source]):
+    path = context.folder / (args.path or f"{args.source}.yaml")
+    if not _write(path, shipped[args.source]):
         raise UsageError(f"{path} exists.", hint="Name another file; yours is not overwritten.")
-    # The profile's first line sends an editor there; a person's own file of that name stays.
-    _wrote(path.with_name(SCHEMA), f"{schema.text()}\n")
-    if given.json:
+    # The profile's first line refers editors to the schema; an existing file of that name is kept.
+    _write(path.with_name(SCHEMA), f"{schema.text()}\n")
+    if args.json:
         context.reply.set(documents.files([path, path.with_name(SCHEMA)]))
     else:
         context.terminal.data(f"Wrote {path}, and {SCHEMA} beside it for your editor. Next: tpudeploy plan {path}")
     return exits.SUCCESS
 
 
-def _wrote(path: Path, text: str) -> bool:
-    """Whether there was room for it under that name. What can only be written in part is not left behind."""
+def _write(path: Path, text: str) -> bool:
+    """Write a new file, and return False if the file exists. A file that cannot be written completely is removed."""
     try:
         with path.open("x", encoding="utf-8") as file:
             try:

@@ -1,4 +1,4 @@
-"""A boot's log; --explain names the first real cause in it, with what to do, or the phases of the start."""
+"""Show a boot log; --explain shows the root cause and what to do, or the phases of the start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.errors import CloudError
     from tpudeploy.loading import Profile
 
-_PAUSE = 5.0  # seconds between two looks while following
+_PAUSE = 5.0  # seconds between two reads while following
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,57 +39,65 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    if given.profile is None and given.file is None:
+def run(args: argparse.Namespace, context: Context) -> int:
+    _check_usage(args)
+    profile = None if args.profile is None else context.load([args.profile], args)[0]
+    if args.follow and args.file is not None:
         raise UsageError(
-            "No log to read.", hint="Name a profile, or a log: `tpudeploy logs --file boot.log --explain`."
+            "--follow reads the logs of machines, and --file reads an existing file.", hint="Leave one out."
         )
-    if (given.ask or given.colleague) and not (given.ask and (given.explain or given.json)):
-        raise UsageError("--ask drafts on what --explain finds, and --with says who.", hint="Write --explain --ask.")
-    if given.ask and given.follow:
-        raise UsageError("--follow shows a boot as it goes on; --ask is for one that ended.", hint="Leave one out.")
-    if given.ask and given.profile is None and given.colleague is None:
-        raise UsageError("Nobody is there to ask.", hint="Name a deployment that serves: --with PROFILE.")
-    profile = None if given.profile is None else context.load([given.profile], given)[0]
-    if given.follow and given.file is not None:
-        raise UsageError("--follow reads the logs of machines, and --file is a log that exists.", hint="Leave one out.")
-    if given.follow and profile is not None:
-        _follow(profile, given, context)
+    if args.follow and profile is not None:
+        _follow(profile, args, context)
         return exits.SUCCESS
-    logs = _logs(profile, given, context)
-    addresses = _addresses(profile, given, context)
-    if given.explain or given.json:
-        _explain(logs, profile, given, context, addresses)
+    logs = _logs(profile, args, context)
+    addresses = _addresses(profile, args, context)
+    if args.explain or args.json:
+        _explain(logs, profile, args, context, addresses)
     else:
-        context.terminal.data("\n\n".join(_headed(logs, addresses)))
+        context.terminal.data("\n\n".join(_with_headings(logs, addresses)))
     return exits.SUCCESS
 
 
-def _logs(profile: Profile | None, given: argparse.Namespace, context: Context) -> dict[str, str]:
-    """Each log by its slice's, or its file's, name."""
-    if given.file is not None or profile is None:
+def _check_usage(args: argparse.Namespace) -> None:
+    """Raise `errors.UsageError` for options that are missing or cannot be combined."""
+    if args.profile is None and args.file is None:
+        raise UsageError(
+            "No log to read.", hint="Name a profile, or a log: `tpudeploy logs --file boot.log --explain`."
+        )
+    is_asked_alone = args.ask and not (args.explain or args.json)
+    if is_asked_alone or (args.colleague and not args.ask):
+        raise UsageError("--ask and --with need --explain.", hint="Write --explain --ask.")
+    if args.ask and args.follow:
+        raise UsageError("--follow shows a running boot, and --ask explains one that has ended.", hint="Leave one out.")
+    if args.ask and args.profile is None and args.colleague is None:
+        raise UsageError("There is no model to ask.", hint="Name a deployment that serves: --with PROFILE.")
+
+
+def _logs(profile: Profile | None, args: argparse.Namespace, context: Context) -> dict[str, str]:
+    """Return each log by the name of its slice or file."""
+    if args.file is not None or profile is None:
         from tpudeploy.adapters.logfile import read_log
 
-        return {given.file: read_log(given.file if given.file == "-" else str(context.folder / given.file))}
-    workspace = context.workspace([given.profile])
+        return {args.file: read_log(args.file if args.file == "-" else str(context.folder / args.file))}
+    workspace = context.workspace([args.profile])
 
     def warn(slice_name: str, cause: CloudError) -> None:
         where = workspace.addresses(profile.spec.name).get(slice_name, profile.spec.name)
         context.terminal.talk(f"Warning: the log of {where} ({slice_name}) cannot be read: {cause.message}")
 
-    found = workspace.logs(profile.spec.name, on_unreadable=warn)
-    return {name: "\n".join(lines) for name, lines in found.items()}
+    logs = workspace.logs(profile.spec.name, on_unreadable=warn)
+    return {name: "\n".join(lines) for name, lines in logs.items()}
 
 
-def _addresses(profile: Profile | None, given: argparse.Namespace, context: Context) -> Mapping[str, str]:
-    """The replica of each slice; nothing for a log from a file."""
-    if profile is None or given.file is not None:
+def _addresses(profile: Profile | None, args: argparse.Namespace, context: Context) -> Mapping[str, str]:
+    """Return the replica of each slice, or nothing for a log from a file."""
+    if profile is None or args.file is not None:
         return {}
-    return context.workspace([given.profile]).addresses(profile.spec.name)
+    return context.workspace([args.profile]).addresses(profile.spec.name)
 
 
-def _headed(logs: Mapping[str, str], addresses: Mapping[str, str]) -> Iterator[str]:
-    """Each log below the replica that printed it; a single one needs no head."""
+def _with_headings(logs: Mapping[str, str], addresses: Mapping[str, str]) -> Iterator[str]:
+    """Yield each log under a heading with its replica; a single log has no heading."""
     for name, text in logs.items():
         yield text.rstrip("\n") if len(logs) == 1 else f"{_label(name, addresses)}:\n{text}".rstrip("\n")
 
@@ -101,7 +109,7 @@ def _label(name: str, addresses: Mapping[str, str]) -> str:
 def _explain(
     logs: dict[str, str],
     profile: Profile | None,
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     context: Context,
     addresses: Mapping[str, str],
 ) -> None:
@@ -110,70 +118,70 @@ def _explain(
     from tpudeploy.views.logs import explanation
 
     readings, terminal = read_all(logs, profile), context.terminal
-    drafted = _drafted(logs, readings, profile, given, context) if given.ask else None
-    if given.json:
-        context.reply.set(documents.logs(readings, addresses) | documents.draft(drafted))
+    draft_ = _request_draft(logs, readings, profile, args, context) if args.ask else None
+    if args.json:
+        context.reply.set(documents.logs(readings, addresses) | documents.draft(draft_))
         return
-    told = {name: explanation(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
-    terminal.data("\n\n".join(_headed(told, addresses)))
-    match drafted:
+    texts = {name: explanation(reading, terminal.paint, width=terminal.width) for name, reading in readings.items()}
+    terminal.data("\n\n".join(_with_headings(texts, addresses)))
+    match draft_:
         case Draft():
-            terminal.data(f"\n{draft(drafted, terminal.paint, width=terminal.width)}")
+            terminal.data(f"\n{draft(draft_, terminal.paint, width=terminal.width)}")
         case NoDraft():
-            terminal.talk("\n".join([f"No draft: {drafted.because}", *([f"  {drafted.hint}"] if drafted.hint else [])]))
+            terminal.talk("\n".join([f"No draft: {draft_.because}", *([f"  {draft_.hint}"] if draft_.hint else [])]))
         case None:
             pass
 
 
-def _drafted(
+def _request_draft(
     logs: Mapping[str, str],
     readings: Mapping[str, Reading],
     profile: Profile | None,
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     context: Context,
 ) -> Draft | NoDraft:
     from tpudeploy import drafting
 
-    asked = given.colleague or given.profile
-    by = context.load([asked], AS_WRITTEN)[0] if given.colleague else profile
-    assert by is not None
-    return drafting.draft(context.workspace([asked]), logs, readings, of=profile, by=by)
+    path = args.colleague or args.profile
+    author = context.load([path], AS_WRITTEN)[0] if args.colleague else profile
+    assert author is not None
+    return drafting.draft(context.workspace([path]), logs, readings, of=profile, by=author)
 
 
 def read_all(logs: Mapping[str, str], profile: Profile | None) -> dict[str, Reading]:
-    """What each log tells; remedies are for `profile`."""
+    """Return the reading of each log, with remedies for `profile`."""
     from tpudeploy.core.bootlog import read
 
     budget = _budget(profile)
     return {name: read(text, budget=budget) for name, text in logs.items()}
 
 
-def _follow(profile: Profile, given: argparse.Namespace, context: Context) -> None:
-    """Line by line as they come; of several machines, until all have come to an end."""
+def _follow(profile: Profile, args: argparse.Namespace, context: Context) -> None:
+    """Print new lines until the boots of all machines have ended."""
     from tpudeploy.core.bootlog import has_ended
     from tpudeploy.views import jsonl
 
-    workspace, shown = context.workspace([given.profile]), dict[str, int]()
+    workspace, printed = context.workspace([args.profile]), dict[str, int]()
     while True:
-        found, addresses = workspace.logs(profile.spec.name), workspace.addresses(profile.spec.name)
-        for name, lines in found.items():
-            for line in lines[shown.get(name, 0) :]:
-                if given.json:
+        logs, addresses = workspace.logs(profile.spec.name), workspace.addresses(profile.spec.name)
+        for name, lines in logs.items():
+            for line in lines[printed.get(name, 0) :]:
+                if args.json:
                     context.terminal.document(jsonl.document({"type": "log_line", "log": name, "line": line}))
                 else:
-                    context.terminal.data(line if len(found) == 1 else f"{_label(name, addresses)}: {line}")
-            shown[name] = len(lines)
-        if all(has_ended("\n".join(lines)) for lines in found.values()):
+                    context.terminal.data(line if len(logs) == 1 else f"{_label(name, addresses)}: {line}")
+            printed[name] = len(lines)
+        if all(has_ended("\n".join(lines)) for lines in logs.values()):
             return
         context.clock.sleep(_PAUSE)
 
 
 def _budget(profile: Profile | None) -> HbmBudget | None:
-    """What the profile predicts, where there is a profile that can be sized."""
+    """Return the predicted memory budget, or None without a profile that can be sized."""
     if profile is None:
         return None
     from tpudeploy.domain.budget import HbmBudget
     from tpudeploy.loading import size
 
-    found = size(profile)
-    return found if isinstance(found, HbmBudget) else None
+    prediction = size(profile)
+    return prediction if isinstance(prediction, HbmBudget) else None

@@ -7,7 +7,7 @@ import os
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.interrupts import ending_well
+from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.domain.errors import UsageError
 
 
@@ -18,14 +18,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "Offer apply and destroy too; a person has to approve what ends a server or deletes a slice.",
     )
     options.allow_env(parser)
-    parser.set_defaults(untrusted=True)  # an agent writes profiles, and names values in its calls
+    parser.set_defaults(untrusted=True)  # an agent writes profiles and chooses arguments
     options.parallelism(parser)
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     try:
-        from mcp import server as _sdk  # noqa: F401 - to tell that it is missing from whatever else may be
+        from mcp import server as _sdk  # noqa: F401 - distinguishes a missing SDK from other import errors
     except ModuleNotFoundError as cause:
         if cause.name != "mcp":
             raise
@@ -36,17 +36,17 @@ def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.mcp.server import server
     from tpudeploy.cli.mcp.session import Session
 
-    context.workspace()  # what is wrong with the settings is said here, and not with the first call
+    context.workspace()  # reports invalid settings here instead of at the first call
     session = Session(Project(context=context, clock=SystemClock))
 
     def end() -> None:
-        """Whoever reads stdin cannot be woken."""
+        """Exit without waiting for the thread that reads stdin, which cannot be interrupted."""
         session.close()
         os._exit(exits.INTERRUPTED)
 
-    with ending_well(end, context.terminal.talk):
+    with stopping_gracefully(end, context.terminal.talk):
         try:
-            server(session, allow_writes=given.allow_writes).run("stdio")
+            server(session, allow_writes=args.allow_writes).run("stdio")
         finally:
             session.close()
     return exits.SUCCESS

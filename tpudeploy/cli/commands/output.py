@@ -1,4 +1,4 @@
-"""Print the outputs of deployments: where each one answers, and since when."""
+"""Print the outputs of deployments: the endpoint of each one, and since when it is published."""
 
 from __future__ import annotations
 
@@ -23,65 +23,65 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    if given.deployment is None:
-        return _show_all(given, context)
-    name, workspace = _deployment(given, context)
-    found = outputs_of(workspace, name)
-    if given.key is not None:
-        found = {given.key: _value(found, given.key)}
-    if given.json:
-        context.reply.set(documents.output(name, found))
-    elif given.key is not None:
-        context.terminal.data(str(found[given.key]))
+def run(args: argparse.Namespace, context: Context) -> int:
+    if args.deployment is None:
+        return _show_all(args, context)
+    name, workspace = _deployment(args, context)
+    outputs = outputs_of(workspace, name)
+    if args.key is not None:
+        outputs = {args.key: _value(outputs, args.key)}
+    if args.json:
+        context.reply.set(documents.output(name, outputs))
+    elif args.key is not None:
+        context.terminal.data(str(outputs[args.key]))
     else:
-        context.terminal.data(_lines(found))
+        context.terminal.data(_lines(outputs))
     return exits.SUCCESS
 
 
 def outputs_of(workspace: Workspace, name: str) -> Outputs:
-    """Return the outputs of the deployment of that name. Raise `errors.QueryFailed` where it has no endpoint."""
-    published = workspace.endpoint(name)
-    if published is None:
-        near = closest(name, (each for each in workspace.states.names() if workspace.endpoint(each) is not None))
+    """Return the outputs of the deployment of that name. Raise `errors.QueryFailed` if it has no endpoint."""
+    endpoint = workspace.endpoint(name)
+    if endpoint is None:
+        near = closest(name, (other for other in workspace.states.names() if workspace.endpoint(other) is not None))
         hint = f"Did you mean `{near}`?" if near else "Run `tpudeploy apply` first."
         raise QueryFailed(f"{name} has no endpoint.", hint=hint)
-    return {"endpoint": published["url"], **published}
+    return {"endpoint": endpoint["url"], **endpoint}
 
 
-def _show_all(given: argparse.Namespace, context: Context) -> int:
+def _show_all(args: argparse.Namespace, context: Context) -> int:
     workspace = context.workspace()
     names = [name for name in workspace.states.names() if workspace.endpoint(name) is not None]
-    found = {name: outputs_of(workspace, name) for name in names}
-    if given.json:
-        context.reply.set(documents.outputs(found))
-    elif found:
-        context.terminal.data("\n\n".join(f"# {name}\n{_lines(each)}" for name, each in found.items()))
+    deployments = {name: outputs_of(workspace, name) for name in names}
+    if args.json:
+        context.reply.set(documents.outputs(deployments))
+    elif deployments:
+        context.terminal.data("\n\n".join(f"# {name}\n{_lines(outputs)}" for name, outputs in deployments.items()))
     else:
         context.terminal.talk("No deployment of this project has an endpoint. `tpudeploy apply` publishes one.")
     return exits.SUCCESS
 
 
-def _deployment(given: argparse.Namespace, context: Context) -> tuple[str, Workspace]:
-    """The name of the deployment, and the project that it belongs to."""
-    if not context.is_profile(given.deployment):
-        return given.deployment, context.workspace()
-    (profile,) = context.load([given.deployment], given)
-    return profile.spec.name, context.workspace([given.deployment])
+def _deployment(args: argparse.Namespace, context: Context) -> tuple[str, Workspace]:
+    """Return the name of the deployment and its workspace."""
+    if not context.is_profile(args.deployment):
+        return args.deployment, context.workspace()
+    (profile,) = context.load([args.deployment], args)
+    return profile.spec.name, context.workspace([args.deployment])
 
 
-def _value(found: Outputs, key: str) -> object:
-    if key not in found:
-        near = closest(key, found)
-        hint = f"Did you mean `{near}`?" if near else f"There are: {', '.join(found)}."
+def _value(outputs: Outputs, key: str) -> object:
+    if key not in outputs:
+        near = closest(key, outputs)
+        hint = f"Did you mean `{near}`?" if near else f"There are: {', '.join(outputs)}."
         raise UsageError(f"There is no output `{key}`.", hint=hint)
-    return found[key]
+    return outputs[key]
 
 
-def _lines(found: Outputs) -> str:
-    shown = {key: _text(key, value) for key, value in found.items() if key != "url"}  # `endpoint`, by its older name
-    width = max(map(len, shown))
-    return "\n".join(f"{key.ljust(width)} = {text}" for key, text in shown.items())
+def _lines(outputs: Outputs) -> str:
+    texts = {key: _text(key, value) for key, value in outputs.items() if key != "url"}  # the older name of `endpoint`
+    width = max(map(len, texts))
+    return "\n".join(f"{key.ljust(width)} = {text}" for key, text in texts.items())
 
 
 def _text(key: str, value: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tpudeploy.cli import exits, options, planning
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.plan_text import tell
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Plan
 
@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.flag(parser, "detailed-exitcode", "Exit 2 if there are changes, or engines to verify again.")
     options.flag(parser, "destroy", "Plan the deletion.")
     options.flag(parser, "adopt", "Adopt existing slices that no state tracks.")
-    planning.replacing(parser)
+    planning.replace_option(parser)
     options.flag(parser, "refresh-only", "Only record in the state what changed outside; change nothing in the cloud.")
     options.flag(parser, "pin", "Look up tags and revisions again first, and pin them in tpudeploy.lock.json.")
     planning.arguments(parser)
@@ -32,10 +32,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     terminal = context.terminal
-    asked = planning.asked(given, destroy=given.destroy)
+    asked = planning.plan_arguments(given, destroy=given.destroy)
     if given.pin and (given.destroy or given.refresh_only):
         raise UsageError("-pin is for what is to be applied.", hint="Leave out -destroy and -refresh-only.")
-    loaded, emit = context.load_each(given.profiles, given), teller(terminal)
+    loaded, emit = context.load_each(given.profiles, given), event_printer(terminal)
     workspace = context.workspace(given.profiles)
     if given.pin and not workspace.pin(loaded.valid, on_event=emit):
         terminal.talk("Nothing has moved: the pins are what they were.")

@@ -1,4 +1,4 @@
-"""Ask the endpoint a question; print the answer as it comes, and how fast it came."""
+"""Ask the endpoint a question; print the answer as it streams, and its speed."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    (profile,) = context.load([given.profile], given)
-    workspace, terminal = context.workspace([given.profile]), context.terminal
-    if given.json:
-        answer = workspace.ask(profile, given.prompt, max_tokens=given.max_tokens)
+def run(args: argparse.Namespace, context: Context) -> int:
+    (profile,) = context.load([args.profile], args)
+    workspace, terminal = context.workspace([args.profile]), context.terminal
+    if args.json:
+        answer = workspace.ask(profile, args.prompt, max_tokens=args.max_tokens)
         context.reply.set(documents.answer(answer))
         return exits.SUCCESS
-    heard: list[str] = []
+    pieces: list[str] = []
 
-    def hear(piece: str) -> None:
-        heard.append(piece)
+    def print_piece(piece: str) -> None:
+        pieces.append(piece)
         terminal.data(plain(piece), end="")
 
     try:
-        answer = workspace.ask(profile, given.prompt, max_tokens=given.max_tokens, on_piece=hear)
+        answer = workspace.ask(profile, args.prompt, max_tokens=args.max_tokens, on_piece=print_piece)
     finally:
-        if heard:
+        if pieces:
             terminal.data("")
-    terminal.talk(_in_words(answer))
+    terminal.talk(_summary(answer))
     return exits.SUCCESS
 
 
-def _in_words(of: Completion) -> str:
-    whole, then = documents.rate(of.tokens_per_second), documents.rate(of.tokens_per_second_then)
-    after = f" ({then} after the first)" if then else ""
+def _summary(completion: Completion) -> str:
+    rate, later_rate = documents.rate(completion.tokens_per_second), documents.rate(completion.tokens_per_second_then)
+    later_text = f" ({later_rate} after the first)" if later_rate else ""
     return (
-        f"TTFT {of.seconds_to_first:.3f} s, total {of.seconds:.3f} s, {of.prompt_tokens} prompt + "
-        f"{of.completion_tokens} completion tokens{f', {whole} tok/s{after}' if whole else ''}"
+        f"TTFT {completion.seconds_to_first:.3f} s, total {completion.seconds:.3f} s, "
+        f"{completion.prompt_tokens} prompt + "
+        f"{completion.completion_tokens} completion tokens{f', {rate} tok/s{later_text}' if rate else ''}"
     )

@@ -51,11 +51,11 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _operating(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli.reporting import named
+    from tpudeploy.cli.reporting import find_run
     from tpudeploy.core.bench.operating import operating_points
     from tpudeploy.views import recommend as view
 
-    found = named(context.workspace(), given.run)
+    found = find_run(context.workspace(), given.run)
     points, terminal = operating_points(found), context.terminal
     if given.json:
         context.reply.set(documents.operating(found, points))

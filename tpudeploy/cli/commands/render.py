@@ -1,4 +1,4 @@
-"""Show what would be sent and run, exactly."""
+"""Show exactly what would be sent and run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="WHAT", choices=tuple(_RENDERERS), help=", ".join(_RENDERERS))
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    (profile,) = context.load([given.profile], given)
-    deployment = context.workspace([given.profile]).deployment(profile, offline=True)
-    text = _RENDERERS[given.what](profile, deployment).removesuffix("\n")
-    if given.json:
-        content = json.loads(text) if given.what in _JSON else None
-        context.reply.set(documents.render(deployment.name, given.what, text, content))
+def run(args: argparse.Namespace, context: Context) -> int:
+    (profile,) = context.load([args.profile], args)
+    deployment = context.workspace([args.profile]).deployment(profile, offline=True)
+    text = _RENDERERS[args.what](profile, deployment).removesuffix("\n")
+    if args.json:
+        content = json.loads(text) if args.what in _JSON else None
+        context.reply.set(documents.render(deployment.name, args.what, text, content))
     else:
         context.terminal.data(text)
     return exits.SUCCESS
@@ -54,7 +54,7 @@ def _argv(_: Profile, deployment: Deployment) -> str:
 
 
 def _request(_: Profile, deployment: Deployment) -> str:
-    """The first request an apply would send; the lineage in its name is minted only then."""
+    """Return the first request that an apply would send. Only an apply creates the lineage in its name."""
     from tpudeploy.adapters.google.body import queued_resource
     from tpudeploy.core.request import slice_request
     from tpudeploy.domain.errors import ConfigError
@@ -63,8 +63,8 @@ def _request(_: Profile, deployment: Deployment) -> str:
     if not deployment.candidates:
         raise ConfigError("The profile allows no zone and provisioning model to try.", hint="Widen placement.zones.")
     name = SliceName(deployment=deployment.name, lineage="0" * 8, replica=0, attempt=0)
-    known = replace(deployment, project=deployment.project or "PROJECT")
-    body = queued_resource(slice_request(known, name, deployment.candidates[0]))
+    resolved = replace(deployment, project=deployment.project or "PROJECT")
+    body = queued_resource(slice_request(resolved, name, deployment.candidates[0]))
     return json.dumps(body, indent=2, ensure_ascii=False)
 
 
@@ -82,4 +82,4 @@ _RENDERERS: Mapping[str, Callable[[Profile, Deployment], str]] = {
     "request": _request,
     "profile": _profile,
 }
-_JSON = {"argv", "request"}  # of these the document has the values too, and not only the text
+_JSON = {"argv", "request"}  # the documents of these hold their values too, not only their text

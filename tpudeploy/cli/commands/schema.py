@@ -19,16 +19,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="WHAT", nargs="?", choices=names, default=_PROFILE, help=about)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    if given.json:
-        context.reply.set_text(text(given.what))
+def run(args: argparse.Namespace, context: Context) -> int:
+    if args.json:
+        context.reply.set_text(text(args.what))
     else:
-        context.terminal.data(text(given.what))
+        context.terminal.data(text(args.what))
     return exits.SUCCESS
 
 
 def text(what: str = _PROFILE) -> str:
-    """Of profiles, what stands in profiles/profile.schema.json, where the profiles' first lines send an editor."""
+    """Return a schema. That of profiles is also in profiles/profile.schema.json, which their first lines name."""
     if what == _PROFILE:
         from tpudeploy.config.jsonschema import json_schema
 

@@ -16,12 +16,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    if given.file is not None:
-        tell(Plan.load(context.folder / given.file), context)
+def run(args: argparse.Namespace, context: Context) -> int:
+    if args.file is not None:
+        tell(Plan.load(context.folder / args.file), context)
         return exits.SUCCESS
     states = context.workspace().remembered()
-    if given.json:
+    if args.json:
         context.reply.set(document(states))
     else:
         context.terminal.data(slices_text(states, context.terminal.paint))

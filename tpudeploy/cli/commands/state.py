@@ -15,8 +15,8 @@ _OWN = ("auto_approve", "dry_run", "force", "serial")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    told = "; ".join(f"{name} {verb.words}".rstrip() + f": {verb.does}" for name, verb in VERBS.items())
-    parser.add_argument("verb", metavar="VERB", help=told)
+    help_ = "; ".join(f"{name} {verb.words}".rstrip() + f": {verb.does}" for name, verb in VERBS.items())
+    parser.add_argument("verb", metavar="VERB", help=help_)
     parser.add_argument("words", metavar="WORD", nargs="*", help="The arguments of the verb.")
     options.flag(parser, "auto-approve", "rm: skip the approval prompt.")
     options.flag(parser, "dry-run", "rm: show what would be removed from the state, and change nothing.")
@@ -28,29 +28,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    if given.verb not in VERBS:
-        near = closest(given.verb, VERBS)
+def run(args: argparse.Namespace, context: Context) -> int:
+    if args.verb not in VERBS:
+        near = closest(args.verb, VERBS)
         hint = f"Did you mean `{near}`?" if near else f"There are: {', '.join(VERBS)}."
-        raise UsageError(f"`tpudeploy state` knows no `{given.verb}`.", hint=hint)
-    _check(given, VERBS[given.verb])
-    deed = import_module(f"tpudeploy.cli.states.{given.verb}")
-    code: int = deed.run(given, context, context.workspace(lock_timeout=given.lock_timeout))
+        raise UsageError(f"`tpudeploy state` has no verb `{args.verb}`.", hint=hint)
+    _check(args, VERBS[args.verb])
+    module = import_module(f"tpudeploy.cli.states.{args.verb}")
+    code: int = module.run(args, context, context.workspace(lock_timeout=args.lock_timeout))
     return code
 
 
-def _check(given: argparse.Namespace, verb: Verb) -> None:
-    """Raise `errors.UsageError` for words too few or too many, and for what another verb would take."""
-    usage = f"tpudeploy state {given.verb} {verb.words}".rstrip()
-    count = len(given.words)
+def _check(args: argparse.Namespace, verb: Verb) -> None:
+    """Raise `errors.UsageError` for a wrong number of arguments, and for an option of another verb."""
+    usage = f"tpudeploy state {args.verb} {verb.words}".rstrip()
+    count = len(args.words)
     if count < verb.least or (verb.most is not None and count > verb.most):
-        raise UsageError(f"`state {given.verb}` takes {verb.words or 'nothing'}, not {count}.", hint=f"Usage: {usage}")
+        raise UsageError(f"`state {args.verb}` takes {verb.words or 'nothing'}, not {count}.", hint=f"Usage: {usage}")
     for name in _OWN:
-        written = getattr(given, name)
-        if (written is not None and written is not False) and name not in verb.options and not _from_environment(name):
-            raise UsageError(f"`state {given.verb}` knows no `-{name.replace('_', '-')}`.", hint=f"Usage: {usage}")
+        value = getattr(args, name)
+        if (value is not None and value is not False) and name not in verb.options and not _from_environment(name):
+            raise UsageError(f"`state {args.verb}` has no option `-{name.replace('_', '-')}`.", hint=f"Usage: {usage}")
 
 
 def _from_environment(name: str) -> bool:
-    """A variable speaks to every command, and so to those that it means nothing to."""
-    return bool(options.written(name))
+    """Return whether an option was set by its variable, which applies to every verb and may not fit this one."""
+    return bool(options.environment_value(name))

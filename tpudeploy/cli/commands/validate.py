@@ -1,4 +1,4 @@
-"""Check everything about profiles that can be known offline: format, flags, placement, startup script."""
+"""Check profiles offline: format, flags, placement, startup script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tpudeploy.domain.errors import ConfigError, UsageError
 from tpudeploy.views.excerpt import diagnostics
 
 if TYPE_CHECKING:
-    from tpudeploy.views.reports import Checked
+    from tpudeploy.views.reports import CheckedProfile
     from tpudeploy.workspace import Workspace
 
 _FORMATS = ("text", "json", "github", "sarif", "junit")
@@ -27,41 +27,41 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "format", f"{', '.join(_FORMATS)}", choices=_FORMATS, default="text", metavar="FORMAT")
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.reports import REPORTS
 
-    if given.json and given.format not in {"text", "json"}:
-        raise UsageError(f"-json and -format {given.format} are two forms of output.", hint="Leave one out.")
-    found = checked(given.profiles, given, context)
-    if given.json:
-        context.reply.set_text(REPORTS["json"](found))
-    elif given.format != "text":
-        context.terminal.data(REPORTS[given.format](found))
-    for row in found if given.format == "text" and not given.json else ():
-        if row.found:
-            context.terminal.talk(diagnostics(row.found, context.terminal.paint) + "\n")
-        if row.is_valid:
-            context.terminal.data(f"{row.file}: valid")
-    return exits.SUCCESS if all(row.is_valid for row in found) else exits.ERROR
+    if args.json and args.format not in {"text", "json"}:
+        raise UsageError(f"-json and -format {args.format} are two forms of output.", hint="Leave one out.")
+    results = check_profiles(args.profiles, args, context)
+    if args.json:
+        context.reply.set_text(REPORTS["json"](results))
+    elif args.format != "text":
+        context.terminal.data(REPORTS[args.format](results))
+    for result in results if args.format == "text" and not args.json else ():
+        if result.diagnostics:
+            context.terminal.talk(diagnostics(result.diagnostics, context.terminal.paint) + "\n")
+        if result.is_valid:
+            context.terminal.data(f"{result.file}: valid")
+    return exits.SUCCESS if all(result.is_valid for result in results) else exits.ERROR
 
 
-def checked(paths: Sequence[str], given: argparse.Namespace, context: Context) -> list[Checked]:
-    """Each of these profiles, with what is to be said of it; overlays and settings are in `given`."""
-    from tpudeploy.views.reports import Checked
+def check_profiles(paths: Sequence[str], args: argparse.Namespace, context: Context) -> list[CheckedProfile]:
+    """Return the diagnostics of each profile; `args` holds overlays and settings."""
+    from tpudeploy.views.reports import CheckedProfile
 
     project = cache(lambda folder: context.workspace([str(folder / "profile.yaml")]))
-    return [Checked(file=path, found=tuple(_found(path, given, context, project))) for path in paths]
+    return [CheckedProfile(file=path, diagnostics=tuple(_diagnostics(path, args, context, project))) for path in paths]
 
 
-def _found(
-    path: str, given: argparse.Namespace, context: Context, project: Callable[[Path], Workspace]
+def _diagnostics(
+    path: str, args: argparse.Namespace, context: Context, project: Callable[[Path], Workspace]
 ) -> list[Diagnostic]:
-    """`project` is that of the profiles in a folder."""
+    """Return the diagnostics of a profile. `project` returns the workspace of the profiles in a folder."""
     try:
-        profile, workspace = context.read(path, given), project(Path(path).parent)
+        profile, workspace = context.read(path, args), project(Path(path).parent)
         deployment = workspace.deployment(profile, offline=True, script=False)
         warnings = workspace.warnings(profile)
     except ConfigError as error:
-        whole = Diagnostic(code=error.code, message=error.message, hint=error.hint)
-        return list(error.diagnostics) or [whole]
+        diagnostic = Diagnostic(code=error.code, message=error.message, hint=error.hint)
+        return list(error.diagnostics) or [diagnostic]
     return [*warnings, *check([deployment])]

@@ -17,17 +17,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.views.verify import verify
 
-    accuracy.check(given)
-    (profile,) = context.load([given.profile], given)
-    if given.accuracy is not None:
-        return accuracy.run(given, context, profile)
-    found = context.workspace([given.profile]).verify(profile)
+    accuracy.check(args)
+    (profile,) = context.load([args.profile], args)
+    if args.accuracy is not None:
+        return accuracy.run(args, context, profile)
+    verification = context.workspace([args.profile]).verify(profile)
     terminal = context.terminal
-    if given.json:
-        context.reply.set(documents.verify(found))
+    if args.json:
+        context.reply.set(documents.verify(verification))
     else:
-        terminal.data(verify(found, terminal.paint))
-    return exits.SUCCESS if found.holds else exits.REFUSED
+        terminal.data(verify(verification, terminal.paint))
+    return exits.SUCCESS if verification.holds else exits.REFUSED

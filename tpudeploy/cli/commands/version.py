@@ -1,4 +1,4 @@
-"""The version of tpudeploy, and of the vLLM whose flags it knows."""
+"""Print the version of tpudeploy, and of the vLLM whose flags it knows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     del parser
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
     from tpudeploy.catalog.flags import VLLM_VERSION
 
-    if given.json:
+    if args.json:
         context.reply.set(documents.version(VERSION, VLLM_VERSION))
     else:
         context.terminal.data(f"tpudeploy {VERSION} (flags of vLLM {VLLM_VERSION})")

@@ -1,4 +1,4 @@
-"""Where a slice type can be had: hardware, provisioning models, quota, price and recent luck, pair by pair."""
+"""List where a slice type is available: hardware, provisioning models, quota, price and recent results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.backend(parser)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    workspace, terminal = context.workspace(given.profiles), context.terminal
-    loaded = context.load_each(given.profiles, given)
+def run(args: argparse.Namespace, context: Context) -> int:
+    workspace, terminal = context.workspace(args.profiles), context.terminal
+    loaded = context.load_each(args.profiles, args)
     context.report_invalid(loaded)
-    found = workspace.zones(loaded.valid, type=given.type, refresh=given.refresh)
+    tables = workspace.zones(loaded.valid, type=args.type, refresh=args.refresh)
     code = exits.ERROR if loaded.invalid else exits.SUCCESS
-    if given.json:
-        context.reply.set(documents.zones(found, emulated=workspace.is_emulated))
+    if args.json:
+        context.reply.set(documents.zones(tables, emulated=workspace.is_emulated))
         return code
     from tpudeploy.views.zones import zones
 
-    terminal.data(zones(found, terminal.paint, width=terminal.width, emulated=workspace.is_emulated))
+    terminal.data(zones(tables, terminal.paint, width=terminal.width, emulated=workspace.is_emulated))
     return code

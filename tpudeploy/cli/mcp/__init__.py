@@ -1,1 +1,1 @@
-"""The door for agents: `tpudeploy mcp`, a server of the Model Context Protocol. The only importers of its SDK."""
+"""Implement `tpudeploy mcp`, a server of the Model Context Protocol. Only these modules import its SDK."""

@@ -1,4 +1,4 @@
-"""What a tool answers: a document as `--json` prints it; what stopped it becomes an error that says what to do."""
+"""Turn a tool's document into its answer, and our errors into tool errors that say what to do."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from tpudeploy.views.words import plain
 P = ParamSpec("P")
 
 
-def answering(tool: Callable[P, Document], shape: type[Answer]) -> Callable[P, CallToolResult]:
-    """The tool with its document in `shape`, as plain JSON, and with our errors as errors of a tool."""
+def as_tool_result(tool: Callable[P, Document], shape: type[Answer]) -> Callable[P, CallToolResult]:
+    """Return the tool with its document as JSON of that shape, and with our errors as tool errors."""
 
     @wraps(tool)
     def answer(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
         try:
             text = json.dumps(tool(*args, **kwargs), ensure_ascii=False)
         except TpudeployError as error:
-            return refusal(error)
+            return error_result(error)
         return CallToolResult(content=[TextContent(text=text)], structured_content=json.loads(text))
 
     # The SDK makes the schemas of a tool from its signature.
-    told = Annotated[CallToolResult, shape]
-    answer.__signature__ = signature(tool, eval_str=True).replace(return_annotation=told)  # type: ignore[attr-defined]  # what `inspect` looks for
+    annotation = Annotated[CallToolResult, shape]
+    answer.__signature__ = signature(tool, eval_str=True).replace(return_annotation=annotation)  # type: ignore[attr-defined]  # what `inspect` looks for
     return answer
 
 
-def refusal(error: TpudeployError) -> CallToolResult:
-    """What, why and what to do; for programs the last line that `--json` prints of a command that was stopped."""
-    told = [plain(f"Error: {error.message} [{error.code}]"), *map(plain, error.hint.splitlines())]
+def error_result(error: TpudeployError) -> CallToolResult:
+    """Return an error as text, and as the document that `--json` prints for it."""
+    lines = [plain(f"Error: {error.message} [{error.code}]"), *map(plain, error.hint.splitlines())]
     if isinstance(error, ConfigError) and error.diagnostics:
-        told = [diagnostics(error.diagnostics, Paint())]
+        lines = [diagnostics(error.diagnostics, Paint())]
     tree = json.loads(jsonl.error(error))
-    return CallToolResult(content=[TextContent(text="\n".join(told))], structured_content=tree, is_error=True)
+    return CallToolResult(content=[TextContent(text="\n".join(lines))], structured_content=tree, is_error=True)

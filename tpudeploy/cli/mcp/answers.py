@@ -1,4 +1,4 @@
-"""What each tool promises of its document, at the top. Documents grow by what is added, as those of `--json` do."""
+"""Define the top-level keys that each tool's document has. Later versions only add keys, as those of `--json` do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tree = dict[str, Any]
 
 
 class Answer(BaseModel):
-    """More keys than these may be there."""
+    """A document; it may have more keys than these."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -24,13 +24,13 @@ class Validated(Answer):
 class Sized(Answer):
     format: Literal["tpudeploy.size/1"]
     name: str
-    fits: bool | None = Field(description="null where nobody can tell; `cannot_size_because` says why")
+    fits: bool | None = Field(description="null if unknown; `cannot_size_because` says why")
     diagnostics: list[Tree]
 
 
 class Alerts(Answer):
     format: Literal["tpudeploy.alerts/1"]
-    text: str = Field(description="what the file holds: YAML, or JSON for a dashboard")
+    text: str = Field(description="the contents of the file: YAML, or JSON for a dashboard")
     remarks: list[str]
 
 
@@ -43,13 +43,13 @@ class Explained(Answer):
 class Zones(Answer):
     format: Literal["tpudeploy.zones/1"]
     emulated: bool
-    tables: list[Tree] = Field(description="a limit of quota is no promise of capacity")
+    tables: list[Tree] = Field(description="a quota limit does not guarantee capacity")
 
 
 class Doctor(Answer):
     format: Literal["tpudeploy.doctor/1"]
     emulated: bool
-    counts: dict[str, int] = Field(description="how many preconditions came to each grade; `fail` stops an apply")
+    counts: dict[str, int] = Field(description="the number of preconditions per grade; `fail` stops an apply")
 
 
 class Status(Answer):
@@ -70,12 +70,12 @@ class Output(Answer):
 
 class Garbage(Answer):
     format: Literal["tpudeploy.gc/1"]
-    strays: list[Tree] = Field(description="what stands in the cloud under our mark, and whether anything needs it")
+    strays: list[Tree] = Field(description="resources in the cloud with our mark, and whether a deployment needs them")
     unreachable: list[str]
 
 
 class Drift(Answer):
-    """A plan that would only write down what was found."""
+    """A plan that would only record the drift."""
 
     format: Literal["tpudeploy.plan/1"]
     is_empty: bool = Field(description="whether nothing changed outside")
@@ -83,20 +83,20 @@ class Drift(Answer):
 
 
 class Planned(Answer):
-    """The plan as `plan --json` prints it, and under what id it is kept here."""
+    """The plan as `plan --json` prints it, and the id that this server keeps it under."""
 
     format: Literal["tpudeploy.plan/1"]
     plan_id: str = Field(description="for apply and destroy; this server keeps it until it ends")
-    fingerprint: str = Field(description="of its effects: the one that `ci plan` writes into a pull request")
+    fingerprint: str = Field(description="identifies its effects, as `ci plan` writes it into a pull request")
     mode: str
     is_empty: bool
-    applyable: bool = Field(description="false where nothing would change, or where a check forbids it")
-    needs_consent: bool = Field(description="whether it ends or restarts anything: then a person is asked")
+    applyable: bool = Field(description="false if nothing would change, or if a check forbids it")
+    needs_consent: bool = Field(description="whether it ends or restarts anything, so that a person is asked")
     text: str = Field(description="as a person reads it")
 
 
 class Operation(Answer):
-    """What runs in the background. Poll with `after` = `last_event` until `state` is no longer `running`."""
+    """A background operation. Poll with `after` = `last_event` until `state` is no longer `running`."""
 
     format: Literal["tpudeploy.operation/1"]
     operation_id: str
@@ -104,7 +104,7 @@ class Operation(Answer):
     state: Literal["running", "succeeded", "failed", "cancelled"]
     last_event: int
     events: list[Tree]
-    result: Tree | None = Field(description="the report, or the run that was measured, once it has ended")
+    result: Tree | None = Field(description="the report, or the benchmark run, once it has ended")
     error: Tree | None = Field(description="what stopped it, with exit_code and hint")
 
 
@@ -125,13 +125,11 @@ class Metrics(Answer):
 
 class Logs(Answer):
     format: Literal["tpudeploy.logs/1"]
-    logs: list[Tree] = Field(
-        description="by machine: the first real cause with what to do, or how long each phase took"
-    )
+    logs: list[Tree] = Field(description="by machine: the root cause with what to do, or how long each phase took")
 
 
 class Diagnosed(Logs):
-    """Our findings are in `logs`. A draft is a model's, and is no finding."""
+    """Our findings are in `logs`. A draft is written by a model and is not verified."""
 
     draft: Tree | None = Field(description="what the served model wrote; `is_checked` is always false")
     no_draft: Tree | None = Field(description="why there is none")
@@ -146,7 +144,7 @@ class Run(Answer):
     format: Literal["tpudeploy.run/1"]
     id: str
     subject: Tree
-    cells: list[Tree] = Field(description="by streams, context and output; `status` says what each is worth")
+    cells: list[Tree] = Field(description="by streams, context and output; `status` says whether to trust each")
 
 
 class Comparison(Answer):
@@ -155,17 +153,17 @@ class Comparison(Answer):
 
 
 class AbProposal(Answer):
-    """What an A/B is going to do, and under what id it is kept here."""
+    """What an A/B will do, and the id that this server keeps it under."""
 
     format: Literal["tpudeploy.ab_proposal/1"]
     ab_id: str = Field(description="for ab; this server keeps it until it ends")
-    restarts: int = Field(description="how often nothing serves; a person is asked first")
+    restarts: int = Field(description="the number of restarts, during which nothing serves; a person is asked first")
     text: str = Field(description="as a person reads it")
 
 
 class Ab(Answer):
     format: Literal["tpudeploy.ab/1"]
-    keep: Literal["A", "B"] | None = Field(description="which value to keep; null where the repeats are too few")
+    keep: Literal["A", "B"] | None = Field(description="which value to keep; null if there are too few repeats")
     reason: str
     overall: Tree | None = Field(
         description="B to A less 1, with a 95 % interval over repeats: the verdict rests on it"
@@ -175,7 +173,7 @@ class Ab(Answer):
 
 class Recommendation(Answer):
     format: Literal["tpudeploy.recommendation/1"]
-    choices: list[Tree] = Field(description="the best first; none where nothing would serve the workload")
+    choices: list[Tree] = Field(description="best first; empty if nothing would serve the workload")
     profile: str | None = Field(description="the profile for the best, as YAML")
 
 

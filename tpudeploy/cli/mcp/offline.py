@@ -1,4 +1,4 @@
-"""Tools that ask nobody: what profiles say, what their chips hold, what a code means."""
+"""Define the tools that need no network: validate, size, alerts and explain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tpudeploy.cli import documents
 from tpudeploy.cli.context import AS_WRITTEN
-from tpudeploy.cli.mcp.session import Asked, session
+from tpudeploy.cli.mcp.session import Call, session
 
 Profiles = Annotated[
     list[str], Field(min_length=1, description="paths inside the project: profiles, or folders of them")
@@ -17,34 +17,34 @@ Profiles = Annotated[
 OneProfile = Annotated[str, Field(min_length=1, description="a profile's path inside the project")]
 
 
-def validate(ctx: Asked, profiles: Profiles) -> documents.Document:
-    """Check everything about profiles that can be known offline: format, flags, placement, memory, startup script."""
-    from tpudeploy.cli.commands.validate import checked
+def validate(ctx: Call, profiles: Profiles) -> documents.Document:
+    """Check profiles offline: format, flags, placement, memory, startup script."""
+    from tpudeploy.cli.commands.validate import check_profiles
     from tpudeploy.views.reports import REPORTS
 
     project = session(ctx).project
-    known = project.written_out(profiles)
+    paths = project.expand_folders(profiles)
     with project.opened() as at:
-        found: documents.Document = json.loads(REPORTS["json"](checked(known, AS_WRITTEN, at.context)))
-    return found
+        document: documents.Document = json.loads(REPORTS["json"](check_profiles(paths, AS_WRITTEN, at.context)))
+    return document
 
 
 def size(
-    ctx: Asked,
+    ctx: Call,
     profile: OneProfile,
     sweep: Annotated[bool, Field(description="try other slices, splits, KV types, utilizations and lengths")] = False,
 ) -> documents.Document:
-    """The HBM plan of a profile, predicted: what fits, how many tokens the cache holds, how long it compiles."""
+    """Predict the HBM plan of a profile: what fits, how many tokens the cache holds, how long it compiles."""
     from tpudeploy.cli.commands.size import swept_around
     from tpudeploy.loading import checked
 
     with session(ctx).project.opened(profile) as at:
-        deployment, found = checked(at.profile)
-        return documents.size(deployment, found, swept_around(deployment) if sweep else None)
+        deployment, diagnostics = checked(at.profile)
+        return documents.size(deployment, diagnostics, swept_around(deployment) if sweep else None)
 
 
 def alerts(
-    ctx: Asked,
+    ctx: Call,
     profiles: Profiles,
     form: Annotated[
         Literal["rules", "prometheusrule", "gmp", "ops-agent", "dashboard"],
@@ -52,7 +52,7 @@ def alerts(
     ] = "rules",
     ttft_seconds: Annotated[float | None, Field(gt=0, description="how late a first token may be")] = None,
 ) -> documents.Document:
-    """Alert rules for what profiles serve, as the text of a file, and remarks on it. Writes nothing."""
+    """Generate alert rules for profiles, as the text of a file with remarks. Writes nothing."""
     from tpudeploy.cli.commands.alerts import made
 
     with session(ctx).project.opened(*profiles) as at:
@@ -63,9 +63,9 @@ def alerts(
 def explain(
     code: Annotated[str, Field(description="an error's code, a refusal such as `stockout`, or a text of Google's")],
 ) -> documents.Document:
-    """What an error code, a refusal or an error text means, and what to do about it."""
-    from tpudeploy.cli.commands.explain import explained
+    """Explain an error code, a refusal or an error text, and what to do about it."""
+    from tpudeploy.cli.commands.explain import lookup
     from tpudeploy.cli.explanations import explanations
 
-    found, text = explained(code.strip(), explanations())
-    return documents.explanation(found, text)
+    code, text = lookup(code.strip(), explanations())
+    return documents.explanation(code, text)

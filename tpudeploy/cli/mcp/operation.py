@@ -1,4 +1,4 @@
-"""One run in the background: what it told so far, and what it came to. Whoever asks is never kept waiting for hours."""
+"""Run one operation in the background and keep its events and result, so that a client can poll it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tpudeploy.cli.documents import Document
 from tpudeploy.domain.errors import Interrupted, TpudeployError
 from tpudeploy.domain.frozen import frozen
 
-_MOST = 1000  # events that are kept; then the oldest goes
-_AT_ONCE = 50  # events in one answer
+_MAX_EVENTS = 1000  # events that are kept; older ones are dropped
+_EVENTS_PER_ANSWER = 50  # events in one answer
 
 
 @frozen
-class Came:
-    """What a run came to: its document, and what was wrong with it."""
+class Outcome:
+    """The result of an operation: its document, and its error if it failed."""
 
     document: Document
     error: TpudeployError | None = None
 
 
-class Tell(Protocol):
-    """`begins`: from here on something is done, and to refuse it is too late. Safe to call from several threads."""
+class EmitEvent(Protocol):
+    """Emits an event. `begins` means that work has started and cannot be refused. Several threads may call it."""
 
     def __call__(self, event: Document, *, begins: bool = True) -> None: ...
 
 
-Work = Callable[[Tell], Came]
+Work = Callable[[EmitEvent], Outcome]
 
 
 class Operation:
-    """Safe to use from several threads. `work` is run in one of its own, and ends soon once `stop` is called."""
+    """An operation that several threads may use. `work` runs in its own thread and ends soon after `stop` is called."""
 
     def __init__(
         self, id_: str, *, about: Mapping[str, object], names: frozenset[str], work: Work, stop: Callable[[], None]
@@ -45,7 +45,7 @@ class Operation:
         self._about = about
         self._work = work
         self._changed = threading.Condition()
-        self._events: deque[tuple[int, Document]] = deque(maxlen=_MOST)
+        self._events: deque[tuple[int, Document]] = deque(maxlen=_MAX_EVENTS)
         self._last = 0
         self._has_begun = False
         self._state = "running"
@@ -59,7 +59,7 @@ class Operation:
         return self._state == "running"
 
     def start(self, moment: float) -> None:
-        """Begin, and give it a `moment`, in seconds, to find that it cannot. Raise that, where nothing was done."""
+        """Start, and wait up to `moment` seconds for an error. Raise the error if no work had started."""
         self._thread.start()
         with self._changed:
             self._changed.wait_for(lambda: self._has_begun or not self.is_running, moment)
@@ -70,27 +70,27 @@ class Operation:
         self._thread.join(seconds)
 
     def document(self, *, after: int = 0, wait: float = 0.0) -> Document:
-        """Its events after that number, and how it stands. Waits so many seconds for something new."""
+        """Return the state and the events after that number. Wait up to `wait` seconds for a new one."""
         with self._changed:
             self._changed.wait_for(lambda: self._last > after or not self.is_running, wait)
-            told = [(number, event) for number, event in self._events if number > after][:_AT_ONCE]
-            # The end is told once all that led to it is.
-            whole = not told or told[-1][0] == self._last
+            events = [(number, event) for number, event in self._events if number > after][:_EVENTS_PER_ANSWER]
+            # The end is reported only after all events.
+            is_complete = not events or events[-1][0] == self._last
             return {
                 "format": "tpudeploy.operation/1",
                 "operation_id": self.id,
                 **self._about,
                 "deployments": sorted(self.names),
-                "state": self._state if whole else "running",
-                "last_event": told[-1][0] if told else after,
-                "events": [event for _, event in told],
-                "result": self._result if whole else None,
-                "error": self._error if whole else None,
+                "state": self._state if is_complete else "running",
+                "last_event": events[-1][0] if events else after,
+                "events": [event for _, event in events],
+                "result": self._result if is_complete else None,
+                "error": self._error if is_complete else None,
             }
 
     def _run(self) -> None:
         try:
-            came = self._work(self._tell)
+            outcome = self._work(self._tell)
         except Interrupted as error:
             self._end("cancelled", error=error.to_dict(), refusal=error)
         except TpudeployError as error:
@@ -98,8 +98,10 @@ class Operation:
         except Exception:  # noqa: BLE001 - the boundary of this thread: whatever comes here is our bug, and is reported
             self._end("failed", error=bug().to_dict())
         else:
-            failed = None if came.error is None else came.error.to_dict()
-            self._end("succeeded" if failed is None else "failed", result=came.document, error=failed)
+            error_document = None if outcome.error is None else outcome.error.to_dict()
+            self._end(
+                "succeeded" if error_document is None else "failed", result=outcome.document, error=error_document
+            )
 
     def _tell(self, event: Document, *, begins: bool = True) -> None:
         with self._changed:

@@ -1,4 +1,4 @@
-"""The tool that shows what would change, and keeps it for those that do it."""
+"""Define the tool that shows a plan and stores it for the tools that apply it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tpudeploy.cli import documents, planning
 from tpudeploy.cli.mcp.offline import Profiles
-from tpudeploy.cli.mcp.session import Asked, session
+from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.plan import plan as view
 
@@ -17,23 +17,25 @@ Addresses = tuple[str, ...]
 
 
 def plan(
-    ctx: Asked,
+    ctx: Call,
     profiles: Profiles,
     *,
     destroy: Annotated[bool, Field(description="plan the removal, for the tool destroy")] = False,
-    refresh_only: Annotated[bool, Field(description="only write down what changed outside; touch nothing")] = False,
+    refresh_only: Annotated[
+        bool, Field(description="only record what changed outside, and change no resource")
+    ] = False,
     target: Annotated[Addresses, Field(description="only these: NAME, or NAME[0] for one replica")] = (),
     replace: Annotated[Addresses, Field(description="another slice for these: NAME, or NAME[0]")] = (),
 ) -> documents.Document:
-    """What would change, why, from which line, at what price. Changes nothing; its plan_id is for apply or destroy."""
-    given = Namespace(refresh_only=refresh_only, target=list(target), replace=list(replace))
-    asked = planning.asked(given, destroy=destroy)
+    """Show what would change, why, by which line, at what price. Changes nothing; pass plan_id to apply or destroy."""
+    args = Namespace(refresh_only=refresh_only, target=list(target), replace=list(replace))
+    arguments = planning.plan_arguments(args, destroy=destroy)
     with session(ctx).project.opened(*profiles) as at:
-        made = at.workspace.plan(at.profiles, **asked)
-    kept = session(ctx).plans.keep(made, profiles)
+        new_plan = at.workspace.plan(at.profiles, **arguments)
+    stored = session(ctx).plans.keep(new_plan, profiles)
     return {
-        **made.to_dict(),
-        "plan_id": kept.id,
-        "needs_consent": bool(kept.ends),
-        "text": view(made, Paint()),
+        **new_plan.to_dict(),
+        "plan_id": stored.id,
+        "needs_consent": bool(stored.ends),
+        "text": view(new_plan, Paint()),
     }

@@ -1,24 +1,24 @@
-"""The plans that a server showed, each under the id by which it may be applied: that very plan, or nothing."""
+"""Store the plans that a server showed, so that exactly the shown plan can be applied by its id."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpudeploy.cli.mcp.shown import Shown
+from tpudeploy.cli.mcp.store import EntryStore
 from tpudeploy.core.approval import plan_print
 from tpudeploy.domain.errors import Unapproved
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Plan
 
-# What interrupts nobody: an update may let go of what an earlier run left over, which serves nobody. Whatever else
-# there may come to be is asked about.
+# Actions that interrupt no client: an update only releases leftovers of an earlier run, which do not serve. Any other
+# action, including future ones, needs approval.
 _HARMLESS = {Action.NO_OP, Action.CREATE, Action.UPDATE}
 
 
 @frozen
-class Kept:
-    """`paths` are the profiles as they were named. Its source is its id: it holds for the very world that it saw."""
+class StoredPlan:
+    """A stored plan. `paths` are its profiles as they were named. The plan's source is its id, as for a saved plan."""
 
     id: str
     plan: Plan
@@ -30,32 +30,32 @@ class Kept:
 
     @property
     def ends(self) -> tuple[Change, ...]:
-        """What of it takes something away from whoever uses it, for a while or for good."""
+        """Return the changes that interrupt clients, temporarily or for good."""
         return tuple(change for change in self.plan.changes if change.action not in _HARMLESS)
 
 
 class Plans:
-    """Safe to use from several threads."""
+    """The plans of a server. Several threads may use it."""
 
     def __init__(self) -> None:
-        self._shown = Shown[Kept]()
+        self._entries = EntryStore[StoredPlan]()
 
-    def keep(self, plan: Plan, paths: Sequence[str]) -> Kept:
-        def made(number: int) -> Kept:
+    def keep(self, plan: Plan, paths: Sequence[str]) -> StoredPlan:
+        def make(number: int) -> StoredPlan:
             id_ = f"plan-{number}-{plan_print(plan)[:8]}"
-            return Kept(id=id_, plan=replace(plan, source=id_), paths=tuple(paths))
+            return StoredPlan(id=id_, plan=replace(plan, source=id_), paths=tuple(paths))
 
-        return self._shown.keep(made)
+        return self._entries.keep(make)
 
-    def get(self, plan_id: str) -> Kept | None:
-        return self._shown.get(plan_id)
+    def get(self, plan_id: str) -> StoredPlan | None:
+        return self._entries.get(plan_id)
 
-    def find(self, plan_id: str) -> Kept:
-        """Raise `errors.Unapproved` for an id that no plan of this server has."""
-        kept = self.get(plan_id)
-        if kept is None:
+    def find(self, plan_id: str) -> StoredPlan:
+        """Return the plan of that id. Raise `errors.Unapproved` if this server has none."""
+        plan = self.get(plan_id)
+        if plan is None:
             raise Unapproved(
-                f"There is no plan `{plan_id}`: nothing was done.",
-                hint="Make one with the tool `plan`, and name the plan_id that it answers. None outlives its server.",
+                f"There is no plan `{plan_id}`. Nothing was done.",
+                hint="Make one with the tool `plan`, and pass its plan_id, which is valid until this server ends.",
             )
-        return kept
+        return plan

@@ -1,4 +1,4 @@
-"""The folder that a server works in: profiles are named by a path inside it, and each call opens a workspace anew."""
+"""Open workspaces in a server's folder: each call names profiles inside it and opens its own workspace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDINGS = {".yaml", ".yml"}
 
 @frozen
 class Opened:
-    """What one call works with, while it lasts."""
+    """The context, workspace and profiles of one call."""
 
     context: Context
     workspace: Workspace
@@ -26,14 +26,14 @@ class Opened:
 
     @property
     def profile(self) -> Profile:
-        """Of a call that is about one."""
+        """Return the profile of a call that names exactly one."""
         (profile,) = self.profiles
         return profile
 
 
 @frozen
 class Project:
-    """`clock` makes one for each call, because stopping a run stops its clock for good."""
+    """A server's folder. `clock` creates a clock for each call, because stopping a run stops its clock for good."""
 
     context: Context
     clock: Callable[[], Clock]
@@ -45,47 +45,47 @@ class Project:
 
     @contextmanager
     def opened(self, *paths: str) -> Iterator[Opened]:
-        """Raise `errors.UsageError` for a path outside the folder, `errors.ConfigError` for invalid profiles."""
-        known = self.written_out(paths)
+        """Open a workspace. Raise `errors.UsageError` for an outside path, `errors.ConfigError` for bad profiles."""
+        profile_paths = self.expand_folders(paths)
         with self._context() as context:
-            profiles = tuple(context.load(known, AS_WRITTEN))
-            yield Opened(context=context, workspace=context.workspace(known), profiles=profiles)
+            profiles = tuple(context.load(profile_paths, AS_WRITTEN))
+            yield Opened(context=context, workspace=context.workspace(profile_paths), profiles=profiles)
 
     @contextmanager
     def workspace(self, paths: Sequence[str], *, backend: str, clock: Clock) -> Iterator[Workspace]:
-        """That of these profiles, whatever stands in them by now. To stop `clock` ends what runs in it.
+        """Open the workspace of these profiles, with their current contents. Stopping `clock` ends a run in it.
 
-        `backend` is where the states lie unless the server was told otherwise.
+        `backend` is where the states are, unless the server was started with another one.
         """
-        known = self.written_out(paths)
+        profile_paths = self.expand_folders(paths)
         with self._context(clock) as context:
-            yield context.workspace(known, backend=backend)
+            yield context.workspace(profile_paths, backend=backend)
 
     @contextmanager
     def _context(self, clock: Clock | None = None) -> Iterator[Context]:
         with ExitStack() as at_exit:
             yield replace(self.context, clock=clock or self.clock(), at_exit=at_exit)
 
-    def written_out(self, paths: Sequence[str]) -> list[str]:
-        """These paths, each folder among them as its profiles. Raise `errors.UsageError` for one that is none of ours.
+    def expand_folders(self, paths: Sequence[str]) -> list[str]:
+        """Return these paths, each folder replaced by its profiles. Raise `errors.UsageError` for an outside path.
 
-        Whoever may name any file could have its lines read out to it, as those of a profile that is not valid.
+        Otherwise an agent could name any file and read its lines in the diagnostics of an invalid profile.
         """
         for path in paths:
             if not self._is_inside(path):
                 raise UsageError(
-                    f"`{path}` is no profile in this project.",
+                    f"`{path}` is not a profile in this project.",
                     hint=f"Name a .yaml file, or a folder of them, by its path inside {self.context.folder.resolve()}.",
                 )
-        return [path for path in self.context.written_out(paths) if self._is_inside(path)]
+        return [path for path in self.context.expand_folders(paths) if self._is_inside(path)]
 
     def _is_inside(self, path: str) -> bool:
-        """Links are followed: what they lead to counts."""
+        """Return whether a path is inside the project after links are resolved."""
         root = self.context.folder.resolve()
         try:
-            found = (root / path).resolve()
+            target = (root / path).resolve()
         except (OSError, ValueError, RuntimeError):  # a loop of links, or a path that no system takes
             return False
-        if not found.is_relative_to(root) or any(part.startswith(".") for part in found.relative_to(root).parts):
+        if not target.is_relative_to(root) or any(part.startswith(".") for part in target.relative_to(root).parts):
             return False
-        return found.is_dir() or found.suffix in _ENDINGS
+        return target.is_dir() or target.suffix in _ENDINGS

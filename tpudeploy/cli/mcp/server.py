@@ -1,4 +1,4 @@
-"""The server: the tools and resources of a session, under one name, with what an agent is told of them first."""
+"""Build the server with the tools and resources of a session, and the instructions that an agent reads first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inspect import cleandoc
 from mcp.server.mcpserver import MCPServer
 
 from tpudeploy.cli.mcp import resources
-from tpudeploy.cli.mcp.answering import answering
+from tpudeploy.cli.mcp.answering import as_tool_result
 from tpudeploy.cli.mcp.session import Session
 from tpudeploy.cli.mcp.strict import StrictTool
 from tpudeploy.cli.mcp.tools import READING, WRITING, Tool
@@ -31,23 +31,23 @@ def server(session: Session, *, allow_writes: bool) -> MCPServer[Session]:
     async def lifespan(_: MCPServer[Session]) -> AsyncIterator[Session]:
         yield session
 
-    offered = (*READING, *(WRITING if allow_writes else ()))
-    made = MCPServer(
+    tools = (*READING, *(WRITING if allow_writes else ()))
+    mcp_server = MCPServer(
         "tpudeploy",
         title="tpudeploy",
         version=VERSION,
         instructions=f"{_INSTRUCTIONS}\n\n{_WRITES if allow_writes else _READ_ONLY}",
-        tools=[_strict(tool) for tool in offered],
+        tools=[_strict_tool(tool) for tool in tools],
         lifespan=lifespan,
         log_level="WARNING",
     )
-    resources.register(made, session)
-    return made
+    resources.register(mcp_server, session)
+    return mcp_server
 
 
-def _strict(tool: Tool) -> StrictTool:
+def _strict_tool(tool: Tool) -> StrictTool:
     return StrictTool.of(
-        answering(tool.does, tool.answers),
+        as_tool_result(tool.does, tool.answers),
         name=tool.name,
         title=tool.title,
         description=cleandoc(tool.does.__doc__ or ""),

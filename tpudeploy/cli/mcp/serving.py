@@ -1,4 +1,4 @@
-"""Tools that ask what serves: the model, its logs, its settings."""
+"""Define the tools that query a running deployment: its model, metrics, logs and settings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pydantic import Field
 
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.offline import OneProfile
-from tpudeploy.cli.mcp.session import Asked, session
+from tpudeploy.cli.mcp.session import Call, session
 
 
 def query(
-    ctx: Asked,
+    ctx: Call,
     profile: OneProfile,
     prompt: Annotated[str, Field(min_length=1)],
     max_tokens: Annotated[int, Field(ge=1, le=65536)] = 256,
@@ -22,42 +22,42 @@ def query(
         return documents.answer(at.workspace.ask(at.profile, prompt, max_tokens=max_tokens))
 
 
-def metrics(ctx: Asked, profile: OneProfile) -> documents.Document:
-    """What a deployment's servers say of themselves at this moment, each figure with what it means and what to do."""
+def metrics(ctx: Call, profile: OneProfile) -> documents.Document:
+    """Show the current metrics of a deployment's servers, each with its meaning and what to do."""
     with session(ctx).project.opened(profile) as at:
         return documents.metrics(at.workspace.metrics(at.profile))
 
 
-def logs(ctx: Asked, profile: OneProfile) -> documents.Document:
-    """The boot logs of a deployment, read: the first real cause of a failure and what to do, or the phases' seconds."""
+def logs(ctx: Call, profile: OneProfile) -> documents.Document:
+    """Explain a deployment's boot logs: the root cause of a failure and what to do, or the duration of each phase."""
     from tpudeploy.cli.commands.logs import read_all
 
     with session(ctx).project.opened(profile) as at:
-        found = at.workspace.logs(at.profile.spec.name)
-        readings = read_all({name: "\n".join(lines) for name, lines in found.items()}, at.profile)
+        log_lines = at.workspace.logs(at.profile.spec.name)
+        readings = read_all({name: "\n".join(lines) for name, lines in log_lines.items()}, at.profile)
         addresses = at.workspace.addresses(at.profile.spec.name)
     return documents.logs(readings, addresses)
 
 
 def diagnose(
-    ctx: Asked,
+    ctx: Call,
     profile: OneProfile,
     colleague: Annotated[str | None, Field(description="the profile of another deployment, which serves")] = None,
 ) -> documents.Document:
-    """As logs, and beside our findings the draft of the served model, from redacted evidence. Nobody has checked it."""
+    """Explain the boot logs as the tool logs does, and add a served model's unverified draft from redacted evidence."""
     from tpudeploy.cli.commands.logs import read_all
     from tpudeploy.drafting import draft
 
     project = session(ctx).project
-    with project.opened(profile) as at, project.opened(colleague or profile) as asked:
-        found = {name: "\n".join(lines) for name, lines in at.workspace.logs(at.profile.spec.name).items()}
-        readings = read_all(found, at.profile)
-        drafted = draft(asked.workspace, found, readings, of=at.profile, by=asked.profile)
+    with project.opened(profile) as at, project.opened(colleague or profile) as colleague_at:
+        texts = {name: "\n".join(lines) for name, lines in at.workspace.logs(at.profile.spec.name).items()}
+        readings = read_all(texts, at.profile)
+        draft_ = draft(colleague_at.workspace, texts, readings, of=at.profile, by=colleague_at.profile)
         addresses = at.workspace.addresses(at.profile.spec.name)
-    return documents.logs(readings, addresses) | documents.draft(drafted)
+    return documents.logs(readings, addresses) | documents.draft(draft_)
 
 
-def verify(ctx: Asked, profile: OneProfile) -> documents.Document:
-    """What a profile declares against what its engines do, by their API, their metrics and their boot logs."""
+def verify(ctx: Call, profile: OneProfile) -> documents.Document:
+    """Compare a profile's settings with those of its engines, from their API, metrics and boot logs."""
     with session(ctx).project.opened(profile) as at:
         return documents.verify(at.workspace.verify(at.profile))

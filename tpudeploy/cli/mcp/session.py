@@ -1,4 +1,4 @@
-"""What one server knows while it runs: its project, the plans and A/Bs it showed, what it does in the background."""
+"""Hold the data of one running server: its project, the plans and A/Bs it showed, and its operations."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from mcp.server.mcpserver import Context
 from tpudeploy.cli.mcp.operations import Operations
 from tpudeploy.cli.mcp.plans import Plans
 from tpudeploy.cli.mcp.project import Project
-from tpudeploy.cli.mcp.shown import Shown
+from tpudeploy.cli.mcp.store import EntryStore
 from tpudeploy.cli.mcp.trials import Trial
 
 
 class Session:
     def __init__(self, project: Project) -> None:
-        self.project = project.untrusted()  # whoever made it
+        self.project = project.untrusted()  # because agents write the profiles
         self.plans = Plans()
-        self.trials = Shown[Trial]()
+        self.trials = EntryStore[Trial]()
         self.operations = Operations()
 
     def close(self) -> None:
-        """End what runs, saved."""
+        """Stop the running operations; their progress is saved."""
         self.operations.close()
 
 
-Asked = Context[Session, Any]
+Call = Context[Session, Any]
 
 
-def session(of: Asked) -> Session:
-    """That of the server which a call came to."""
-    return of.request_context.lifespan_context
+def session(call: Call) -> Session:
+    """Return the session of the server that received a call."""
+    return call.request_context.lifespan_context

@@ -1,4 +1,4 @@
-"""A tool that refuses arguments it does not have: dropped in silence, the answer would be about something else."""
+"""Define a tool that rejects unknown arguments, which would otherwise be ignored silently."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcp.types import ToolAnnotations
 from pydantic import ValidationError
 
 from tpudeploy.catalog import closest
-from tpudeploy.cli.mcp.answering import refusal
+from tpudeploy.cli.mcp.answering import error_result
 from tpudeploy.domain.errors import UsageError
 
 
@@ -29,17 +29,17 @@ class StrictTool(Tool):
         """Call the function, or return an error that says which arguments are wrong and what to write instead."""
         error = self._unknown_argument(arguments) or self._invalid_argument(arguments)
         if error is not None:
-            return refusal(error)
+            return error_result(error)
         return await super().run(arguments, context, convert_result)
 
     def _unknown_argument(self, arguments: Mapping[str, Any]) -> UsageError | None:
-        known = self.parameters.get("properties", {})
-        unknown = [name for name in arguments if name not in known]
+        properties = self.parameters.get("properties", {})
+        unknown = [name for name in arguments if name not in properties]
         if not unknown:
             return None
         names = ", ".join(f"`{name}`" for name in unknown)
-        hints = [_hint(name, [each for each in known if each not in arguments]) for name in unknown]
-        takes = ", ".join(f"`{name}`" for name in known) or "no arguments"
+        hints = [_hint(name, [other for other in properties if other not in arguments]) for name in unknown]
+        takes = ", ".join(f"`{name}`" for name in properties) or "no arguments"
         return UsageError(
             f"The tool `{self.name}` has no argument {names}. Nothing was done.",
             hint="\n".join([*filter(None, hints), f"It takes {takes}."]),
@@ -56,6 +56,6 @@ class StrictTool(Tool):
         return None
 
 
-def _hint(name: str, known: list[str]) -> str:
-    near = closest(name, known)
+def _hint(name: str, names: list[str]) -> str:
+    near = closest(name, names)
     return f"Did you mean `{near}` instead of `{name}`?" if near else ""

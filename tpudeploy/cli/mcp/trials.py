@@ -1,4 +1,4 @@
-"""Trial: an A/B that a server showed, and may carry out."""
+"""Define Trial, an A/B that a server proposed and may run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpudeploy.experimenting import Arms
 
 @frozen
 class Trial:
-    """`path` is the profile as it was named."""
+    """An A/B that was proposed. `path` is the profile as it was named."""
 
     path: str
     arms: Arms

@@ -1,4 +1,4 @@
-"""Tools that change something. They are there only where a person started the server with --allow-writes."""
+"""Define the tools that change resources, offered only by a server that was started with --allow-writes."""
 
 from __future__ import annotations
 
@@ -8,65 +8,65 @@ from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.cli import documents
-from tpudeploy.cli.mcp.applying import carry_out
+from tpudeploy.cli.mcp.applying import apply_in_background
 from tpudeploy.cli.mcp.consent import Consent, consent, may_reset, require
-from tpudeploy.cli.mcp.session import Asked, session
+from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.plan import Mode
 
-PlanId = Annotated[str, Field(description="the plan_id that the tool plan answered")]
+PlanId = Annotated[str, Field(description="the plan_id that the tool plan returned")]
 OperationId = Annotated[str | None, Field(description="of apply, destroy, bench or ab; none for the last")]
-Yes = Annotated[ElicitationResult[Consent], Resolve(consent)]
+Approval = Annotated[ElicitationResult[Consent], Resolve(consent)]
 _LONGEST = 50.0  # seconds: clients give up on a call after a minute
 
 
 def apply(
-    ctx: Asked,
+    ctx: Call,
     plan_id: PlanId,
-    given: Yes,
+    approval: Approval,
     wait: Annotated[Literal["accepted", "granted", "serving"], Field(description="how far to go")] = "serving",
     timeout_seconds: Annotated[float | None, Field(gt=0, description="give up waiting after this long")] = None,
 ) -> documents.Document:
-    """Carry out a plan, in the background, for hours perhaps: poll the operation. A slice costs money once granted.
+    """Apply a plan in the background, which may take hours: poll the operation. A slice costs money once granted.
 
-    What would end or restart anything is asked of a person first. Refused where the world is not as the plan saw it.
+    A person has to approve what would end or restart anything. Refused if the resources changed since the plan.
     """
-    kept = session(ctx).plans.find(plan_id)
-    if kept.plan.mode is Mode.DESTROY:
-        raise UsageError(f"{plan_id} is a plan to destroy.", hint="Hand it to the tool `destroy`.")
-    require(kept, given, ctx)
-    return carry_out(
-        session(ctx), kept, does="apply", wait=wait, timeout=timeout_seconds, reset=may_reset(given)
+    stored = session(ctx).plans.find(plan_id)
+    if stored.plan.mode is Mode.DESTROY:
+        raise UsageError(f"{plan_id} is a plan to destroy.", hint="Pass it to the tool `destroy`.")
+    require(stored, approval, ctx)
+    return apply_in_background(
+        session(ctx), stored, does="apply", wait=wait, timeout=timeout_seconds, reset=may_reset(approval)
     ).document()
 
 
-def destroy(ctx: Asked, plan_id: PlanId, given: Yes) -> documents.Document:
-    """Carry out a plan that was made with destroy=true, in the background, until all of it is gone. Poll the operation.
+def destroy(ctx: Call, plan_id: PlanId, approval: Approval) -> documents.Document:
+    """Apply a plan made with destroy=true in the background, until everything is deleted. Poll the operation.
 
-    A person is asked first; a client that cannot ask is refused.
+    A person has to approve; a client that cannot ask one is refused.
     """
-    kept = session(ctx).plans.find(plan_id)
-    if kept.plan.mode is not Mode.DESTROY:
-        raise UsageError(f"{plan_id} is no plan to destroy.", hint="Make one with the tool `plan` and destroy=true.")
-    require(kept, given, ctx)
-    return carry_out(session(ctx), kept, does="destroy").document()
+    stored = session(ctx).plans.find(plan_id)
+    if stored.plan.mode is not Mode.DESTROY:
+        raise UsageError(f"{plan_id} is not a plan to destroy.", hint="Make one with the tool `plan` and destroy=true.")
+    require(stored, approval, ctx)
+    return apply_in_background(session(ctx), stored, does="destroy").document()
 
 
 def operation(
-    ctx: Asked,
+    ctx: Call,
     operation_id: OperationId = None,
-    after: Annotated[int, Field(ge=0, description="the last_event that is known")] = 0,
-    wait_seconds: Annotated[float, Field(ge=0, le=_LONGEST, description="wait so long for something new")] = 0.0,
+    after: Annotated[int, Field(ge=0, description="the last_event that you have")] = 0,
+    wait_seconds: Annotated[float, Field(ge=0, le=_LONGEST, description="how long to wait for a new event")] = 0.0,
 ) -> documents.Document:
-    """How a background operation stands: its events since `after`, and once it has ended its result."""
+    """Show a background operation: its events since `after`, and its result once it has ended."""
     return session(ctx).operations.find(operation_id).document(after=after, wait=wait_seconds)
 
 
-def cancel(ctx: Asked, operation_id: OperationId = None) -> documents.Document:
-    """End a background operation as Ctrl-C does: nothing new is begun, what was is saved, and a new apply goes on.
+def cancel(ctx: Call, operation_id: OperationId = None) -> documents.Document:
+    """Stop a background operation as Ctrl-C does: no new step starts, the progress is saved, and a new apply continues.
 
-    What was asked for stands, and may be granted and cost money; to give it back, destroy.
+    Pending requests remain, and may be granted and cost money; to delete them, destroy.
     """
-    found = session(ctx).operations.find(operation_id)
-    found.stop()
-    return found.document()
+    cancelled = session(ctx).operations.find(operation_id)
+    cancelled.stop()
+    return cancelled.document()

@@ -1,4 +1,4 @@
-"""VERBS: what `tpudeploy state` can do, one row each. The deed is the module of that name here."""
+"""List the verbs of `tpudeploy state`. The module of the same name here implements each one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Verb:
-    """`words` is what it takes, as help shows it; at least `least` and at most `most` of them, None for any number.
+    """A verb. It takes from `least` to `most` of the arguments `words`, as help shows them; None means any number.
 
-    `options` are those of `tpudeploy state` that mean something to it, beside the ones that all heed.
+    `options` are the options of `tpudeploy state` that it has, beside those of all verbs.
     """
 
     does: str
@@ -22,8 +22,8 @@ class Verb:
 
 
 VERBS: Mapping[str, Verb] = {
-    "list": Verb(does="addresses that a state remembers", words="[ADDR...]", most=None),
-    "show": Verb(does="all that is remembered of one", words="ADDR", least=1),
+    "list": Verb(does="list the addresses in the states", words="[ADDR...]", most=None),
+    "show": Verb(does="show everything that the state records about one address", words="ADDR", least=1),
     "mv": Verb(
         does="rename a deployment, or move a slice to another index",
         words="SRC DST",
@@ -32,18 +32,18 @@ VERBS: Mapping[str, Verb] = {
         options=frozenset({"force"}),
     ),
     "rm": Verb(
-        does="forget slices without deleting them",
+        does="remove slices from the state without deleting them",
         words="ADDR...",
         least=1,
         most=None,
         options=frozenset({"auto_approve", "dry_run", "force"}),
     ),
-    "pull": Verb(does="print a state as it is, or as it was", words="[NAME]", options=frozenset({"serial"})),
+    "pull": Verb(does="print the current or an earlier state", words="[NAME]", options=frozenset({"serial"})),
     "push": Verb(
-        does="put a state in its place, from a file or - for stdin",
+        does="write a state from a file, or - for stdin",
         words="FILE",
         least=1,
         options=frozenset({"force"}),
     ),
-    "history": Verb(does="earlier states, where the place keeps them", words="[NAME]"),
+    "history": Verb(does="list earlier states, if the backend keeps them", words="[NAME]"),
 }

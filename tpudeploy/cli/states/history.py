@@ -1,4 +1,4 @@
-"""`state history`: who wrote which state and when, as far back as the place keeps them."""
+"""Run `state history`: list who wrote which state and when, for as long as the backend keeps them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
-def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    name = deployment(workspace.states, given.words)
+def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    name = deployment(workspace.states, args.words)
     now, before = workspace.states.read(name).state, workspace.states.earlier(name)
     if now is None and not before:
-        raise StateError(f"{name} has no state here, and had none that is kept.")
-    if given.json:
+        raise StateError(f"{name} has no state here, and no earlier state is kept.")
+    if args.json:
         context.reply.set(view.history_as_json(name, now, before))
         return exits.SUCCESS
     context.terminal.data(view.history(now, before))

@@ -1,4 +1,4 @@
-"""`state list`: the addresses that are remembered, one a line."""
+"""Run `state list`: print the addresses in the states, one per line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
-def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    wanted = [address(word) for word in given.words]
-    read = {name: workspace.states.read(name).state for name in workspace.states.names()}
-    states = {name: state for name, state in read.items() if state is not None}
-    found = tuple(named(states, wanted))
-    if given.json:
-        context.reply.set(view.state_list(states, found))
-    elif found:
-        context.terminal.data("\n".join(map(str, found)))
+def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    filters = [address(word) for word in args.words]
+    all_states = {name: workspace.states.read(name).state for name in workspace.states.names()}
+    states = {name: state for name, state in all_states.items() if state is not None}
+    addresses = tuple(named(states, filters))
+    if args.json:
+        context.reply.set(view.state_list(states, addresses))
+    elif addresses:
+        context.terminal.data("\n".join(map(str, addresses)))
     return exits.SUCCESS

@@ -1,4 +1,4 @@
-"""`state mv`: rename a deployment, or move a slice to another index. What stands keeps its name and its lineage."""
+"""Run `state mv`: rename a deployment, or move a slice to another index. Slices keep their names and lineage."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import argparse
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.states.words import address
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
-def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    source, target = map(address, given.words)
-    emit = teller(context.terminal)
-    workspace.move_state(str(source), str(target), force=given.force, on_event=emit)
-    if given.json:
+def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    source, target = map(address, args.words)
+    emit = event_printer(context.terminal)
+    workspace.move_state(str(source), str(target), force=args.force, on_event=emit)
+    if args.json:
         context.reply.set(view.change_document("mv", source=str(source), target=str(target)))
         return exits.SUCCESS
     context.terminal.data(f"Moved {source} to {target}.")

@@ -1,4 +1,4 @@
-"""`state pull`: a state as it lies there, or an earlier one, as text that `state push` takes."""
+"""Run `state pull`: print the current or an earlier state as text that `state push` accepts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tpudeploy.ports import StateBackend
 from tpudeploy.workspace import Workspace
 
 
-def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    name = deployment(workspace.states, given.words)
-    state = state_of(workspace.states, name) if given.serial is None else _was(workspace.states, name, given.serial)
-    if given.json:
+def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    name = deployment(workspace.states, args.words)
+    state = state_of(workspace.states, name) if args.serial is None else _earlier(workspace.states, name, args.serial)
+    if args.json:
         context.reply.set_text(statefile.dumps(state))
     else:
         context.terminal.data(statefile.dumps(state).removesuffix("\n"))
     return exits.SUCCESS
 
 
-def _was(states: StateBackend, name: str, serial: int) -> State:
-    """The latest of that serial. Raise `errors.StateError` where it is not kept."""
+def _earlier(states: StateBackend, name: str, serial: int) -> State:
+    """Return the latest state of that serial. Raise `errors.StateError` if it is not kept."""
     now = states.read(name).state
-    known = (*([now] if now is not None else []), *states.earlier(name))
-    found = next((state for state in known if state.serial == serial), None)
-    if found is None:
-        there = ", ".join(str(state.serial) for state in known)
-        hint = f"There are: {there}." if there else "None is kept of it."
+    candidates = (*([now] if now is not None else []), *states.earlier(name))
+    match = next((state for state in candidates if state.serial == serial), None)
+    if match is None:
+        serials = ", ".join(str(state.serial) for state in candidates)
+        hint = f"There are: {serials}." if serials else "None is kept of it."
         raise StateError(f"No state of {name} with the serial {serial} is kept.", hint=hint)
-    return found
+    return match

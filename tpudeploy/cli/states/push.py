@@ -1,4 +1,4 @@
-"""`state push`: put a state in its place, from a file or from stdin. A later or another one stays, unless forced."""
+"""Run `state push`: write a state from a file or stdin. Without -force, a later or different one is not replaced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 from tpudeploy.core import statefile
 from tpudeploy.core.outstanding import outstanding
 from tpudeploy.domain.errors import StateUnreadable
@@ -17,31 +17,33 @@ from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
-def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    terminal, state = context.terminal, _read(given.words[0], context.folder)
-    dropped = workspace.push_state(state, force=given.force, on_event=teller(terminal))
-    if given.json:
+def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    terminal, state = context.terminal, _read(args.words[0], context.folder)
+    dropped = workspace.push_state(state, force=args.force, on_event=event_printer(terminal))
+    if args.json:
         names = [attempt.name for attempt in dropped or ()]
         facts = {"deployment": state.deployment, "is_changed": dropped is not None, "forgotten": names}
         context.reply.set(view.change_document("push", **facts))
         return exits.SUCCESS
     if dropped is None:
-        terminal.data(f"The state of {state.deployment} is that already.")
+        terminal.data(f"The state of {state.deployment} is already the same.")
         return exits.SUCCESS
-    terminal.data(f"The state of {state.deployment} is in its place.")
+    terminal.data(f"The state of {state.deployment} was written.")
     if dropped:
-        told = "".join(f"\n  {outstanding(attempt, context.clock.now())}" for attempt in dropped)
-        terminal.talk(f"What stood there knew of more, which now runs unobserved:{told}\n`tpudeploy gc` finds it.")
+        attempts = "".join(f"\n  {outstanding(attempt, context.clock.now())}" for attempt in dropped)
+        terminal.talk(
+            f"The previous state tracked more slices, which are now untracked:{attempts}\n`tpudeploy gc` finds them."
+        )
     return exits.SUCCESS
 
 
 def _read(source: str, folder: Path) -> State:
-    """Raise `errors.StateError` for what is no state of ours."""
+    """Return the state in a file. Raise `errors.StateError` if it is not a state."""
     try:
         content = sys.stdin.buffer.read() if source == "-" else (folder / source).read_bytes()
         text = content.decode()
     except OSError as cause:
         raise StateUnreadable(f"{source} cannot be read: {cause.strerror or cause}.") from cause
     except UnicodeDecodeError as cause:
-        raise StateUnreadable(f"{source} is no state: {cause}.") from cause
+        raise StateUnreadable(f"{source} is not a state: {cause}.") from cause
     return statefile.loads(text, source="stdin" if source == "-" else source)

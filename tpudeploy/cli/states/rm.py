@@ -1,14 +1,14 @@
-"""`state rm`: forget slices without deleting them. What then runs unobserved is said first, with its price."""
+"""Run `state rm`: remove slices from the state without deleting them, after listing them with their prices."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from tpudeploy.cli import exits
 from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
-from tpudeploy.cli.progress import teller
+from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.states.words import address, state_of
 from tpudeploy.core.memory import must_rest, records
 from tpudeploy.core.outstanding import outstanding
@@ -21,51 +21,50 @@ from tpudeploy.workspace import Workspace
 
 
 @frozen
-class _Going:
+class _Removal:
     deployment: str
     address: str
     attempt: Attempt
 
 
-def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    say = context.terminal.data
-    going = tuple({(g.deployment, g.attempt.name): g for g in _going(workspace.states, given)}.values())
-    told = (f"  {g.address}: {outstanding(g.attempt, context.clock.now())}" for g in going)
-    say("\n".join(["To be forgotten, not deleted. What runs goes on to run, and to cost:", "", *told]))
-    if given.auto_approve:
+def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    say, now = context.terminal.data, context.clock.now()
+    removals = tuple({(r.deployment, r.attempt.name): r for r in _removals(workspace.states, args)}.values())
+    lines = [f"  {removal.address}: {outstanding(removal.attempt, now)}" for removal in removals]
+    warning = "These slices will be removed from the state, not deleted. They continue to run and to be billed:"
+    say("\n".join([warning, "", *lines]))
+    if args.auto_approve:
         say("")
-    elif not given.dry_run:
-        approve(context, "Do you really want to forget this?", otherwise="Pass -auto-approve, once you have read it.")
-    names: dict[str, list[str]] = {}
-    for each in going:
-        names.setdefault(each.deployment, []).append(each.attempt.name)
-    if not given.dry_run:
-        for deployment, forgotten in names.items():
-            left = workspace.forget(deployment, forgotten, force=given.force, on_event=teller(context.terminal))
-            say(_said(left, len(forgotten)))
-    if given.json:
-        changes = [{"deployment": deployment, "forgotten": forgotten} for deployment, forgotten in names.items()]
-        context.reply.set(view.change_document("rm", changes=changes, is_dry_run=given.dry_run))
+    elif not args.dry_run:
+        question = "Do you really want to remove these from the state?"
+        approve(context, question, otherwise="Review the list, then pass -auto-approve.")
+    slice_names: dict[str, list[str]] = {}
+    for removal in removals:
+        slice_names.setdefault(removal.deployment, []).append(removal.attempt.name)
+    if not args.dry_run:
+        for deployment, names in slice_names.items():
+            state = workspace.forget(deployment, names, force=args.force, on_event=event_printer(context.terminal))
+            say(_summary(state, len(names)))
+    if args.json:
+        changes = [{"deployment": deployment, "forgotten": names} for deployment, names in slice_names.items()]
+        context.reply.set(view.change_document("rm", changes=changes, is_dry_run=args.dry_run))
     return exits.SUCCESS
 
 
-def _going(states: StateBackend, given: argparse.Namespace) -> Iterator[_Going]:
-    """Every slice that is named. Raise `errors.StateError` for the first address that is not there."""
-    for wanted in map(address, given.words):
-        state = state_of(states, wanted.deployment)
-        must_rest(state, force=given.force)
-        for record in records(state, wanted):
-            yield from _of(state, record.index, record.attempts)
+def _removals(states: StateBackend, args: argparse.Namespace) -> Iterator[_Removal]:
+    """Yield every named slice. Raise `errors.StateError` for the first address that is not in a state."""
+    for address_ in map(address, args.words):
+        state = state_of(states, address_.deployment)
+        must_rest(state, force=args.force)
+        for record in records(state, address_):
+            replica = replica_address(state.deployment, record.index)
+            for attempt in record.attempts:
+                yield _Removal(deployment=state.deployment, address=replica, attempt=attempt)
 
 
-def _of(state: State, index: int, attempts: Iterable[Attempt]) -> Iterator[_Going]:
-    where = replica_address(state.deployment, index)
-    return (_Going(deployment=state.deployment, address=where, attempt=a) for a in attempts)
-
-
-def _said(left: State, count: int) -> str:
-    name = left.deployment
-    forgotten = f"{count} slice{'' if count == 1 else 's'} of {name} forgotten."
-    if left.attempts:
-        return f"{forgotten} `tpudeploy gc` would remove what was, for the state of {name} still has its lineage."
-    return f"{forgotten} {name} has no state any more; `tpudeploy apply -adopt` or `import` takes up what still stands."
+def _summary(state: State, count: int) -> str:
+    name = state.deployment
+    sentence = f"Removed {count} slice{'' if count == 1 else 's'} of {name} from the state."
+    if state.attempts:
+        return f"{sentence} `tpudeploy gc` would delete them, because the state of {name} still has their lineage."
+    return f"{sentence} {name} has no state any more; `tpudeploy apply -adopt` or `import` tracks its slices again."

@@ -1,4 +1,4 @@
-"""`state show`: all that is remembered of one address."""
+"""Run `state show`: print everything that the state records about one address."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
 
-def run(given: argparse.Namespace, context: Context, workspace: Workspace) -> int:
-    wanted = address(given.words[0])
-    state = state_of(workspace.states, wanted.deployment)
-    found = records(state, wanted)
-    if given.json:
-        context.reply.set(view.state_document(state, found))
+def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
+    address_ = address(args.words[0])
+    state = state_of(workspace.states, address_.deployment)
+    records_ = records(state, address_)
+    if args.json:
+        context.reply.set(view.state_document(state, records_))
     else:
-        context.terminal.data(view.state_text(state, found))
+        context.terminal.data(view.state_text(state, records_))
     return exits.SUCCESS

@@ -1,4 +1,4 @@
-"""The words that people give to `tpudeploy state`: addresses, and names of deployments."""
+"""Parse the arguments of `tpudeploy state`: addresses and names of deployments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpudeploy.ports import StateBackend
 
 
 def address(text: str) -> Address:
-    """Raise `errors.UsageError`."""
+    """Return the parsed address. Raise `errors.UsageError` if it is invalid."""
     try:
         return Address.parse(text)
     except ValueError as cause:
@@ -17,23 +17,25 @@ def address(text: str) -> Address:
 
 
 def state_of(states: StateBackend, name: str) -> State:
-    """Raise `errors.StateError` where there is none."""
-    found = states.read(name).state
-    if found is None:
-        there = ", ".join(states.names())
-        raise StateError(f"{name} has no state here.", hint=f"There are: {there}." if there else "None has one.")
-    return found
+    """Return the state of a deployment. Raise `errors.StateError` if there is none."""
+    state = states.read(name).state
+    if state is None:
+        names = ", ".join(states.names())
+        raise StateError(f"{name} has no state here.", hint=f"There are: {names}." if names else "None has one.")
+    return state
 
 
 def deployment(states: StateBackend, words: list[str]) -> str:
-    """The one that is named, or the only one there is. Raise `errors.UsageError`."""
+    """Return the named deployment, or the only one. Raise `errors.UsageError` otherwise."""
     if words:
-        named = address(words[0])
-        if named.replica is not None:
-            raise UsageError(f"`{words[0]}` is one replica; a state is of a whole deployment: {named.deployment}.")
-        return named.deployment
-    there = states.names()
-    if len(there) != 1:
-        hint = f"There are: {', '.join(there)}." if there else "No deployment has one here."
+        address_ = address(words[0])
+        if address_.replica is not None:
+            raise UsageError(
+                f"`{words[0]}` is one replica, but a state belongs to a whole deployment: {address_.deployment}."
+            )
+        return address_.deployment
+    names = states.names()
+    if len(names) != 1:
+        hint = f"There are: {', '.join(names)}." if names else "No deployment has one here."
         raise UsageError("Name the deployment whose state you mean.", hint=hint)
-    return there[0]
+    return names[0]

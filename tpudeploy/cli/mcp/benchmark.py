@@ -1,4 +1,4 @@
-"""Tools that measure, and tell what was measured."""
+"""Define the tools that run and show benchmarks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import Field
 from tpudeploy.benching import Benching
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.offline import OneProfile
-from tpudeploy.cli.mcp.operation import Came, Tell
-from tpudeploy.cli.mcp.session import Asked, session
+from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
+from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.core.bench.grid import grid
 from tpudeploy.core.bench.runfile import dumps
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Slo, Sweep
@@ -22,39 +22,39 @@ from tpudeploy.views.paint import Paint
 
 Several = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=20)]
 
-_MOMENT = 1.0  # seconds in which it is found out that no load client is installed
+_MOMENT = 1.0  # seconds in which a missing load client is detected
 
 
 def bench(
-    ctx: Asked,
+    ctx: Call,
     profile: OneProfile,
     *,
     concurrency: Annotated[Several, Field(description="streams at once")] = (1, 4, 16, 64),
     context: Annotated[Several, Field(description="tokens of a prompt")] = (128, 1024),
     output: Annotated[Several, Field(description="tokens of an answer")] = (128,),
-    window_seconds: Annotated[float, Field(gt=0, le=3600, description="measure a cell for so long at most")] = 60.0,
-    duration_seconds: Annotated[float | None, Field(gt=0, description="end after so much measuring")] = None,
+    window_seconds: Annotated[float, Field(gt=0, le=3600, description="the longest time to measure a cell")] = 60.0,
+    duration_seconds: Annotated[float | None, Field(gt=0, description="stop after this much measuring")] = None,
 ) -> documents.Document:
-    """Measure a deployment under load, in the background: poll the operation. Whoever uses it meanwhile is slowed down.
+    """Measure a deployment under load, in the background: poll the operation. It slows other users down.
 
-    Points that cannot fit are skipped. The run is kept: runs and run tell of it.
+    Points that cannot fit are skipped. The run is saved: the tools runs and run show it.
     """
-    of = session(ctx)
-    clock = of.project.clock()
+    server_session = session(ctx)
+    clock = server_session.project.clock()
     sweep = Sweep(points=_points(concurrency, context, output), slo=Slo(), window_seconds=window_seconds)
-    with of.project.opened(profile) as at:
+    with server_session.project.opened(profile) as at:
         name = at.profile.spec.name
         target = Benching(at.workspace).deployment(at.profile)
 
-    def work(tell: Tell) -> Came:
+    def work(tell: EmitEvent) -> Outcome:
         def hear(run: Run, cell: Cell) -> None:
             tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **tree(cell)})
 
-        with of.project.workspace([profile], backend="", clock=clock) as workspace:
+        with server_session.project.workspace([profile], backend="", clock=clock) as workspace:
             measuring = Benching(workspace)
             stops.append(measuring.stop)
             run = measuring.run(target, sweep, bounds=Bounds(seconds=duration_seconds), on_cell=hear)
-        return Came(document=json.loads(dumps(run)))
+        return Outcome(document=json.loads(dumps(run)))
 
     stops = [clock.stop]
 
@@ -63,25 +63,25 @@ def bench(
             each()
 
     about = {"does": "bench", "profile": profile}
-    begun = of.operations.begin(work, about=about, names=frozenset({name}), stop=stop, moment=_MOMENT)
-    return begun.document()
+    operation = server_session.operations.begin(work, about=about, names=frozenset({name}), stop=stop, moment=_MOMENT)
+    return operation.document()
 
 
-def runs(ctx: Asked) -> documents.Document:
-    """Every benchmark that was measured in this project, oldest first, without its cells."""
+def runs(ctx: Call) -> documents.Document:
+    """List every benchmark of this project, oldest first, without its cells."""
     with session(ctx).project.opened() as at:
         return documents.runs(at.workspace.runs.all())
 
 
 def run(
-    ctx: Asked, run_id: Annotated[str, Field(min_length=1, description="its id, or a beginning of it")]
+    ctx: Call, run_id: Annotated[str, Field(min_length=1, description="its id, or a prefix of it")]
 ) -> documents.Document:
-    """One benchmark with all its cells: what was measured, and why what was not was skipped."""
+    """Show one benchmark with all its cells: the measurements, and why some cells were skipped."""
     with session(ctx).project.opened() as at:
-        found: documents.Document = json.loads(dumps(at.workspace.runs.find(run_id)))
-    return found
+        document: documents.Document = json.loads(dumps(at.workspace.runs.find(run_id)))
+    return document
 
 
 def _points(*axes: Several) -> tuple[Point, ...]:
-    """Each once, in order."""
+    """Return the points of the grid, sorted and without duplicates."""
     return grid(*(sorted(set(axis)) for axis in axes))
