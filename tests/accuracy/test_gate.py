@@ -134,7 +134,7 @@ def test_a_gain_is_no_fall(at: Desk, arm: Arms) -> None:
 def test_a_baseline_that_has_hardly_anything_right_decides_nothing(at: Desk, arm: Arms) -> None:
     answers(at, arm(0.1))
     said = at.run(*GATE)
-    assert "below 50% these questions cannot show a fall" in said.err
+    assert "below 50% these questions cannot show a regression" in said.err
     again = at.run(*GATE, "-against", kept(said))
     assert again.code == 1
     assert "This number of questions cannot decide it." in again.out
@@ -281,7 +281,7 @@ def test_what_is_about_questions_goes_with_questions(desk: Open, option: str) ->
     at = desk()
     said = at.run("verify", at.write(), option)
     assert said.code == 1
-    assert "goes with --accuracy" in said.err
+    assert "needs --accuracy" in said.err
 
 
 def test_the_emulators_own_server_has_nothing_right(at: Desk) -> None:
