@@ -148,6 +148,13 @@ def test_a_stream_says_the_same_word_by_word(served: Machine, path: str, body: d
             "BadRequestError",
             "max_tokens must be at least 1, got 0. (parameter=max_tokens, value=0)",
         ),
+        (
+            "/v1/completions",
+            {"model": MODEL, "prompt": [5, 262_144]},
+            400,
+            "BadRequestError",
+            "Token id 262144 is out of vocabulary",
+        ),
         ("/v1/chat/completions", HELLO | {"max_tokens": -1}, 400, "BadRequestError", "max_tokens must be at least 1"),
         ("/v1/chat/completions", {"model": MODEL}, 400, "Bad Request", "Field required"),
         ("/v1/chat/completions", HELLO | {"max_tokens": "many"}, 400, "Bad Request", "type_error"),

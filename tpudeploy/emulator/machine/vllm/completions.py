@@ -66,6 +66,7 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
         raise bad_request(NO_TEMPLATE)
     _refuse_what_takes_a_model(body)
     texts = (_chat_tokens(body),) if is_chat else _prompt_tokens(body)
+    _refuse_unknown_ids(engine, texts)
     sizes = tuple(map(len, texts))
     asked = body.get("max_completion_tokens") or body.get("max_tokens") if is_chat else body.get("max_tokens")
     if asked is None and not is_chat:
@@ -81,6 +82,13 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
         ignore_eos=bool(body.get("ignore_eos")),
         prefixes=tuple(hashed for text in texts for hashed in _prefixes(text, engine.cache.block_size)),
     )
+
+
+def _refuse_unknown_ids(engine: Engine, prompts: Sequence[Sequence[object]]) -> None:
+    """Raise Refused for a token id that the model does not have (vLLM 0.32.0, v1/engine/input_processor.py)."""
+    largest = max((token for prompt in prompts for token in prompt if isinstance(token, int)), default=0)
+    if engine.vocabulary is not None and largest >= engine.vocabulary:
+        raise bad_request(f"Token id {largest} is out of vocabulary", "prompt")
 
 
 def _refuse_what_takes_a_model(body: Mapping[str, Any]) -> None:

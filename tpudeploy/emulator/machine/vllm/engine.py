@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from tpudeploy.catalog import families
 from tpudeploy.catalog.flags import VLLM_VERSION
+from tpudeploy.domain.model import NotCovered
 from tpudeploy.emulator.digests import release
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
 from tpudeploy.emulator.machine.vllm.boots import Cache, cache_of
@@ -41,6 +43,7 @@ class Engine:
     graphs: Sequence[Graph] = ()
     knows: float | None = None
     pace: float = 1.0
+    vocabulary: int | None = None
 
 
 def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
@@ -66,7 +69,17 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
         graphs=graphs_of(arguments, task["environment"]),
         knows=min(_fitting(arguments, task, "knows"), default=None),
         pace=prod(_fitting(arguments, task, "paces")),
+        vocabulary=_vocabulary(arguments.known_as),
     )
+
+
+def _vocabulary(model: str) -> int | None:
+    """Return how many tokens a known model has; None for one that no family lists."""
+    try:
+        found = families.known(model)
+    except NotCovered:
+        return None
+    return None if found is None else found.vocabulary
 
 
 def _fitting(arguments: Arguments, task: Mapping[str, Any], told: str) -> list[float]:
