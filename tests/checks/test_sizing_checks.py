@@ -56,6 +56,14 @@ CASES: list[tuple[str, dict[str, Any], str, bool, tuple[str, ...]]] = [
         True,
         ("65,536", "max_model_len: "),
     ),
+    ("experts of a dense model", _example("TPU2121"), "TPU2121", True, ("has none", "--enable-expert-parallel")),
+    (
+        "routed experts of a dense model",
+        {f"{ARGS}.aux_output_config": {"enable_return_routed_experts": True}},
+        "TPU2121",
+        True,
+        ("has none",),
+    ),
     ("length beyond the model", _example("TPU2104"), "TPU2104", True, ("131,072",)),
     (
         "no room for programs",

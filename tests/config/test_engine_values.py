@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from config.sources import SMALL, load, problems
 
@@ -33,6 +35,21 @@ ACCEPTED: list[tuple[str, str]] = [
     ("args: {limit_mm_per_prompt: {image: 4, video: {count: 1, num_frames: 8}}}", "--limit-mm-per-prompt"),
     ("args: {tool_call_parser: mine, tool_parser_plugin: /p.py, enable_auto_tool_choice: true}", "mine"),
     ("args: {max_loras: 0}", "--max-loras 0"),
+    ("args: {chat_template: '{{ messages }}'}", "--chat-template '{{ messages }}'"),
+    ("args: {max_num_queued_tokens: 4k}", "--max-num-queued-tokens 4k"),
+    ("args: {reasoning_parser: gemma4, structured_outputs_config: {reasoning_parser: mine}}", "gemma4"),
+    ("args: {quantization: fp8}", "--quantization fp8"),
+    ("args: {quantization: awq}", "--quantization awq"),
+    ("args: {spec_method: ngram, spec_tokens: 3}", "--spec-method ngram"),
+    ("args: {lora_modules: [sql=/lora/sql, {name: b, path: /b}], enable_lora: true}", "sql=/lora/sql"),
+    ("args: {config_format: hf, tokenizer_mode: hf}", "--config-format hf"),
+    ("args: {custom_histogram_buckets: {time_to_first_token: [0.1, 1]}}", "time_to_first_token"),
+    ("args: {numa_bind: true, numa_bind_cpus: ['0-3', '4-7'], numa_bind_nodes: [0, 0]}", "0-3 4-7"),
+    ("args: {limit_mm_per_prompt: {images: 1}}", "images"),
+    ("args: {enable_eplb: false, enable_sleep_mode: false, kda_prefill_backend: auto}", "--no-enable-eplb"),
+    ("args: {decode_context_parallel_size: 2}", "--decode-context-parallel-size 2"),
+    ("args: {mm_processor_cache_type: shm, mm_shm_cache_max_object_size_mb: 64}", "64"),
+    ("args: {distributed_executor_backend: my.module.Executor}", "my.module.Executor"),
     ("env: {MIN_TOKEN_BUCKET: '32'}", ""),
     ("env: {VLLM_LOGGING_LEVEL: DEBUG}", ""),
     ("env: {MY_OWN_VARIABLE: x}", ""),
@@ -43,7 +60,9 @@ ACCEPTED: list[tuple[str, str]] = [
 def test_what_the_engine_accepts_is_accepted_and_passed_on(line: str, words: str) -> None:
     text = with_serving(line)
     assert problems(text) == ()
-    assert words in " ".join(serve(load(text).spec, tensor_parallel_size=4))
+    assert words in shlex.join(serve(load(text).spec, tensor_parallel_size=4)) or words in " ".join(
+        serve(load(text).spec, tensor_parallel_size=4)
+    )
 
 
 @pytest.mark.parametrize("value", ["16.5K", "16q", "0", "-2", "true", "automatic", "''"])
@@ -76,3 +95,21 @@ def test_stages_leave_their_share_of_the_chips_to_each_copy() -> None:
     assert problems(with_serving("args: {pipeline_parallel_size: 2}")) == ()
     (idle,) = problems(with_serving("tensor_parallel_size: 1\nargs: {pipeline_parallel_size: 2}"))
     assert "uses 2 of the 4 chips" in idle.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "args: {enable_sleep_mode: true}",
+        "args: {numa_bind_nodes: [0]}",
+        "args: {spec_tokens: 3}",
+        "args: {grpc_port: 1}",
+        "args: {quantization: mxfp8}",
+    ],
+)
+def test_what_the_tables_refuse_of_their_version_is_a_warning_for_another_one(line: str) -> None:
+    (refusal,) = problems(with_serving(line))
+    assert refusal.severity is Severity.ERROR
+    version, warning = problems(with_serving(line, image="vllm/vllm-tpu:v0.40.1"))
+    assert (version.code, warning.code) == ("TPU1341", refusal.code)
+    assert warning.severity is Severity.WARNING

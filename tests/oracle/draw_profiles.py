@@ -1,66 +1,105 @@
 """Draws random profiles of single mistakes and good values, and holds `validate` against a real vLLM's configuration.
 
-    VLLM_PYTHON=PYTHON-WITH-VLLM python tests/oracle/draw_profiles.py [-n 1000] [-seed 1]
+    VLLM_PYTHON=PYTHON-WITH-VLLM python tests/oracle/draw_profiles.py [-n 1000] [-seed 1] [-every] [-all]
 
-Prints false accepts (we accept, vLLM refuses without touching a device) and false refusals (the other way round), and
-exits with 1 if there are any. What we refuse because of TPU or of the endpoint is counted apart, and so is what vLLM's
-CPU build refuses because of its own platform, of a package that it lacks, or of a file or network that is not there.
+Prints false accepts (`validate` accepts, vLLM refuses without touching a device) and false refusals (the other way
+round), and exits with 1 if there are any. `-every` tries each value of tests/oracle/flag_samples.py once instead of
+drawing. What `validate` refuses for a reason that vLLM's configuration does not know is counted apart (OURS), and so
+is what vLLM refuses for a reason that is not the profile's (SURROUNDINGS); `-all` prints these too.
+
+Where VLLM_PYTHON can import tpu_inference, vLLM is configured on its TPU platform; else on that of vLLM's CPU build,
+which knows less of TPU.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import re
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from tpudeploy.catalog import flags, values
-from tpudeploy.catalog.flags import Flag, Style, ValueType
-from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG
-from tpudeploy.config.parse import parse
-from tpudeploy.config.reader import Unreadable
-from tpudeploy.config.rules.engine import UNREACHABLE
-from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.errors import ProfileInvalid
+sys.path[:0] = [str(Path(__file__).parents[1])]
+from config.sources import MemoryReader  # noqa: E402 - tests/ is on no path before
+from oracle.flag_samples import samples  # noqa: E402 - as above
+from oracle.real_vllm import ask  # noqa: E402 - as above
 
-HERE = Path(__file__).parent
+from tpudeploy import loading  # noqa: E402 - as above
+from tpudeploy.catalog import flags  # noqa: E402 - as above
+from tpudeploy.catalog.flags import Flag, Style  # noqa: E402 - as above
+from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG  # noqa: E402 - as above
+from tpudeploy.config.parse import parse  # noqa: E402 - as above
+from tpudeploy.core.checks import check  # noqa: E402 - as above
+from tpudeploy.domain.diagnostics import Diagnostic, Severity  # noqa: E402 - as above
+from tpudeploy.domain.errors import ProfileInvalid  # noqa: E402 - as above
 
-# Refused because of TPU or of the endpoint, of which vLLM's configuration knows nothing.
-_OURS = re.compile(r"TPU1302|TPU1304|TPU1318|not supported with data_parallel_size|does not run on TPU")
-# What a CPU machine without network, files and optional packages refuses, and another one would not.
-_SURROUNDINGS = re.compile(
-    r"by cpu|on CPU|CPU backend|CUDA|cuda|[Tt]riton is|No module named|not installed|is not available|offline|connect to|"
-    r"huggingface|Hugging Face|Repo id|No such file|not found in|does not appear to have a file|can't find|Errno|"
-    r"libnuma|platform|import|not a valid path|world size|instantiate the backend tokenizer|Model Runner V1|Model Runner V2|"
-    r"StrictDataclassFieldValidationError"
-)
-_NOT_DRAWN = {"config", *SECRET_OF_FLAG, *FLAG_OF_KEY.values(), *UNREACHABLE}
-_KEYS: dict[str, tuple[Any, ...]] = {
-    "max_model_len": ("auto", "16k", "4K", -1, 4096, 0, -2, "16q", 10**9),
-    "max_num_batched_tokens": ("4K", "8k", 4096, 0, -5, "many"),
-    "max_num_seqs": (1, 64, 0, -1, "many", 1.5),
-    "kv_cache_dtype": ("auto", "float16", "bfloat16", "fp8", "fp88", "int4"),
-    "dtype": ("auto", "half", "bfloat16", "fp16", "bf16"),
-    "hbm_utilization": (0.5, 1, 0, -0.1, 1.5, "high"),
-    "block_size": (16, 32, 0, -16),
+# Why `validate` refuses what vLLM's configuration accepts: by code, or by the words of the message.
+OURS: Mapping[str, str] = {
+    "the endpoint could not be reached": r"TPU1318",
+    "the slice has another number of chips": r"TPU1302",
+    "the chips' memory, and what the model's programs need": r"TPU2(?!106|121)\d\d\d",
+    "YAML has another type there, and a number as text would lose digits": r"TPU1203|TPU1311 .*; not the number",
+    "a mapping, where vLLM takes any text and does not look at it": r"--model-loader-extra-config. takes a mapping",
+    "the engine refuses it later, on its device": r"does not run on TPU|TPU1204 .* is not one of auto, bfloat16",
 }
+# Why vLLM refuses what is not wrong with the profile.
+SURROUNDINGS: Mapping[str, str] = {
+    "a package that this Python lacks": r"No module named|not installed|pip install|need to have \w+ .* installed",
+    "a file that this machine lacks": r"No such file|does not exist|doesn't exist|not found: |not found at ",
+    "the model's tokenizer, which is a bare one here": r"[Tt]okenizer must contain|in the tokenizer|tokenizer configuration",
+    "the hub, and there is no network": r"offline|Repo id|huggingface|Hugging Face|connect to|outgoing traffic",
+    "the checkpoint, which is a bare configuration here": r"Cannot find the config file|__init__\(\) missing .* positional|"
+    r"(awq|awq_marlin|modelopt|mxfp4) quantization is currently not supported",
+}
+
+_KEYS = {flag: str(key[-1]) for key, flag in FLAG_OF_KEY.items() if key[0] == "serving"}
+_NOT_DRAWN = {"config", "port", "revision", *SECRET_OF_FLAG}
+
+
+class Context(NamedTuple):
+    """What stands beside the value that is tried: a profile that is right without it."""
+
+    tpu: str
+    serving: Mapping[str, Any]
+    args: Mapping[str, Any]
+
+
+PLAIN = Context("v6e-1", {}, {})
+# Flags that vLLM looks at only beside others.
+CONTEXTS: tuple[Context, ...] = (
+    PLAIN,
+    Context("v6e-1", {}, {"enable_lora": True}),
+    Context("v6e-1", {}, {"speculative_config": {"method": "ngram", "num_speculative_tokens": 3}}),
+    Context("v6e-1", {}, {"enable_auto_tool_choice": True, "tool_call_parser": "gemma4", "reasoning_parser": "gemma4"}),
+    Context("v6e-4", {"tensor_parallel_size": 4}, {}),
+    Context("v6e-4", {"tensor_parallel_size": 2, "data_parallel_size": 2}, {}),
+    Context("v6e-4", {"tensor_parallel_size": 2}, {"pipeline_parallel_size": 2}),
+    Context("v6e-1", {"max_model_len": 8192, "max_num_seqs": 64}, {"enable_prefix_caching": False}),
+)
 
 
 class Case(NamedTuple):
-    """One setting of `serving`, or one flag with its value, on a profile that is otherwise right."""
+    """One flag with a value to try, as a key of `serving` or under `serving.args`, beside its context."""
 
-    key: str
-    name: str
+    flag: Flag
     value: Any
+    context: Context = PLAIN
+
+    def settings(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The keys of `serving`, and the arguments."""
+        serving, arguments = dict(self.context.serving), dict(self.context.args)
+        key = _KEYS.get(self.flag.name)
+        if key is None:
+            arguments[self.flag.name.replace("-", "_")] = self.value
+        else:
+            serving[key] = self.value
+        return serving, arguments
 
 
 class Answer(NamedTuple):
@@ -69,183 +108,121 @@ class Answer(NamedTuple):
     refusal: str | None
 
 
-class OneFile:
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def read(self, path: str) -> bytes:
-        if path != "p.yaml":
-            raise Unreadable("does not exist", missing=True)
-        return self.text.encode()
-
-    def resolve(self, base: str, relative: str) -> str:  # noqa: ARG002 - there is one folder
-        return relative
-
-
 def text_of(case: Case) -> str:
-    serving: dict[str, Any] = {"image": f"vllm/vllm-tpu:v{flags.VLLM_VERSION}"}
-    serving |= {case.name: case.value} if case.key else {"args": {case.name.replace("-", "_"): case.value}}
-    tree = {"version": 1, "name": "demo", "model": {"id": "google/gemma-4-E2B-it"}, "tpu": {"type": "v6e-1"}}
-    return yaml.safe_dump({**tree, "serving": serving})
+    serving, arguments = case.settings()
+    serving = {"image": f"vllm/vllm-tpu:v{flags.VLLM_VERSION}", **serving, "args": arguments}
+    model = {"id": "google/gemma-4-E2B-it"}
+    tree = {"version": 1, "name": "demo", "model": model, "tpu": {"type": case.context.tpu}, "serving": serving}
+    return yaml.safe_dump(tree)
 
 
 def errors_of(case: Case) -> tuple[Diagnostic, ...]:
+    """What `validate` refuses."""
     try:
-        parse("p.yaml", OneFile(text_of(case)), environment={})
+        profile = parse("p.yaml", MemoryReader({"p.yaml": text_of(case).encode()}), environment={})
+        found = check([loading.deployment(profile, project=None, script=False)])
     except ProfileInvalid as refusal:
-        return refusal.diagnostics
-    return ()
+        found = refusal.diagnostics
+    return tuple(d for d in found if d.severity is Severity.ERROR)
 
 
 def words_of(case: Case) -> tuple[str, ...] | None:
     """The words as they would be passed; None where no command line can say the value."""
-    flag = flags.find(case.key or case.name)
-    assert flag is not None
-    try:
-        return flags.express(flags.with_any_choice(flag), case.value)
-    except flags.Inexpressible:
-        # A value of another type: as a person would type it.
-        plain = isinstance(case.value, str | int | float) and flag.style in (Style.VALUE, Style.WORDS)
-        return (f"--{flag.name}={case.value}",) if plain and not isinstance(case.value, bool) else None
+    serving, arguments = case.settings()
+    named = {flags.find(FLAG_OF_KEY["serving", key]): value for key, value in serving.items()}
+    named |= {flags.find(name): value for name, value in arguments.items()}
+    words: list[str] = []
+    for flag, value in named.items():
+        assert flag is not None
+        try:
+            words += flags.express(flags.with_any_choice(flag), value)
+        except flags.Inexpressible:
+            # A value of another type: as a person would type it.
+            plain = isinstance(value, str | int | float) and flag.style in (Style.VALUE, Style.WORDS, Style.JSON)
+            if not plain or isinstance(value, bool):
+                return None
+            words.append(f"--{flag.name}={value}")
+    return tuple(words)
 
 
-def cases(rng: random.Random) -> Iterator[Case]:
+def every_case() -> Iterator[Case]:
+    """Yield each sample of each flag, alone."""
+    for name in flags.names():
+        flag = flags.find(name)
+        assert flag is not None
+        if name not in _NOT_DRAWN:
+            yield from (Case(flag, value) for value in samples(flag))
+
+
+def random_cases(rng: random.Random) -> Iterator[Case]:
+    """Yield cases without end: half of them alone, half beside others; each flag as likely as another."""
     drawn = [flag for name in flags.names() if name not in _NOT_DRAWN and (flag := flags.find(name))]
-    named = [flag for flag in drawn if values.schema(flag.name) is not None]
+    several = [flag for flag in drawn if len(samples(flag)) > 12]
     while True:
-        kind = rng.random()
-        if kind < 0.1:
-            key = rng.choice(list(_KEYS))
-            yield Case(key=FLAG_OF_KEY["serving", key], name=key, value=rng.choice(_KEYS[key]))
-            continue
-        flag = rng.choice(drawn if kind < 0.4 else named)
-        yield Case(key="", name=flag.name, value=value_of(flag, rng))
+        flag = rng.choice(drawn if rng.random() < 0.5 else several)
+        yield Case(flag, rng.choice(samples(flag)), PLAIN if rng.random() < 0.5 else rng.choice(CONTEXTS))
 
 
-def value_of(flag: Flag, rng: random.Random) -> Any:
-    schema = values.schema(flag.name)
-    if schema is not None and rng.random() < 0.8:
-        return of_schema(schema, rng, flag.name)
-    if flag.choices:
-        return word_like(rng.choice(flag.choices), rng)
-    if flag.style in (Style.SWITCH, Style.TOGGLE):
-        return rng.choice([True, False, "yes", 1]) if flag.style is Style.TOGGLE else rng.choice([True, 3])
-    by_type: dict[ValueType, tuple[Any, ...]] = {
-        ValueType.INT: (0, 1, 7, "many", 1.5),
-        ValueType.FLOAT: (0.5, 1, 0, "high"),
-        ValueType.SIZE: (1024, "4k", "1K", "4q"),
-        ValueType.OBJECT: ({}, {"a": 1}, [1], "{broken"),
-        ValueType.ARRAY: ([], ["*"], {"a": 1}),
-    }
-    return rng.choice(by_type.get(flag.value_type, ("text", "x y")))
-
-
-def word_like(word: Any, rng: random.Random) -> Any:
-    """The word, or a misspelling of it."""
-    text = str(word)
-    if rng.random() < 0.5 or len(text) < 3:
-        return word
-    at = rng.randrange(len(text) - 1)
-    return text[:at] + text[at + 1] + text[at] + text[at + 2 :] + rng.choice(["", "x"])
-
-
-def of_schema(schema: dict[str, Any], rng: random.Random, name: str = "") -> Any:  # noqa: PLR0911 - one for each type
-    """A value of the schema, or one with a mistake in it."""
-    match schema:
-        case {"type": "nullable", "schema": below}:
-            return of_schema(below, rng, name)
-        case {"type": "union", "choices": choices}:
-            return of_schema(rng.choice(choices), rng, name)
-        case {"type": "literal" | "choices" | "keyword", "expected": expected}:
-            return word_like(rng.choice(expected), rng)
-        case {"type": "int" | "float", **bounds}:
-            edges = [bounds[key] for key in ("ge", "gt", "le", "lt") if key in bounds] or [1]
-            edge = rng.choice(edges)
-            return rng.choice([edge, edge + 1, edge - 1, "many", True][: 5 if name else 4])
-        case {"type": "bool"}:
-            return rng.choice([True, False, "maybe", 7])
-        case {"type": "str"}:
-            return rng.choice(["text", 5])
-        case {"type": "list" | "set", "items_schema": items}:
-            return [of_schema(items, rng)]
-        case {"type": "dict", "values_schema": below}:
-            keys = ["image", "video"] if name == "limit-mm-per-prompt" else ["a"]
-            return {key: of_schema(below, rng) for key in keys[: rng.randint(1, 2)]}
-        case {"type": "typed-dict", "fields": fields}:
-            return fields_of(fields, rng, name)
-    return {}
-
-
-# What makes the rest of a mapping right, so that there is a single mistake at most.
-_BESIDE: dict[str, dict[str, Any]] = {
-    "speculative-config": {"method": "ngram", "num_speculative_tokens": 3},
-    "kv-transfer-config": {"kv_connector": "ExampleConnector", "kv_role": "kv_both"},
-    "watermark-config": {"key": 1},
-    "weight-transfer-config": {"backend": "nccl"},
-}
-
-
-def fields_of(fields: dict[str, Any], rng: random.Random, name: str) -> dict[str, Any]:
-    beside = dict(_BESIDE.get(name, {}))
-    field = rng.choice(sorted(fields))
-    if rng.random() < 0.2:
-        return {**beside, word_like(field, rng) if len(field) > 3 else f"{field}s": 1}
-    return {**beside, field: of_schema(fields[field]["schema"], rng)}
-
-
-def ask(python: str, commands: list[tuple[str, ...]]) -> list[str | None]:
-    asked = subprocess.run(
-        [python, str(HERE / "configure_with_vllm.py")],
-        input="".join(json.dumps(words) + "\n" for words in commands),
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-        cwd=HERE,  # a stray module elsewhere must not shadow one of torch's
-        check=True,
-    )
-    return [json.loads(line) for line in asked.stdout.splitlines()]
+def reason(table: Mapping[str, str], text: str) -> str | None:
+    return next((why for why, pattern in table.items() if re.search(pattern, text)), None)
 
 
 def kind_of(answer: Answer) -> str:
-    said = " ".join(f"{d.code} {d.message}" for d in answer.diagnostics)
-    if answer.diagnostics and answer.refusal is None:
-        return "refused for TPU or the endpoint" if _OURS.search(said) else "FALSE REFUSAL"
-    if answer.diagnostics:
-        return "refused by both"
-    if answer.refusal is None:
-        return "accepted by both"
-    return "refused by the CPU build's surroundings" if _SURROUNDINGS.search(answer.refusal) else "FALSE ACCEPT"
+    ours = " ".join(f"{d.code} {d.message}" for d in answer.diagnostics)
+    match bool(answer.diagnostics), answer.refusal is not None:
+        case True, True:
+            return "refused by both"
+        case False, False:
+            return "accepted by both"
+        case True, False:
+            why = reason(OURS, ours)
+            return f"refused by validate alone: {why}" if why else "FALSE REFUSAL"
+    why = reason(SURROUNDINGS, answer.refusal or "")
+    return f"refused by vLLM alone: {why}" if why else "FALSE ACCEPT"
+
+
+def answers(cases: Iterator[Case], most: int | None, python: str) -> list[Answer]:
+    tried: list[tuple[Case, tuple[str, ...]]] = []
+    for case in cases:
+        words = words_of(case)
+        if words is not None:
+            tried.append((case, words))
+        if len(tried) == most:
+            break
+    refusals = ask(python, "configure_with_vllm.py", [words for _, words in tried])
+    return [Answer(case, errors_of(case), refusal) for (case, _), refusal in zip(tried, refusals, strict=True)]
+
+
+def described(answer: Answer) -> str:
+    ours = "; ".join(f"{d.code} {d.message}" for d in answer.diagnostics) or "accepted"
+    theirs = " ".join((answer.refusal or "accepted").split())
+    beside = "" if answer.case.context is PLAIN else f" beside {answer.case.context}"
+    name = f"{answer.case.flag.name}: {answer.case.value!r}"
+    return f"{kind_of(answer)}: {name}{beside}\n  validate: {ours}\n  vLLM: {theirs[-400:]}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-n", type=int, default=1000, help="how many profiles")
     parser.add_argument("-seed", type=int, default=1)
-    parser.add_argument("-all", action="store_true", help="print what the surroundings refuse, too")
+    parser.add_argument("-every", action="store_true", help="every sample of every flag, once, instead of a draw")
+    parser.add_argument("-all", action="store_true", help="print what one side alone refuses for a known reason, too")
     given = parser.parse_args()
     python = os.environ.get("VLLM_PYTHON")
     if not python:
         sys.exit("Set VLLM_PYTHON to a Python that has vLLM: its CPU build is enough.")
-    drawn: list[tuple[Case, tuple[str, ...]]] = []
-    for case in cases(random.Random(given.seed)):
-        words = words_of(case)
-        if words is not None:
-            drawn.append((case, words))
-        if len(drawn) == given.n:
-            break
-    refusals = ask(python, [words for _, words in drawn])
-    answers = [Answer(case, errors_of(case), said) for (case, _), said in zip(drawn, refusals, strict=True)]
-    counts = Counter(map(kind_of, answers))
-    shown = {"FALSE ACCEPT", "FALSE REFUSAL", *(["refused by the CPU build's surroundings"] if given.all else [])}
-    for answer in answers:
-        if kind_of(answer) in shown:
-            ours = "; ".join(d.message for d in answer.diagnostics) or "accepted"
-            theirs = " ".join((answer.refusal or "accepted").split())
-            print(
-                f"{kind_of(answer)}: {answer.case.name}: {answer.case.value!r}\n  ours: {ours}\n  vLLM: {theirs[:300]}"
-            )
+    if given.every:
+        tried = answers(every_case(), None, python)
+    else:
+        tried = answers(random_cases(random.Random(given.seed)), given.n, python)
+    counts = Counter(map(kind_of, tried))
+    for answer in tried:
+        kind = kind_of(answer)
+        if kind.isupper() or kind.startswith("FALSE") or (given.all and "alone" in kind):
+            print(described(answer))
     for kind, count in counts.most_common():
         print(f"{count:6,} {kind}")
-    print(f"{counts['FALSE ACCEPT']} false accepts and {counts['FALSE REFUSAL']} false refusals of {len(answers):,}")
+    print(f"{counts['FALSE ACCEPT']} false accepts and {counts['FALSE REFUSAL']} false refusals of {len(tried):,}")
     return 1 if counts["FALSE ACCEPT"] or counts["FALSE REFUSAL"] else 0
 
 

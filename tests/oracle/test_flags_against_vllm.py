@@ -9,15 +9,17 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from oracle.real_vllm import HERE
+from oracle.real_vllm import ask as ask_vllm
 
-from tpudeploy.catalog import _vllm_flags
+from tpudeploy.catalog import _vllm_flags, _vllm_values
 from tpudeploy.catalog.flags import Flag, Inexpressible, Style, ValueType, express, find, names
 
 VLLM_PYTHON = os.environ.get("VLLM_PYTHON", "")
-HERE = Path(__file__).parent
 
 pytestmark = pytest.mark.skipif(not VLLM_PYTHON, reason="VLLM_PYTHON names no Python that has vLLM")
 
@@ -48,15 +50,7 @@ SIZES = {"16k": 16_000, "16K": 16_384, "25.6k": 25_600, " 16k ": 16_000, "auto":
 
 def ask(commands: Iterable[tuple[str, ...]]) -> list[dict[str, Any]]:
     """What vLLM makes of each list of words: what changed, and what it is without any."""
-    asked = subprocess.run(
-        [VLLM_PYTHON, str(HERE / "parse_with_vllm.py")],
-        input="".join(json.dumps(words) + "\n" for words in commands),
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-        cwd=HERE,  # a stray module elsewhere must not shadow one of torch's
-        check=True,
-    )
-    unset, *answers = (json.loads(line) for line in asked.stdout.splitlines())
+    unset, *answers = ask_vllm(VLLM_PYTHON, "parse_with_vllm.py", commands)
     return [answer | {"unset": unset} for answer in answers]
 
 
@@ -146,11 +140,16 @@ def disagreements(cases: Iterable[tuple[Flag, Any, tuple[str, ...]]]) -> list[ob
     ]
 
 
-def test_the_table_is_what_the_real_parser_says(tmp_path: Path) -> None:
-    written = tmp_path / "flags.py"
-    subprocess.run([VLLM_PYTHON, str(HERE / "dump_vllm_flags.py"), str(written)], cwd=HERE, check=True)
+@pytest.mark.parametrize(
+    ("script", "table"),
+    [("dump_vllm_flags.py", _vllm_flags), ("dump_vllm_values.py", _vllm_values)],
+    ids=["flags", "values"],
+)
+def test_the_table_is_what_the_real_vllm_says(script: str, table: ModuleType, tmp_path: Path) -> None:
+    written = tmp_path / "table.py"
+    subprocess.run([VLLM_PYTHON, str(HERE / script), str(written)], cwd=HERE, check=True)
 
-    assert written.read_text(encoding="utf-8") == Path(_vllm_flags.__file__).read_text(encoding="utf-8")
+    assert written.read_text(encoding="utf-8") == Path(str(table.__file__)).read_text(encoding="utf-8")
 
 
 def test_vllm_reads_every_flag_as_it_was_meant_or_we_refused_it() -> None:

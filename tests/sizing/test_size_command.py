@@ -51,6 +51,18 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, told.out, told.err
 
 
+def test_auto_is_the_most_that_the_cache_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    """A warning of a library is an error in tests: `auto` was one, each time a profile was read."""
+    setting = ("-set", "serving.max_model_len=auto")
+    most = as_json(capsys, str(PROFILE), *setting, "-set", "serving.hbm_utilization=0.31")
+    whole = as_json(capsys, str(PROFILE), *setting)
+
+    assert whole["max_model_len"] == 131_072  # the model's own limit
+    assert 0 < most["max_model_len"] < 131_072
+    assert most["fits"]
+    assert most["max_concurrency"] >= 1
+
+
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     code, out, _ = run(capsys, "--json", *arguments)
     assert code == 0

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from enum import StrEnum
 
 
@@ -82,6 +83,14 @@ def _array(value: object) -> str:
 def _text_or_object(value: object) -> str:
     is_object = isinstance(value, dict) or (isinstance(value, str) and _BRACED.fullmatch(value))
     return _object(value) if is_object else _text(value)
+
+
+def count_of(word: str) -> int | str:
+    """Return what vLLM makes of `16k` (16,000), `16K` (16,384) or `25.6k` (25,600); any other text as it is."""
+    if not _SIZE.fullmatch(word.strip()):
+        return word
+    number, unit = word.strip()[:-1], word.strip()[-1]
+    return int(Decimal(number) * (1024 if unit.isupper() else 1000) ** (" kmgt".index(unit.lower())))
 
 
 # K is 1024; k is 1000 and may have decimals.

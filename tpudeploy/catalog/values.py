@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from tpudeploy.catalog._spelling import ValueType
+from tpudeploy.catalog._spelling import ValueType, count_of
 from tpudeploy.catalog._vllm_values import SCHEMAS
 from tpudeploy.catalog.flags import Flag
 from tpudeploy.domain.frozen import frozen
@@ -61,13 +61,13 @@ def _text_of_schema(name: str) -> str | None:
 def _validator(name: str) -> Any:
     from pydantic_core import SchemaValidator
 
-    return SchemaValidator(_completed(json.loads(_text_of_schema(name) or "{}")))
+    return SchemaValidator(completed(json.loads(_text_of_schema(name) or "{}")))
 
 
-def _completed(schema: Any) -> Any:
-    """The schema with its `choices`, words in any case, as pydantic's own literals behind a function."""
+def completed(schema: Any) -> Any:
+    """Return the schema with its `choices`, words in any case, as pydantic's own literals behind a function."""
     if isinstance(schema, list):
-        return [_completed(item) for item in schema]
+        return [completed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") in ("choices", "keyword"):
@@ -80,7 +80,7 @@ def _completed(schema: Any) -> Any:
             "function": lambda word: expected.get(str(word).lower().replace("-", dash), word),
         }
         return {"type": "function-before", "function": function, "schema": literal}
-    return {key: _completed(value) for key, value in schema.items()}
+    return {key: completed(value) for key, value in schema.items()}
 
 
 def _as_read(flag: Flag, value: Any) -> Any:
@@ -95,6 +95,8 @@ def _word_as_read(flag: Flag, value: Any) -> Any:
     match flag.value_type:
         case ValueType.INT:
             return int(value)
+        case ValueType.SIZE | ValueType.SIZE_OR_AUTO:
+            return count_of(value) if isinstance(value, str) else value
         case ValueType.FLOAT:
             return float(value)
         case ValueType.TEXT:
@@ -112,6 +114,9 @@ def _in_words(error: Any, schema: dict[str, Any]) -> Iterator[Refusal]:
     for finding in error.errors(include_url=False, include_input=False):
         path, choices = _path(finding["loc"], schema)
         refusal = _refusal(finding, path, choices)
+        if finding["loc"][-1:] == ("[key]",):
+            keys = _path(finding["loc"][:-2], schema, is_of_keys=True)[1]
+            refusal = Refusal(path=path, message=f"has no kind `{path[-1]}`", choices=keys, is_key=True)
         other = places.get(path)
         if other is None or (refusal.choices and not other.choices):
             places[path] = refusal
@@ -131,12 +136,31 @@ def _refusal(finding: Mapping[str, Any], path: tuple[str | int, ...], names: tup
             return Refusal(path=path[:-1], message=f"needs the field `{path[-1]}`")
         case "literal_error":
             return Refusal(path=path, message="takes one of {choices}", choices=names)
-    said = str(finding["msg"]).removeprefix("Input should be ").partition(", ")[0]
-    return Refusal(path=path, message=f"must be {said}")
+        case "string_pattern_mismatch":
+            form = _FORMS.get(finding["ctx"]["pattern"], f"text of the form {finding['ctx']['pattern']}")
+            return Refusal(path=path, message=f"must be {form}")
+        case "too_short":
+            return Refusal(path=path, message="needs at least one item")
+    description = str(finding["msg"]).removeprefix("Input should be ").partition(", ")[0]
+    return Refusal(path=path, message=f"must be {description}")
 
 
-def _path(loc: tuple[str | int, ...], schema: Any) -> tuple[tuple[str | int, ...], tuple[str, ...]]:
-    """Pydantic's location without the names of alternatives, and the words or fields that are known there."""
+# The patterns of the table, in words.
+_FORMS = {
+    r"^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$": "a list of CPUs like 0-3 or 0,2,4-7",
+    r"^(all|none|[+-].+)$": "all, none, or the name of an operation after + or -",
+    r"^([^,]*=[^,]*)?$": "NAME=PATH, or a mapping of name and path",
+    r"^(ray|mp|uni|external_launcher|.+\..+)$": "ray, mp, uni, external_launcher, or a class as package.module.Class",
+}
+
+
+def _path(
+    loc: tuple[str | int, ...], schema: Any, *, is_of_keys: bool = False
+) -> tuple[tuple[str | int, ...], tuple[str, ...]]:
+    """Pydantic's location without the names of alternatives, and the words or fields that are known there.
+
+    With `is_of_keys`, the words are those that a key of the mapping there may be.
+    """
     path: tuple[str | int, ...] = ()
     here = [schema]
     for part in loc:
@@ -145,7 +169,8 @@ def _path(loc: tuple[str | int, ...], schema: Any) -> tuple[tuple[str | int, ...
         if below or (isinstance(part, str) and fields and not _is_tag(part)):
             path = (*path, part)
             here = below or [{"type": "fields", "expected": sorted({name for f in fields for name in f["fields"]})}]
-    words = [str(word) for option in _alternatives(here) for word in option.get("expected", ())]
+    options = [option.get("keys_schema", {}) if is_of_keys else option for option in _alternatives(here)]
+    words = [str(word) for option in options for word in option.get("expected", ())]
     return path, tuple(dict.fromkeys(words))
 
 
@@ -154,7 +179,21 @@ def _is_tag(part: str) -> bool:
     return part in _TAGS or any(part.startswith(f"{tag}[") for tag in _TAGS)
 
 
-_TAGS = frozenset({"constrained-int", "int", "str", "bool", "float", "literal", "typed-dict", "dict", "list", "none"})
+_TAGS = frozenset(
+    {
+        "constrained-int",
+        "constrained-str",
+        "int",
+        "str",
+        "bool",
+        "float",
+        "literal",
+        "typed-dict",
+        "dict",
+        "list",
+        "none",
+    }
+)
 
 
 def _alternatives(options: list[Any]) -> Iterator[dict[str, Any]]:
@@ -172,6 +211,8 @@ def _below(option: dict[str, Any], part: str | int) -> list[Any]:
     match option:
         case {"type": "typed-dict", "fields": fields} if part in fields:
             return [fields[part]["schema"]]
+        case {"type": "typed-dict", "extras_schema": extras} if not (isinstance(part, str) and _is_tag(part)):
+            return [extras]
         case {"type": "dict", "values_schema": values} if not (isinstance(part, str) and _is_tag(part)):
             return [values]
         case {"type": "list" | "set", "items_schema": items} if isinstance(part, int):

@@ -160,6 +160,7 @@ EXAMPLES: Mapping[str, Example] = {
     codes.SECRET_REFERENCE: _layer("secrets: {HF_TOKEN: my token}", "gcloud secrets list"),
     codes.FLAG_NOT_SERVED: _layer("serving: {args: {ssl_keyfile: /etc/key.pem}}"),
     codes.FLAGS_TOGETHER: _layer("serving: {args: {enable_auto_tool_choice: true, tool_call_parser: null}}"),
+    codes.FLAG_NOT_ON_TPU: _layer("serving: {args: {enable_sleep_mode: true}}"),
     codes.FLEX_WITHOUT_END: _layer("placement: {provisioning: [flex-start]}"),
     codes.RUN_TOO_LONG: _layer("placement: {max_run_duration: 9d}"),
     codes.RESERVED_ALONE: _layer("placement: {provisioning: [reserved]}"),
@@ -203,6 +204,7 @@ EXAMPLES: Mapping[str, Example] = {
     "TPU2118": _layer("model: {id: google/gemma-4-12B-it}\ntpu: {type: v6e-4}", _SIZE),
     "TPU2119": _layer("placement: {network: {external_ip: false}}", _DOCTOR),
     "TPU2120": _layer("serving: {args: {enable_lora: true}}", _SIZE),
+    "TPU2121": _layer("serving: {args: {enable_expert_parallel: true}}"),
     # Checks of a plan.
     "TPU3010": _session(f"{_APPLY}\nrm -r .tpudeploy\n{_PLAN}", "tpudeploy apply prod.yaml -adopt"),
     "TPU3011": _session(

@@ -71,6 +71,7 @@ LABEL = "TPU1330"
 VOLUME = "TPU1331"
 UNKNOWN_PATH = "TPU1332"
 VARIABLE_MISSPELT = "TPU1333"
+FLAG_NOT_ON_TPU = "TPU1334"
 FLOATING_IMAGE = "TPU1340"
 OTHER_ENGINE_VERSION = "TPU1341"
 NOT_A_TPU_IMAGE = "TPU1342"
@@ -351,6 +352,12 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The name differs by a letter or two from one that vLLM or tpu_inference reads. The engine would start, and "
         "the variable would have no effect.",
         "serving: {env: {SKIP_JAX_PRECOMPILE: '1'}}",
+    ),
+    FLAG_NOT_ON_TPU: Explanation(
+        "A flag that vLLM refuses on TPU",
+        "The flag is for other hardware: vLLM on its TPU platform refuses it when it starts, after the slice was "
+        "granted and the image pulled.",
+        "serving: {args: {enable_sleep_mode: false}}",
     ),
     OTHER_ENGINE_VERSION: Explanation(
         "Image of another vLLM version",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from tpudeploy.catalog import values
@@ -17,6 +19,11 @@ from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 # A flag that adds names to the table of another one.
 _PLUGINS = {"tool-call-parser": "tool-parser-plugin", "reasoning-parser": "reasoning-parser-plugin"}
 _OF_ADAPTERS = ("max-loras", "max-lora-cls-labels", "lora-dtype", "max-cpu-loras", "default-mm-loras")
+_OPENED_BY = {
+    "structured-outputs-config": ("reasoning-parser-plugin", "reasoning-parser"),
+    "reasoning-config": ("reasoning-parser-plugin",),
+}
+_VERSION = re.compile(r"\s*(v?[0-9]+(\.[0-9]+)*([-._]?[a-z]+[-._]?[0-9]*){0,3}(\+[a-z0-9.]+)?)?\s*", re.IGNORECASE)
 _MOST_LISTED = 16
 
 
@@ -34,8 +41,13 @@ def refused(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Sever
     found = list(values.refusals(flag, value))
     for refusal in found:
         yield _diagnostic(flag, path, entry.value, refusal, severity)
-    tree = _mapping(value)
-    if not found and tree is not None and flag.name in _TOGETHER:
+    # The first of these adds names to the field's, the second overrides the field.
+    is_open = any(look.argument_value(root, other) for other in _OPENED_BY.get(flag.name, ()))
+    tree = mapping(value) if flag.name in _TOGETHER and not is_open else None
+    if flag.name == "show-hidden-metrics-for-version" and not _VERSION.fullmatch(str(value)):
+        message, hint = f"`--{flag.name}` must be a version, not {quoted(str(value))}", 'e.g. "0.31"'
+        yield problem(codes.FLAG_VALUE, message, entry.value.at, path=path, hint=hint, severity=severity)
+    if not found and tree is not None:
         for message, hint in _TOGETHER[flag.name](tree):
             yield problem(
                 codes.FLAG_VALUE, f"`--{flag.name}` {message}", entry.key, path=path, hint=hint, severity=severity
@@ -62,7 +74,7 @@ def _place(node: Node, refusal: values.Refusal) -> tuple[Location, str | None]:
     return at or here.at, here.text if isinstance(here, ScalarNode) else None
 
 
-def _mapping(value: Any) -> Mapping[str, Any] | None:
+def mapping(value: Any) -> Mapping[str, Any] | None:
     tree = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
     return tree if isinstance(tree, Mapping) else None
 
@@ -72,21 +84,50 @@ _SPECULATES_ON_TPU = ("ngram", "eagle3", "dflash", "mtp", "gemma4_mtp")
 _NEEDS_MODEL = ("eagle", "eagle3", "dflash", "draft_model", "medusa")
 
 
-def _speculation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    method = tree.get("method")
+def speculation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what vLLM 0.32.0 config/speculative.py, or TPU's runner, refuses of a mapping whose fields are right.
+
+    Each is a clause behind the name of the flag, and what to do.
+    """
+    method, model, tokens = tree.get("method"), tree.get("model"), tree.get("num_speculative_tokens")
     if method is not None and method not in _SPECULATES_ON_TPU:
         names = ", ".join(_SPECULATES_ON_TPU)
         yield f"method {quoted(str(method))} does not run on TPU", f"methods that do: {names}"
     elif tree.get("tensor_parallel_size") is not None:
         yield "takes no tensor_parallel_size", "write draft_tensor_parallel_size"
-    elif method is None and not tree.get("model"):
+    elif method is None and not model:
         yield "needs a method or a model", "e.g. {method: ngram, num_speculative_tokens: 3}"
-    elif method in _NEEDS_MODEL and not tree.get("model"):
+    elif method in _NEEDS_MODEL and not model:
         yield f"method {quoted(str(method))} needs the field `model`", "name the draft model's repository"
-    elif method == "ngram" and not tree.get("num_speculative_tokens"):
+    elif not tokens:
         yield "needs the field `num_speculative_tokens`", "e.g. num_speculative_tokens: 3"
     elif method == "ngram":
         yield from _lookup(tree.get("prompt_lookup_min"), tree.get("prompt_lookup_max"))
+    yield from _fields_of_other_methods(tree)
+
+
+def _fields_of_other_methods(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    given = [
+        name for name in ("synthetic_acceptance_rates", "synthetic_acceptance_length") if tree.get(name) is not None
+    ]
+    if tree.get("rejection_sample_method") == "synthetic":
+        if len(given) != 1:
+            yield "needs synthetic_acceptance_rates or synthetic_acceptance_length, and not both", "keep one of them"
+    elif given:
+        yield f"{given[0]} works with rejection_sample_method synthetic alone", "leave it out"
+    if tree.get("index_share_for_mtp_iteration") is not None and tree.get("method") != "mtp":
+        yield "index_share_for_mtp_iteration works with method mtp alone", "leave it out"
+    for name in ("use_heterogeneous_vocab", "enable_adaptive_verification"):
+        if _is_true(tree.get(name, False)):
+            yield f"{name} does not run on TPU", "leave it out"
+
+
+def _buckets(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for family, bounds in tree.items():
+        if any(isinstance(bound, bool) for bound in bounds):
+            yield f"{family} must be numbers, not true or false", f"e.g. {family}: [0.1, 1]"
+        elif any(not low < high for low, high in pairwise(float(bound) for bound in bounds)):
+            yield f"{family} must rise from bound to bound", f"e.g. {family}: [0.1, 1]"
 
 
 def _lookup(least: Any, most: Any) -> Iterator[tuple[str, str]]:
@@ -94,13 +135,50 @@ def _lookup(least: Any, most: Any) -> Iterator[tuple[str, str]]:
         yield f"prompt_lookup_min {least} is above prompt_lookup_max {most}", "swap them"
 
 
+# Where tpu_inference 0.32.0 has the connectors that its platform accepts.
+_MODULE_OF_CONNECTOR = {
+    "TPUConnector": ("tpu_inference.distributed.tpu_connector", "tpu_inference.distributed.tpu_raiden_connector"),
+    "TPUConnectorHMA": ("tpu_inference.distributed.tpu_connector_hma",),
+    "TPUOffloadConnector": ("tpu_inference.offload.tpu_offload_connector",),
+    "RaidenOffloadConnector": ("tpu_inference.offload.raiden_offload_connector",),
+}
+
+
 def _transfer(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Refused by vLLM 0.32.0 config/kv_transfer.py: a connector has a role."""
-    if tree.get("kv_connector") and not tree.get("kv_role"):
+    """Refused by vLLM 0.32.0 config/kv_transfer.py and distributed/kv_transfer/kv_connector/factory.py."""
+    if not tree.get("kv_connector"):
+        yield "needs the field `kv_connector`", "TPUConnector, TPUConnectorHMA or TPUOffloadConnector"
+    elif not tree.get("kv_role"):
         yield "needs the field `kv_role` beside `kv_connector`", "kv_producer, kv_consumer or kv_both"
+    else:
+        modules, module = _MODULE_OF_CONNECTOR[tree["kv_connector"]], tree.get("kv_connector_module_path")
+        hint = f"kv_connector_module_path: {modules[0]}"
+        if not module:
+            yield "needs the field `kv_connector_module_path`: vLLM has no connector for TPU itself", hint
+        elif str(module).startswith("tpu_inference.") and module not in modules:
+            yield f"{module} has no {tree['kv_connector']}", hint
+
+
+def _parser_of_reasoning(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Refused by vLLM 0.32.0 reasoning/__init__.py, unless a plugin adds to the names."""
+    name, known = tree.get("reasoning_parser"), values.schema("reasoning-parser")
+    names = () if known is None else known["expected"]
+    if name and name not in names and not tree.get("reasoning_parser_plugin"):
+        hint = did_you_mean(str(name), names) or "the parser of the model's family, e.g. gemma4"
+        yield f"reasoning_parser {quoted(str(name))} is not registered in vLLM {VLLM_VERSION}", hint
+
+
+def _pooler(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Refused by vLLM 0.32.0 config/pooler.py:141-149."""
+    if tree.get("logit_sigma") is not None and float(tree["logit_sigma"]) == 0:
+        yield "logit_sigma must not be 0: logits are divided by it", "leave it out"
+    both = [name for name in ("seq_pooling_type", "tok_pooling_type") if tree.get(name) is not None]
+    if tree.get("pooling_type") is not None and both:
+        yield f"pooling_type does not go with {both[0]}", "keep one of them"
 
 
 def _structured(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _parser_of_reasoning(tree)
     backend = tree.get("backend", "auto")
     if _is_true(tree.get("disable_any_whitespace")) and backend not in ("xgrammar", "guidance"):
         yield f"disable_any_whitespace does not work with backend {backend}", "backend: xgrammar, or guidance"
@@ -114,6 +192,11 @@ def _balancing(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "use_async works with the default policy alone", "policy: default, or use_async: false"
     if is_async and tree.get("communicator") in ("torch_nccl", "pynccl"):
         yield f"use_async does not work with communicator {tree['communicator']}", "communicator: torch_gloo, or nixl"
+    if type(tree.get("num_redundant_experts")) in (int, str, bool) and str(tree["num_redundant_experts"]) not in (
+        "0",
+        "False",
+    ):
+        yield "num_redundant_experts needs --enable-eplb, which does not work on TPU", "leave it out"
     interval = tree.get("log_balancedness_interval", 1)
     if _is_true(tree.get("log_balancedness")) and type(interval) is int and interval <= 0:
         yield "log_balancedness needs a log_balancedness_interval of at least 1", "log_balancedness_interval: 1"
@@ -151,17 +234,40 @@ def _classes(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{name} must be of the form module:Class", f"e.g. {name}: my_package.models:MyModel"
 
 
+def _kernels(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Refused by vLLM 0.32.0 config/kernel.py:237: for DeepSeek-V4 on CUDA alone."""
+    if tree.get("moe_backend") == "flashinfer_moe_ep_mega_deep_gemm":
+        yield f"moe_backend {tree['moe_backend']} does not work on TPU: it is a kernel of CUDA", "leave it out"
+
+
+def _attention(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Refused by vLLM 0.32.0 config/vllm.py:1809."""
+    if tree.get("hisparse_config") is not None:
+        yield "hisparse_config does not work on TPU: it is for NVIDIA's CUDA", "leave it out"
+
+
+def _ec_transfer(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Refused by vLLM 0.32.0 config/ec_transfer.py:61."""
+    if tree.get("ec_connector") and not tree.get("ec_role"):
+        yield "needs the field `ec_role` beside `ec_connector`", "ec_producer, ec_consumer or ec_both"
+
+
 def _is_true(value: Any) -> bool:
     """As pydantic reads a boolean in JSON."""
     return value is True or value == 1 or str(value).lower() in ("true", "yes", "on", "y", "t", "1")
 
 
 _TOGETHER: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
-    "speculative-config": _speculation,
+    "attention-config": _attention,
+    "custom-histogram-buckets": _buckets,
+    "ec-transfer-config": _ec_transfer,
+    "kernel-config": _kernels,
     "kv-transfer-config": _transfer,
     "ec-manager-config": _encoder_cache,
     "eplb-config": _balancing,
     "model-class-overrides": _classes,
+    "pooler-config": _pooler,
     "profiler-config": _profiler,
+    "reasoning-config": _parser_of_reasoning,
     "structured-outputs-config": _structured,
 }

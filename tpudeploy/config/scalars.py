@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from typing import Self
 
 _DURATION = re.compile(r"([0-9]{1,12})([smhd])")
@@ -14,20 +13,9 @@ _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 DURATION_PATTERN = "^[0-9]{1,12}[smhd]$"
 # As vLLM's human_readable_int reads it: decimals only with a decimal unit.
-_TOKENS = re.compile(r"([0-9]{1,12})([kmgtKMGT])|([0-9]{1,12}\.[0-9]{1,6})([kmgt])")
 TOKENS_PATTERN = r"[0-9]{1,12}[kmgtKMGT]|[0-9]{1,12}\.[0-9]{1,6}[kmgt]"
 
 SIZE_PATTERN = "^[0-9]{1,12}[kKmMgGtT][iI]?[bB]$"
-
-
-def tokens_of(text: str) -> int | str:
-    """Return what vLLM makes of `16k` (16,000), `16K` (16,384) or `25.6k` (25,600); any other text as it is."""
-    match = _TOKENS.fullmatch(text.strip())
-    if match is None:
-        return text
-    number, unit = (match[1] or match[3]), (match[2] or match[4])
-    base = 1024 if unit.isupper() else 1000
-    return int(Decimal(number) * base ** _POWER[unit.lower()])
 
 
 class Duration(float):

@@ -77,7 +77,7 @@ class Figures:
     """
 
     requests: int | None
-    requests_failed: int | None
+    requests_failed: int
     window_seconds: float | None = None
     requests_per_second: float | None = None
     goodput_requests_per_second: float | None = None
@@ -129,8 +129,7 @@ class Measured:
 class Cell:
     """`at_once` is how many such requests the engine can run together, where that is known.
 
-    `began_at` is in seconds since the epoch; `seconds` is all that the cell took, warm-up included, None where whoever
-    measured it does not tell. `errors` is the
+    `began_at` is in seconds since the epoch; `seconds` is all that the cell took, warm-up included. `errors` is the
     text of each failure with how often it came.
     """
 
@@ -139,7 +138,7 @@ class Cell:
     reasons: tuple[str, ...] = ()
     at_once: int | None = None
     began_at: float | None = None
-    seconds: float | None = 0.0
+    seconds: float = 0.0
     figures: Figures | None = None
     evidence: Evidence | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
@@ -259,11 +258,10 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        return sum(cell.seconds for cell in self.cells if cell.seconds is not None)
+        return sum(cell.seconds for cell in self.cells)
 
     @property
     def usd(self) -> float | None:
-        """What the slice cost while it was measured; None where its price, or how long a cell took, is not known."""
+        """What the slice cost while it was measured; None where its price is not known."""
         price = self.subject.usd_per_hour
-        is_timed = all(cell.seconds is not None for cell in self.cells)
-        return None if price is None or not is_timed else price * self.seconds / _HOUR
+        return None if price is None else price * self.seconds / _HOUR

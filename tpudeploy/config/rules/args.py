@@ -10,7 +10,7 @@ from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.nodes import Entry, MapNode, Path, dotted, find, key_location, plain
 from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG
 from tpudeploy.config.rules import look
-from tpudeploy.config.rules.image import other_version
+from tpudeploy.config.rules.image import severity_of_tables
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 
 _ARGS: Path = ("serving", "args")
@@ -52,23 +52,18 @@ def _value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Iterato
         # No version could be given this value: the command line cannot say it.
         severity = Severity.ERROR
     else:
-        severity = _severity(root)
+        severity = severity_of_tables(root)
     try:
         flags.express(flag, value)
     except flags.Inexpressible as refusal:
         yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path, severity=severity)
     else:
-        yield from engine_values.refused(root, path, flag, entry, _severity(root))
-
-
-def _severity(root: MapNode) -> Severity:
-    """The tables are those of one version: of another one's image they refuse nothing, and say what they lack."""
-    return Severity.ERROR if other_version(root) is None else Severity.WARNING
+        yield from engine_values.refused(root, path, flag, entry, severity_of_tables(root))
 
 
 def _unknown(root: MapNode, name: str, entry: Entry, written: Collection[str]) -> Diagnostic:
     message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}"
-    hint, severity = _meant(root, name, written), _severity(root)
+    hint, severity = _meant(root, name, written), severity_of_tables(root)
     path: Path = (*_ARGS, name)
     value = plain(entry.value)
     try:

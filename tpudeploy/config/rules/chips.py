@@ -69,6 +69,22 @@ def parallelism(root: MapNode) -> Iterator[Diagnostic]:
         yield warning(codes.IDLE_CHIPS, message, look.at(root, path), path=path, hint=hint)
 
 
+def tensor_parallel(root: MapNode) -> int | None:
+    """Return the ranks of tensor parallelism: as written, else what the slice has for each copy and stage."""
+    written, slice_type = look.value(root, _TP, int), _slice_type(root)
+    if written is not None or slice_type is None:
+        return written
+    copies = (look.value(root, _DP, int) or 1) * prod(size for _, (size, _) in _stages(root))
+    return slice_type.chips // copies if copies > 0 else None
+
+
+def ranks(root: MapNode) -> int:
+    """Return how many ranks the deployment has: tensor x data x pipeline x prefill context."""
+    return (
+        (tensor_parallel(root) or 1) * (look.value(root, _DP, int) or 1) * prod(size for _, (size, _) in _stages(root))
+    )
+
+
 def _stages(root: MapNode) -> Iterator[tuple[str, tuple[int, Path]]]:
     """Parallelism that has no key of its own, and is larger than 1 or wrong."""
     for name in ("pipeline-parallel-size", "prefill-context-parallel-size"):

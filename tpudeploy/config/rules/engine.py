@@ -1,18 +1,16 @@
-"""What flags of the engine mean together, and for us: combinations that vLLM refuses, and servers nobody could ask."""
+"""Flags with which the server could not be asked, or its endpoint not published."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem
-from tpudeploy.config.nodes import MapNode, Path, plain
+from tpudeploy.config.nodes import MapNode, plain
 from tpudeploy.config.rules import look
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic
-
-_DP: Path = ("serving", "data_parallel_size")
 
 
 class _Unreachable(NamedTuple):
@@ -59,65 +57,9 @@ def reachable(root: MapNode) -> Iterator[Diagnostic]:
         if written is None:
             continue
         path, entry = written
-        if plain(entry.value) not in row.harmless:
+        value = plain(entry.value)
+        if not any(
+            value is harmless or (type(value) is type(harmless) and value == harmless) for harmless in row.harmless
+        ):
             message = f"--{name} cannot be served: {row.because}"
             yield problem(codes.FLAG_NOT_SERVED, message, entry.key, path=path, hint=row.instead)
-
-
-class _Needs(NamedTuple):
-    """A flag that vLLM refuses without another one: whether it is set, the other, and what makes it right."""
-
-    is_set: Callable[[Json], bool]
-    other: str
-    instead: str
-
-
-def _is_on(value: Json) -> bool:
-    return value is True
-
-
-# Each from the check that vLLM 0.32.0 makes: launchers/cli_args.py:502, config/observability.py, config/vllm.py.
-_NEEDS: Mapping[str, _Needs] = {
-    "enable-auto-tool-choice": _Needs(
-        _is_on, "tool-call-parser", "add the parser of the model's family, e.g. tool_call_parser: gemma4"
-    ),
-    "enable-log-outputs": _Needs(_is_on, "enable-log-requests", "enable_log_requests: true"),
-    "collect-detailed-traces": _Needs(
-        bool, "otlp-traces-endpoint", "otlp_traces_endpoint: the address of your collector"
-    ),
-    "per-request-spec-decode-metrics": _Needs(
-        lambda value: value not in (None, "none"), "speculative-config", "leave it out, or write speculative_config"
-    ),
-}
-
-
-def needs(root: MapNode) -> Iterator[Diagnostic]:
-    """A flag beside which vLLM needs another one."""
-    for name, row in _NEEDS.items():
-        written = look.argument(root, name)
-        if written is not None and row.is_set(plain(written[1].value)) and not look.argument_value(root, row.other):
-            path, entry = written
-            message = f"--{name} needs --{row.other}: the server would not start"
-            yield problem(codes.FLAGS_TOGETHER, message, entry.key, path=path, hint=row.instead)
-
-
-def metrics_of_requests(root: MapNode) -> Iterator[Diagnostic]:
-    """Statistics of a request are made by what --disable-log-stats turns off."""
-    written = look.argument(root, "enable-per-request-metrics")
-    stats = look.argument_value(root, "disable-log-stats")
-    if written is not None and plain(written[1].value) is True and stats is True:
-        path, entry = written
-        message = "--enable-per-request-metrics does not go with --disable-log-stats: the server would not start"
-        yield problem(codes.FLAGS_TOGETHER, message, entry.key, path=path, hint="leave one of them out")
-
-
-def data_parallel(root: MapNode) -> Iterator[Diagnostic]:
-    """tpu_inference 0.32.0 layers/common/sharding.py:322: `LoRA is not supported with data parallelism`."""
-    copies = look.value(root, _DP, int) or 1
-    lora = look.argument(root, "enable-lora")
-    if copies > 1 and lora is not None and plain(lora[1].value) is True:
-        path, entry = lora
-        message = f"--enable-lora is not supported with data_parallel_size {copies}: the server would not start"
-        hint = "data_parallel_size: 1, and replicas for more copies"
-        also = look.at(root, _DP)
-        yield problem(codes.FLAGS_TOGETHER, message, entry.key, path=path, hint=hint, also=also)

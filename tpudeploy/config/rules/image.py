@@ -10,7 +10,7 @@ from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
 from tpudeploy.config.nodes import MapNode, Path
 from tpudeploy.config.rules import look
-from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.diagnostics import Diagnostic, Severity
 
 _IMAGE: Path = ("serving", "image")
 _TAG = re.compile(r":([\w.-]+)$")
@@ -64,6 +64,11 @@ def other_version(root: MapNode) -> str | None:
     tag = _TAG.search((look.value(root, _IMAGE, str) or "").partition("@")[0])
     release = _RELEASE.fullmatch(tag[1]) if tag else None
     return None if release is None or release["release"] == VLLM_VERSION else release["release"]
+
+
+def severity_of_tables(root: MapNode) -> Severity:
+    """The tables are those of one version: of another one's image they refuse nothing, and say what they lack."""
+    return Severity.ERROR if other_version(root) is None else Severity.WARNING
 
 
 def _is_fixed(tag: str) -> bool:

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from tpudeploy.catalog import flags
-from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, plain
+from tpudeploy.catalog._spelling import count_of
+from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, Path, ScalarNode, find, is_null, key_location, plain
+from tpudeploy.config.owned import FLAG_OF_KEY
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Location
+from tpudeploy.domain.frozen import frozen
 
 T = TypeVar("T", bool, int, str)
+_KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
 _ARGS: Path = ("serving", "args")
 
 
@@ -57,3 +61,38 @@ def argument_value(root: MapNode, flag_name: str) -> Json:
     """Return what a flag under `serving.args` is set to, or None."""
     written = argument(root, flag_name)
     return None if written is None else plain(written[1].value)
+
+
+def setting(root: MapNode, flag_name: str) -> Setting | None:
+    """Return what a flag is set to, under its key or under `serving.args`; None where it is not written or null."""
+    key = _KEY_OF_FLAG.get(flag_name)
+    if key is None:
+        written = argument(root, flag_name)
+        path, node = (written[0], written[1].value) if written is not None else ((), None)
+    else:
+        path, node = key, find(root, key)
+    if node is None or is_null(node):
+        return None
+    return Setting(path=path, at=key_location(root, path) or node.at, value=plain(node))
+
+
+@frozen
+class Setting:
+    """A flag's value, and where its key is written."""
+
+    path: Path
+    at: Location
+    value: Json
+
+    @property
+    def number(self) -> float | None:
+        """The value as a number, where vLLM reads one: `7`, "7", 16k."""
+        return _number(self.value)
+
+
+def _number(value: Json) -> float | None:
+    number = count_of(value) if isinstance(value, str) else value
+    try:
+        return None if isinstance(number, bool | list | dict) or number is None else float(number)
+    except ValueError:
+        return None

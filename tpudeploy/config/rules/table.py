@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tpudeploy.config import unsupported
 from tpudeploy.config.nodes import MapNode
-from tpudeploy.config.rules import args, chips, engine, image, names, placement, variables
+from tpudeploy.config.rules import args, chips, combinations, engine, image, names, placement, variables
 from tpudeploy.domain.diagnostics import Diagnostic
 
 RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
@@ -20,9 +20,15 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     image.engine_version,
     args.args,
     engine.reachable,
-    engine.needs,
-    engine.metrics_of_requests,
-    engine.data_parallel,
+    combinations.needs,
+    combinations.needs_variable,
+    combinations.on_tpu,
+    combinations.at_most,
+    combinations.without,
+    combinations.speculation,
+    combinations.context_parallel,
+    combinations.device_ids,
+    combinations.shared_tensors,
     variables.names,
     variables.misspelt,
     variables.one_place_each,

@@ -17,7 +17,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, TOKENS_PATTERN, Duration, Size, tokens_of
+from tpudeploy.catalog._spelling import count_of
+from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, TOKENS_PATTERN, Duration, Size
 
 
 class Section(BaseModel):
@@ -81,6 +82,10 @@ class Quantity:
         return quantity
 
 
+def _as_it_is(value: int | str) -> int | str:
+    return value
+
+
 class Tokens:
     """A number of tokens as vLLM reads one: 16384, 16k (16,000) or 16K (16,384); and `auto`, -1, where `has_auto`.
 
@@ -92,7 +97,9 @@ class Tokens:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(
-            self._check, core_schema.int_schema(strict=True, ge=1, le=2**31 - 1)
+            self._check,
+            core_schema.int_schema(strict=True, ge=1, le=2**31 - 1),
+            serialization=core_schema.plain_serializer_function_ser_schema(_as_it_is),  # `auto` is no integer
         )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -104,7 +111,7 @@ class Tokens:
         if isinstance(value, str):
             if self.has_auto and value.strip().lower() == "auto":
                 return "auto"
-            value = tokens_of(value)
+            value = count_of(value)
         # vLLM's own spelling of `auto`; `true` is an int in Python, and none here.
         if self.has_auto and type(value) is int and value == -1:
             return "auto"

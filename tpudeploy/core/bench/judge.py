@@ -28,12 +28,11 @@ def judge(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) ->
 
 
 def _doubts(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) -> Iterator[Doubt]:
-    failed = of.requests_failed or 0
-    asked = (of.requests or 0) + failed
+    asked = (of.requests or 0) + of.requests_failed
     if of.requests == 0:
         yield CellStatus.FAILED, f"not one of {asked} requests was answered after the warm-up"
-    elif failed > _FAILED * asked:
-        yield CellStatus.FAILED, f"{failed} of {asked} requests failed"
+    elif of.requests_failed > _FAILED * asked:
+        yield CellStatus.FAILED, f"{of.requests_failed} of {asked} requests failed"
     if seen.cached_share is not None and seen.cached_share > _CACHED:
         yield CellStatus.CACHE_SUSPECT, f"{seen.cached_share:.0%} of the prompt tokens came from the prefix cache"
     yield from _impossible(seen)

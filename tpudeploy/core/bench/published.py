@@ -59,7 +59,7 @@ def _subject(of: Baseline) -> Subject:
 def _cell(claim: Claim, line: Roofline | None, others: Iterable[Baseline]) -> Cell:
     figures = Figures(
         requests=None,
-        requests_failed=None,
+        requests_failed=0,
         requests_per_second=claim.requests_per_second,
         input_tokens_per_second=claim.input_tokens_per_second,
         output_tokens_mean=claim.output_tokens or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tpudeploy.core.checks import other_models
 from tpudeploy.core.finding import argument, setting, warning
 from tpudeploy.core.mounts import hub_home, is_memory
 from tpudeploy.domain.budget import HbmBudget, Unsized
@@ -42,6 +43,10 @@ def _has_bound(_: Deployment, of: Unsized) -> bool:
 
 def _lacks_model(_: Deployment, of: Unsized) -> bool:
     return of.model is None
+
+
+def _lacks_parts(deployment: Deployment, of: Unsized) -> bool:
+    return of.model is None and other_models.is_asked(deployment)
 
 
 def _lacks_heads(deployment: Deployment, of: Unsized) -> bool:
@@ -107,6 +112,7 @@ SUBJECTS = (
     Subject(codes=("TPU2116",), what="whether memory holds the weights that HF_HOME puts there", is_open=_lacks_memory),
     Subject(codes=("TPU2117",), what="whether the boot disk holds the weights", is_open=_lacks_model),
     Subject(codes=("TPU2118",), what="whose code runs the model", is_open=_lacks_model),
+    Subject(codes=("TPU2121",), what="whether the model has the parts that flags are about", is_open=_lacks_parts),
 )
 
 

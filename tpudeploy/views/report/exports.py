@@ -41,10 +41,7 @@ def _row(cell: Cell) -> Iterator[str]:
     yield from map(_figure, rates)
     yield from (_quantile(of.ttft_seconds, which) for which in ("p50", "p95", "p99"))
     yield from (_quantile(each, "p50") for each in (of.itl_seconds, of.tpot_seconds, of.e2e_seconds))
-    yield from (
-        "" if of.requests is None else str(of.requests),
-        "" if of.requests_failed is None else str(of.requests_failed),
-    )
+    yield from ("" if of.requests is None else str(of.requests), str(of.requests_failed))
 
 
 def to_csv(run: Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpudeploy.core.bench.foreign.reading import Result, number, spread, times, whole
+from tpudeploy.core.bench.foreign.reading import Result, number, spread, times
 from tpudeploy.domain.benchmark import Evidence, Figures, Spread
 from tpudeploy.domain.load import Point
 
@@ -22,8 +22,8 @@ def read(tree: Mapping[str, Any]) -> Sequence[Result]:
     given, made = _average(tree, "input_sequence_length"), _average(tree, "output_sequence_length")
     seconds = _seconds(tree, "benchmark_duration")
     figures = Figures(
-        requests=whole(_average(tree, "request_count")),
-        requests_failed=whole(_average(tree, "error_request_count")),
+        requests=int(_average(tree, "request_count") or 0),
+        requests_failed=int(_average(tree, "error_request_count") or 0),
         window_seconds=seconds,
         requests_per_second=rate,
         goodput_requests_per_second=_average(tree, "goodput"),
@@ -43,7 +43,9 @@ def read(tree: Mapping[str, Any]) -> Sequence[Result]:
         output_tokens=round(made or 0),
     )
     model = _first_model(tree.get("input_config"))
-    return (Result(point=point, figures=figures, evidence=Evidence(streams_mean=held), model=model, seconds=seconds),)
+    return (
+        Result(point=point, figures=figures, evidence=Evidence(streams_mean=held), model=model, seconds=seconds or 0.0),
+    )
 
 
 def _concurrency(config: Any) -> int | None:

@@ -1,7 +1,6 @@
 """A grid as people write it down: CSV with concurrency, context_len, throughput_req_sec, avg_latency_s, status.
 
-It tells neither how many requests there were, or failed, nor how long the run and its answers were. An output of 0
-tokens stands for answers of unknown length.
+It tells neither how many requests there were nor how long their answers; an output of 0 tokens stands for that.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _cell(row: Mapping[str, str], line: int) -> Result:
         return Result(point=point, figures=Figures(requests=0, requests_failed=1), errors={told: 1})
     figures = Figures(
         requests=None,
-        requests_failed=None,
+        requests_failed=0,
         requests_per_second=rate,
         input_tokens_per_second=rate * context,
         prompt_tokens_mean=context,

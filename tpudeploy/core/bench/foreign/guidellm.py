@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpudeploy.core.bench.foreign.reading import Result, number, spread, times, whole
+from tpudeploy.core.bench.foreign.reading import Result, number, spread, times
 from tpudeploy.domain.benchmark import Evidence, Figures, Spread
 from tpudeploy.domain.load import Point
 
@@ -27,8 +27,8 @@ def _cell(tree: Mapping[str, Any]) -> Result:
     rate = _mean(metrics, "requests_per_second")
     given, made = _mean(metrics, "prompt_token_count"), _mean(metrics, "output_token_count")
     figures = Figures(
-        requests=whole(number(totals, "successful")),
-        requests_failed=whole(number(totals, "errored")),
+        requests=int(number(totals, "successful") or 0),
+        requests_failed=int(number(totals, "errored") or 0),
         window_seconds=number(tree, "duration"),
         requests_per_second=rate,
         input_tokens_per_second=times(rate, given),
@@ -46,7 +46,7 @@ def _cell(tree: Mapping[str, Any]) -> Result:
         figures=figures,
         evidence=Evidence(streams_mean=_mean(metrics, "request_concurrency")),
         model=str(((tree.get("config") or {}).get("backend") or {}).get("model") or ""),
-        seconds=number(tree, "duration"),
+        seconds=number(tree, "duration") or 0.0,
     )
 
 

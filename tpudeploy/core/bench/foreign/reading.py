@@ -24,7 +24,7 @@ class Result:
     why: str = ""
     evidence: Evidence = Evidence()
     model: str = ""
-    seconds: float | None = None
+    seconds: float = 0.0
     errors: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -61,11 +61,6 @@ def spread(values: Mapping[str, float | None], *, count: int | None, scale: floa
         p99=scaled.get("p99"),
         most=scaled.get("most"),
     )
-
-
-def whole(of: float | None) -> int | None:
-    """A count; None where the file has none: unknown is not 0."""
-    return None if of is None else int(of)
 
 
 def times(one: float | None, other: float | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpudeploy.core.bench.foreign.reading import Result, needed, number, spread, whole
+from tpudeploy.core.bench.foreign.reading import Result, needed, number, spread
 from tpudeploy.domain.benchmark import Evidence, Figures, Spread
 from tpudeploy.domain.load import Point
 
@@ -25,7 +25,7 @@ def read(tree: Mapping[str, Any]) -> Sequence[Result]:
     latency = _spread(tree, "e2el", completed)
     figures = Figures(
         requests=completed,
-        requests_failed=whole(number(tree, "failed")),
+        requests_failed=int(number(tree, "failed") or 0),
         window_seconds=seconds,
         requests_per_second=number(tree, "request_throughput"),
         goodput_requests_per_second=number(tree, "request_goodput"),

@@ -1,0 +1,326 @@
+"""Flags that vLLM refuses beside others, or on TPU: one row a rule, each from the check that vLLM 0.32.0 makes.
+
+Of an image with another version of vLLM these are warnings, as all that the tables say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from tpudeploy.catalog import flags, values
+from tpudeploy.config import codes, engine_values
+from tpudeploy.config.diagnose import problem
+from tpudeploy.config.nodes import MapNode, Path
+from tpudeploy.config.rules import chips, image, look
+from tpudeploy.domain.deployment import Json
+from tpudeploy.domain.diagnostics import Diagnostic, Location
+
+_STARTS_NOT = "the server would not start"
+
+
+def _together(root: MapNode, flag: look.Setting, message: str, hint: str, also: Location | None = None) -> Diagnostic:
+    severity = image.severity_of_tables(root)
+    text = f"{message}: {_STARTS_NOT}"
+    return problem(codes.FLAGS_TOGETHER, text, flag.at, path=flag.path, hint=hint, also=also, severity=severity)
+
+
+class _Needs(NamedTuple):
+    """A flag that vLLM refuses without another one: when, beside what, and what makes it right.
+
+    `values` are those that the other flag may have; none named where any will do that is not false.
+    """
+
+    is_set: Callable[[Json], bool]
+    other: str
+    instead: str
+    values: tuple[Json, ...] = ()
+
+
+def _is_on(value: Json) -> bool:
+    return value is True
+
+
+def _is_written(value: Json) -> bool:
+    return value not in (None, "", "None")
+
+
+def _is_not(*defaults: Json) -> Callable[[Json], bool]:
+    return lambda value: _is_written(value) and value not in defaults
+
+
+_NUMA = "numa_bind: true binds workers to them; or leave both out"
+# launchers/cli_args.py:502, config/observability.py:219, config/vllm.py:1663, config/multimodal.py:514,
+# config/parallel.py:552 and 1155, config/mamba.py:76, engine/arg_utils.py:2343 (fault tolerance).
+_NEEDS: Mapping[str, _Needs] = {
+    "enable-auto-tool-choice": _Needs(
+        _is_on, "tool-call-parser", "add the parser of the model's family, e.g. tool_call_parser: gemma4"
+    ),
+    "enable-log-outputs": _Needs(_is_on, "enable-log-requests", "enable_log_requests: true"),
+    "collect-detailed-traces": _Needs(
+        bool, "otlp-traces-endpoint", "otlp_traces_endpoint: the address of your collector"
+    ),
+    "mamba-ssu-algorithm": _Needs(_is_written, "mamba-backend", "leave it out", ("flashinfer",)),
+    "mm-encoder-fp8-scale-path": _Needs(
+        _is_written, "mm-encoder-attn-dtype", "mm_encoder_attn_dtype: fp8, or leave it out", ("fp8",)
+    ),
+    "mm-encoder-fp8-scale-save-path": _Needs(
+        _is_written, "mm-encoder-attn-dtype", "mm_encoder_attn_dtype: fp8, or leave it out", ("fp8",)
+    ),
+    "mm-shm-cache-max-object-size-mb": _Needs(
+        _is_not(128, "128"), "mm-processor-cache-type", "mm_processor_cache_type: shm, or leave it out", ("shm",)
+    ),
+    "numa-bind-cpus": _Needs(_is_written, "numa-bind", _NUMA),
+    "numa-bind-nodes": _Needs(_is_written, "numa-bind", _NUMA),
+    "offload-backend": _Needs(
+        lambda value: value == "prefetch", "offload-group-size", "offload_group_size: the layers of a group, e.g. 8"
+    ),
+    "ray-workers-use-nsight": _Needs(
+        _is_on, "distributed-executor-backend", "leave it out: a slice of one host runs without Ray", ("ray",)
+    ),
+}
+
+
+def needs(root: MapNode) -> Iterator[Diagnostic]:
+    """A flag beside which vLLM needs another one."""
+    for name, row in _NEEDS.items():
+        flag, other = look.setting(root, name), look.setting(root, row.other)
+        if flag is None or not row.is_set(flag.value):
+            continue
+        beside = None if other is None else other.value
+        if not (beside in row.values if row.values else beside):
+            wanted = f"--{row.other} {row.values[0]}" if row.values else f"--{row.other}"
+            yield _together(root, flag, f"--{name} needs {wanted}", row.instead)
+
+
+class _NotOnTpu(NamedTuple):
+    """Values that vLLM refuses on its TPU platform, why, and what to do instead.
+
+    They are `values`, or all but those in `only`; where both are empty, all but false.
+    """
+
+    because: str
+    instead: str = "leave it out"
+    values: tuple[Json, ...] = ()
+    only: tuple[Json, ...] = ()
+
+
+_CUDA = "it is for NVIDIA's CUDA"
+# What a checkpoint that is quantised so may turn into one of them: config/model.py, _verify_quantization.
+_OF_CHECKPOINTS = ("awq", "awq_marlin", "modelopt", "mxfp4")
+# tpu_inference 0.32.0 platforms/tpu_platform.py:196, supported_quantization.
+_QUANTIZATIONS = ("compressed-tensors", "auto_awq", "fp8", "gpt_oss_mxfp4", "modelopt_fp4", "deepseek_v4_fp8")
+_MEMORY_POOL = "it needs CUDA's or ROCm's allocator of device memory"
+_RUNNER = "it needs vLLM's second model runner, and TPU has its own"
+_OVERLAP = "overlapping batches needs an all-to-all backend of CUDA"
+_BALANCING = "vLLM balances experts on CUDA, ROCm and XPU alone"
+# platforms/interface.py:231 and 238, config/parallel.py:559 and 956, config/mamba.py:89, config/vllm.py:1242, 1273,
+# 1809, 2106, 3134 and 3201, engine/arg_utils.py:2827.
+_NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
+    "enable-batch-sharded-sampling": _NotOnTpu(_RUNNER),
+    "enable-cumem-allocator": _NotOnTpu(_MEMORY_POOL),
+    "enable-dbo": _NotOnTpu(_OVERLAP),
+    "enable-elastic-ep": _NotOnTpu(_BALANCING),
+    "enable-eplb": _NotOnTpu(_BALANCING),
+    "enable-fault-tolerance": _NotOnTpu("it needs a load balancer outside the server, and a slice has one server"),
+    "enable-mamba-cache-stochastic-rounding": _NotOnTpu(_CUDA),
+    "enable-sleep-mode": _NotOnTpu(_MEMORY_POOL),
+    "enable-trace-replay": _NotOnTpu(_RUNNER),
+    "engram-config": _NotOnTpu("no model with Engram layers runs there"),
+    "kda-prefill-backend": _NotOnTpu(
+        "these kernels are for CUDA and ROCm", "auto, or leave it out", ("flashkda", "fused")
+    ),
+    "moe-backend": _NotOnTpu("it is a kernel of CUDA", values=("flashinfer_moe_ep_mega_deep_gemm",)),
+    "quantization": _NotOnTpu(
+        "TPU has no kernels for it",
+        f"TPU has {', '.join(_QUANTIZATIONS)}",
+        only=(*_QUANTIZATIONS, *_OF_CHECKPOINTS, "none", ""),
+    ),
+    "return-sampling-mask": _NotOnTpu(_RUNNER),
+    "ubatch-size": _NotOnTpu(_OVERLAP, only=(0, 1, "0", "1", "none", "")),
+    "watermark-config": _NotOnTpu(_RUNNER),
+}
+
+
+def on_tpu(root: MapNode) -> Iterator[Diagnostic]:
+    """A flag that vLLM refuses on TPU, whatever stands beside it."""
+    for name, row in _NOT_ON_TPU.items():
+        flag = look.setting(root, name)
+        if flag is not None and _is_refused(flag, row):
+            value = f" {flag.value}" if row.values or row.only else ""
+            message = f"--{name}{value} does not work on TPU: {row.because}"
+            severity = image.severity_of_tables(root)
+            yield problem(codes.FLAG_NOT_ON_TPU, message, flag.at, path=flag.path, hint=row.instead, severity=severity)
+
+
+def _is_refused(flag: look.Setting, row: _NotOnTpu) -> bool:
+    word = flag.value.lower() if isinstance(flag.value, str) else flag.value
+    if row.values:
+        return word in row.values
+    if row.only:
+        known = flags.find(str(flag.path[-1]))
+        # What no hardware has is another finding's.
+        return word not in row.only and known is not None and not list(values.refusals(known, flag.value))
+    return word not in (None, False, "", "none")
+
+
+class _AtMost(NamedTuple):
+    """A number that vLLM refuses above another flag's; `default` is the other's where it is not written, if known."""
+
+    other: str
+    default: float | None = None
+
+
+# config/parallel.py:542, config/scheduler.py:335 and 353, config/offload.py:102.
+_AT_MOST: Mapping[str, _AtMost] = {
+    "data-parallel-size-local": _AtMost("data-parallel-size", 1),
+    "long-prefill-token-threshold": _AtMost("max-model-len"),
+    "max-num-active-seqs": _AtMost("max-num-seqs", 256),
+    "offload-num-in-group": _AtMost("offload-group-size"),
+}
+
+
+def at_most(root: MapNode) -> Iterator[Diagnostic]:
+    """A number that another flag bounds."""
+    for name, row in _AT_MOST.items():
+        flag, other = look.setting(root, name), look.setting(root, row.other)
+        most = row.default if other is None else other.number
+        if flag is not None and flag.number is not None and most is not None and flag.number > most > 0:
+            message = f"--{name} {flag.value} is above --{row.other}, which is {most:g}"
+            yield _together(root, flag, message, f"write at most {most:g}, or leave it out")
+
+
+class _Without(NamedTuple):
+    """Two flags that vLLM refuses together: when each of them is on, and what to do."""
+
+    is_set: Callable[[Json], bool]
+    other: str
+    other_is_set: Callable[[Json], bool]
+    instead: str
+
+
+# launchers/cli_args.py:528; tpu_inference 0.32.0 layers/common/sharding.py:322.
+_WITHOUT: tuple[tuple[str, _Without], ...] = (
+    (
+        "enable-per-request-metrics",
+        _Without(_is_on, "disable-log-stats", _is_on, "leave one of them out: statistics make the metrics"),
+    ),
+    (
+        "enable-lora",
+        _Without(
+            _is_on,
+            "data-parallel-size",
+            lambda value: isinstance(value, int) and value > 1,
+            "data_parallel_size: 1, and replicas for more copies",
+        ),
+    ),
+)
+
+
+def without(root: MapNode) -> Iterator[Diagnostic]:
+    """Two flags, each right, that vLLM refuses together."""
+    for name, row in _WITHOUT:
+        flag, other = look.setting(root, name), look.setting(root, row.other)
+        if flag is not None and other is not None and row.is_set(flag.value) and row.other_is_set(other.value):
+            beside = f"--{row.other}" if other.value is True else f"--{row.other} {other.value}"
+            yield _together(root, flag, f"--{name} does not go with {beside}", row.instead, also=other.at)
+
+
+def context_parallel(root: MapNode) -> Iterator[Diagnostic]:
+    """config/parallel.py:596: decode context parallelism divides the ranks of tensor parallelism."""
+    parts, ranks = look.setting(root, "decode-context-parallel-size"), chips.tensor_parallel(root)
+    if parts is None or parts.number is None or parts.number <= 1 or ranks is None:
+        return
+    if ranks % parts.number:
+        message = f"--decode-context-parallel-size {parts.value} does not divide tensor_parallel_size {ranks}"
+        yield _together(root, parts, message, "leave it out, or write a divisor")
+
+
+def shared_tensors(root: MapNode) -> Iterator[Diagnostic]:
+    """config/vllm.py, _verify_mm_tensor_ipc: tensors in torch's shared memory reach one worker."""
+    flag, ranks = look.setting(root, "mm-tensor-ipc"), chips.ranks(root)
+    if flag is not None and flag.value == "torch_shm" and ranks > 1:
+        message = f"--mm-tensor-ipc torch_shm does not go with {ranks} ranks"
+        yield _together(root, flag, message, "mm_tensor_ipc: direct_rpc, or leave it out")
+
+
+def device_ids(root: MapNode) -> Iterator[Diagnostic]:
+    """engine/arg_utils.py, _resolve_device_ids: each device once."""
+    flag = look.setting(root, "device-ids")
+    names = [name.strip() for name in flag.value.split(",")] if flag and isinstance(flag.value, str) else []
+    twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
+    if flag is not None and twice is not None:
+        yield _together(root, flag, f"--device-ids names {twice} twice", f"write {twice} once")
+
+
+class _NeedsVariable(NamedTuple):
+    """A flag that works only with a variable of the engine in `serving.env`."""
+
+    variable: str
+    instead: str
+
+
+# launchers/cli_args.py:481; tpu_inference 0.32.0 layers/common/sharding.py.
+_NEEDS_VARIABLE: Mapping[str, _NeedsVariable] = {
+    "grpc-port": _NeedsVariable("VLLM_USE_RUST_FRONTEND", "leave it out: clients of the endpoint speak HTTP"),
+    "prefill-context-parallel-size": _NeedsVariable("NEW_MODEL_DESIGN", "write `env: {NEW_MODEL_DESIGN: 'True'}`"),
+}
+_ENV: Path = ("serving", "env")
+
+
+def needs_variable(root: MapNode) -> Iterator[Diagnostic]:
+    """A flag beside which the engine needs a variable."""
+    for name, row in _NEEDS_VARIABLE.items():
+        flag = look.setting(root, name)
+        is_one = name == "prefill-context-parallel-size" and flag is not None and flag.number == 1
+        if flag is None or is_one or not _is_written(flag.value):
+            continue
+        value = str(look.value(root, (*_ENV, row.variable), str) or "").lower()
+        if value not in ("1", "true"):
+            yield _together(root, flag, f"--{name} needs {row.variable} in the environment", row.instead)
+
+
+_SPECULATIVE = "speculative-config"
+# engine/arg_utils.py, create_speculative_config: a flag for a field.
+_FIELD_OF_FLAG: Mapping[str, str] = {
+    "spec-method": "method",
+    "spec-model": "model",
+    "spec-tokens": "num_speculative_tokens",
+}
+
+
+def speculation(root: MapNode) -> Iterator[Diagnostic]:
+    """--speculative-config and the flags that write a field of it, as one mapping."""
+    whole = look.setting(root, _SPECULATIVE)
+    parts = {field: part for name, field in _FIELD_OF_FLAG.items() if (part := look.setting(root, name)) is not None}
+    first = whole or next(iter(parts.values()), None)
+    metrics = look.setting(root, "per-request-spec-decode-metrics")
+    if first is None and metrics is not None and metrics.value not in ("none", "", "None"):
+        message = "--per-request-spec-decode-metrics needs --speculative-config"
+        yield _together(root, metrics, message, "leave it out, or write speculative_config")
+    if first is None or not _is_valid(whole):
+        return
+    tree = engine_values.mapping(whole.value) if whole is not None else {}
+    for name, field in _FIELD_OF_FLAG.items():
+        if field in parts and field in (tree or {}):
+            message = f"--{name} is set by the field {field} of --{_SPECULATIVE} already"
+            yield _together(root, parts[field], message, "keep one of them")
+            return
+    severity = image.severity_of_tables(root)
+    name = _SPECULATIVE if whole is not None else "spec-" + str(first.path[-1]).replace("_", "-").partition("-")[2]
+    for message, hint in engine_values.speculation({**(tree or {}), **{f: part.value for f, part in parts.items()}}):
+        yield problem(
+            codes.FLAG_VALUE, f"`--{name}` {message}", first.at, path=first.path, hint=hint, severity=severity
+        )
+
+
+def _is_valid(whole: look.Setting | None) -> bool:
+    """Whether the mapping is one, and its fields are what they must be: else that is the problem to mend first."""
+    flag = flags.find(_SPECULATIVE)
+    if whole is None or flag is None:
+        return True
+    try:
+        flags.express(flag, whole.value)
+    except flags.Inexpressible:
+        return False
+    return not list(values.refusals(flag, whole.value))
