@@ -53,7 +53,7 @@ def test_it_can_be_named_as_terraform_names_it_and_the_plan_restarts_it_in_place
     told = at.run("import", "gemma[0]", name)
     assert told.code == 0, told.all
     assert f"Imported to gemma[0]: {HAND_MADE} (us-east5-a, spot): $1.40/h, ACTIVE." in told.out
-    assert "it is restarted in place" in told.out
+    assert "it will be restarted in place" in told.out
     assert remembered(at) == [HAND_MADE]
     planned = at.run("plan", "-detailed-exitcode", "gemma.yaml")
     assert planned.code == 2

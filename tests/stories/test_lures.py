@@ -112,7 +112,7 @@ def test_a_slice_that_was_given_up_for_one_that_died_is_kept_after_all(desk: Ope
     applied = at.run(*APPLY)
     assert applied.code == 0, applied.all
     assert "(another slice is kept)" in applied.err
-    assert f"in {B} after all" in applied.err
+    assert f"in {B}: the slice that was to replace it failed" in applied.err
     assert at.asked() == [A, B]
     holds(at)
 

@@ -70,4 +70,4 @@ def test_of_a_machine_that_says_nothing_of_itself_the_plan_alone_tells(desk: Ope
     assert found, said.out
     assert 6 <= int(found[1]) <= 11
     at.clock.sleep(900)
-    assert "says nothing" not in at.run("status", "gemma.yaml").out, "it serves"
+    assert "reports no progress" not in at.run("status", "gemma.yaml").out, "it serves"

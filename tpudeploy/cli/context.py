@@ -183,7 +183,7 @@ def _settings(folder: Path, backend: str | None, *, is_trusted: bool) -> Setting
 
     if not is_trusted and not is_inside(folder, str(folder / FILE)):
         raise ConfigError(
-            f"`{FILE}` is a link that points outside of the project.", hint="Replace the link by the file itself."
+            f"`{FILE}` is a link that leads out of the project.", hint="Replace the link with the file itself."
         )
     try:
         file = (folder / FILE).read_bytes()
