@@ -22,9 +22,9 @@ VERDICTS = tuple(row for rows in GROUPS.values() for row in rows)
 # Neither text nor code says what it means. The text is always reported verbatim.
 UNKNOWN = Verdict(
     kind="unknown",
-    what="Words that we do not know, with a code that says nothing",
+    what="An unknown message, with a code that says nothing",
     remedy=Remedy.NEXT_ZONE,
     scope=Scope.PAIR,
     holds=30 * SECONDS,
-    hint="Read Google's own text, which is always shown. Please report it, so that it gets a row.",
+    hint="Read Google's own text, which is always shown. Please report it, so that it can be added.",
 )

@@ -18,7 +18,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=Scope.PAIR,
         holds=24 * HOURS,
-        hint="It is in use, has not begun, has ended, or is of another type: see placement.reservation.",
+        hint="It is in use, has not begun, has ended, or is for another type. Check placement.reservation.",
         examples=(
             "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a2b]",
         ),
@@ -32,7 +32,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds=10 * MINUTES,
-        hint="The zone is full for those without a reservation. More zones, or flex-start, help.",
+        hint="The zone is full for requests without a reservation. Allow more zones, or flex-start.",
         examples=(
             "Insufficient reserved capacity. Contact customer support to increase your reservation. [EID: 0x1a2b]",
         ),
@@ -46,7 +46,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds=3 * MINUTES,
-        hint="Nothing is wrong with the request: the zone is full. More zones, or flex-start, help.",
+        hint="The request is valid, but the zone is full. Allow more zones, or flex-start.",
         examples=(
             (
                 'There is no more capacity in the zone "us-central1-b"; you can try in another zone where Cloud TPU '
@@ -57,14 +57,14 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="preempted",
-        what="The slice was taken back",
+        what="The slice was preempted",
         pattern=r"\bpreempted\b",
         code=Code.INVALID_ARGUMENT,
         layers=(Layer.NODE,),
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds=0.0,
-        hint="Spot slices may be taken at any time. Flex-start and on-demand are not.",
+        hint="Spot slices can be preempted at any time. Flex-start and on-demand slices are not.",
         examples=(
             "Cloud TPU received a bad request. update is not supported while in state PREEMPTED [EID: 0x1a2b]",
             'This TPU has terminal state "PREEMPTED"',
@@ -72,7 +72,7 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="lapsed",
-        what="The request waited as long as it may",
+        what="The request waited for its maximum time",
         pattern=r"valid.?until|validity interval|request [^.]*expired|could not be fulfilled in time",
         code=Code.DEADLINE_EXCEEDED,
         by_code=True,

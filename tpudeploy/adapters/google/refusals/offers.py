@@ -30,7 +30,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=Scope.ZONE,
         holds=24 * HOURS,
-        hint="Another tpu.type, or other zones.",
+        hint="Use another tpu.type, or other zones.",
         examples=(
             (
                 "Cloud TPU received a bad request. The requested accelerator configuration for accelerator type, "
@@ -49,8 +49,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.STOP,
         scope=Scope.PROJECT,
         holds=10 * MINUTES,
-        hint="This is a mistake of tpudeploy's: please report it, with the output of `tpudeploy render PROFILE "
-        "request`.",
+        hint="This is a bug in tpudeploy: please report it, with the output of `tpudeploy render PROFILE request`.",
         examples=("STANDARD provisioning model is incompatible with spot requests",),
     ),
     Verdict(
@@ -62,7 +61,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=Scope.PAIR,
         holds=24 * HOURS,
-        hint="Another model in placement.provisioning, or other zones.",
+        hint="Use another model in placement.provisioning, or other zones.",
         examples=(
             'FLEX_START provisioning model is not supported for accelerator type "v6e-1" in location "asia-east1-c"',
         ),
@@ -75,18 +74,18 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=Scope.ZONE,
         holds=24 * HOURS,
-        hint="Other zones, or another tpu.type.",
+        hint="Use other zones, or another tpu.type.",
         examples=("Queueing is not supported for accelerator type v5litepod-1",),
     ),
     Verdict(
         kind="too-big",
-        what="More chips than one request may ask for there",
+        what="The type has more chips than one request may have there",
         pattern=r"request size can be at most",
         layers=(Layer.REPLY, Layer.CREATE),
         remedy=Remedy.DROP_ZONE,
         scope=Scope.ZONE,
         holds=24 * HOURS,
-        hint="A smaller tpu.type, or other zones.",
+        hint="Use a smaller tpu.type, or other zones.",
         examples=("Request size can be at most 16",),
     ),
     Verdict(
@@ -97,7 +96,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=Scope.ZONE,
         holds=24 * HOURS,
-        hint="Not a matter of IAM, and asking again never helps: other zones, or Google's support.",
+        hint="This is not about IAM, and retrying does not help. Use other zones, or contact Google's support.",
         examples=(
             (
                 "User does not have permission to submit requests into this queue for accelerator type v6e-8 in "
@@ -129,13 +128,13 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=Scope.PAIR,
         holds=24 * HOURS,
-        hint="Another model in placement.provisioning, or other zones. With a reservation: check "
+        hint="Use another model in placement.provisioning, or other zones. With a reservation: check "
         "placement.reservation.",
         examples=("Reservation not found",),
     ),
     Verdict(
         kind="location-denied",
-        what="The zone is not there for this project",
+        what="The zone does not exist for this project",
         pattern=r"location \S+ is not found or access is unauthorized",
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY,),

@@ -28,7 +28,7 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="credentials",
-        what="The credentials are no longer good",
+        what="The credentials are no longer valid",
         pattern=r"reauthentication failed|invalid_grant|refreshing your current auth|invalid authentication credential",
         code=Code.UNAUTHENTICATED,
         by_code=True,
@@ -45,7 +45,7 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="bucket-permission",
-        what="The caller may not read or write the bucket of the states",
+        what="The caller cannot read or write the bucket of the states",
         pattern=r"permission 'storage\.[^']*' denied on resource",
         code=Code.PERMISSION_DENIED,
         layers=(Layer.REPLY,),
@@ -87,13 +87,13 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.STOP,
         scope=Scope.PROJECT,
         holds=10 * MINUTES,
-        hint="Leave tpu.runtime_version out: each generation has a default that fits it.",
+        hint="Leave tpu.runtime_version out: each generation has a suitable default.",
         examples=('Cloud TPU received a bad request. The runtime version "v2-alpha" is not valid. [EID: 0x1a2b]',),
         is_recorded=False,
     ),
     Verdict(
         kind="invalid",
-        what="Google calls the request wrong, in words that we do not know",
+        what="Google rejects the request as invalid, with an unknown message",
         code=Code.INVALID_ARGUMENT,
         by_code=True,
         remedy=Remedy.STOP,

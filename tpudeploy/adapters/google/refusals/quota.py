@@ -9,14 +9,14 @@ from tpudeploy.domain.slices import Remedy, Scope
 ROWS: tuple[Verdict, ...] = (
     Verdict(
         kind="rate-limit",
-        what="Too many requests a minute",
+        what="Too many requests per minute",
         pattern=r"requests per minute",
         code=Code.RESOURCE_EXHAUSTED,
         layers=(Layer.REPLY,),
         remedy=Remedy.LOOK_AGAIN,
         scope=Scope.PROJECT,
         holds=1 * MINUTES,
-        hint="The project may create 91 nodes a minute. A minute clears it.",
+        hint="The project may create 91 nodes per minute. Wait a minute.",
         examples=(
             "Maximum number of CreateNode requests per minute",
             "Quota exceeded for quota metric 'Create' and limit 'Maximum number of CreateNode requests per minute'",
@@ -31,7 +31,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.DROP_ZONE,
         scope=Scope.REGION,
         holds=24 * HOURS,
-        hint="Each VM takes one. Set placement.network.external_ip: false (the subnetwork then needs Private Google "
+        hint="Each VM needs one. Set placement.network.external_ip: false (the subnetwork then needs Private Google "
         "Access), or ask for more quota.",
         examples=(
             "IN_USE_ADDRESSES limit (8)",
@@ -58,13 +58,13 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="quota",
-        what="The quota is used up there",
+        what="The quota there is used up",
         pattern=r"quota limit '[^']*' has been exceeded|quota '[^']*' exhausted|exceeded quota",
         code=Code.RESOURCE_EXHAUSTED,
         remedy=Remedy.NEXT_ZONE,
         scope=None,
         holds=5 * MINUTES,
-        hint="Whatever is not deleted counts, and so does what failed or was preempted. Ask for more, or delete some.",
+        hint="All slices count until they are deleted, failed and preempted ones too. Request more quota, or delete some.",
         examples=(
             "Quota 'TPUV5sPreemptibleLitepodPerProjectPerRegionForTPUAPI' exhausted. Limit 10000 in region us-west4",
             (
@@ -75,12 +75,12 @@ ROWS: tuple[Verdict, ...] = (
     ),
     Verdict(
         kind="exhausted",
-        what="Something is used up, in words that we do not know",
+        what="A resource is exhausted, with an unknown message",
         code=Code.RESOURCE_EXHAUSTED,
         by_code=True,
         remedy=Remedy.NEXT_ZONE,
         scope=Scope.PAIR,
         holds=5 * MINUTES,
-        hint="Capacity or a quota: Google's own text, which is always shown, says which.",
+        hint="It is capacity or a quota: Google's own text, which is always shown, says which.",
     ),
 )
