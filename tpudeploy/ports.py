@@ -1,4 +1,4 @@
-"""Every contact with the world, as a Protocol. Nobody inherits; adapters satisfy them, contract tests check them."""
+"""The ports: every contact with the outside as a Protocol. Adapters satisfy them, and contract tests check that."""
 
 from __future__ import annotations
 
@@ -31,43 +31,43 @@ from tpudeploy.domain.together import PARALLELISM
 class TpuCloud(Protocol):
     """The TPUs. No call waits for hardware; absent is an answer, not an error.
 
-    Every method may raise `errors.Fault` (effect unknown, look again) or `errors.Denied`.
+    Every method may raise `errors.Fault` (the effect is unknown: observe again) or `errors.Denied`.
     """
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
-        """The slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out.
+        """Return the slices that exist, or whose request is known to have failed (`Phase.REFUSED`). 404s are left out.
 
-        Of many in one zone the answer may come from that zone's lists, which can lag behind by moments. What a list
-        does not show is asked for by name before it counts as gone.
+        For many slices in one zone, the answer may come from that zone's lists, which can lag slightly. A slice that a
+        list does not show is looked up by name before it counts as gone.
         """
         ...
 
     def list_marked(self, project: str, zones: Iterable[Zone], *, machines: bool = True) -> Listing:
-        """Everything in the project that carries our mark, whether or not any state remembers it.
+        """Return all resources of the project that carry our mark, whether or not a state tracks them.
 
-        `zones`, and all that the catalogue knows, are looked through one by one where not all can be listed at once.
-        With `machines`, nodes too whose queued resource is gone.
+        `zones` and all zones of the catalogue are searched one by one if they cannot all be listed at once. With
+        `machines`, the result includes nodes whose queued resource no longer exists.
         """
         ...
 
     def list_named(self, project: str, name: str, zones: Iterable[Zone], *, zone: Zone | None = None) -> Listing:
-        """The queued resources of this name, whoever made them; in `zone`, or wherever they may be.
+        """Return all queued resources of this name, ours or not, in `zone` or in any zone.
 
         A resource without a mark has `UNMARKED`. Zones are searched as in `list_marked`.
         """
         ...
 
     def request(self, request: SliceRequest) -> str | None:
-        """Ask for a slice; the name of the create operation, where one is given.
+        """Request a slice, and return the name of the create operation, if there is one.
 
-        Raise `errors.Refused` when Google says no at once. An already existing name is success.
+        Raise `errors.Refused` if Google refuses at once. An existing name is success.
         """
         ...
 
     def release(self, ref: SliceRef) -> str | None:
-        """Ask for deletion, machines included; the name of the delete operation, where one is given.
+        """Request the deletion of a slice with its machines, and return the name of the operation, if there is one.
 
-        Absent is success; a refusal shows at a later look.
+        An absent slice is success. A refusal shows at a later observation.
         """
         ...
 
@@ -80,22 +80,22 @@ class TpuCloud(Protocol):
         ...
 
     def report(self, ref: SliceRef) -> BootReport | None:
-        """What the machine last said of itself, or None where it says nothing (yet)."""
+        """Return the machine's last report, or None if it has none (yet)."""
         ...
 
     def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `check` at the last moment before each request is sent within this context; what it raises stops it.
+        """Call `check` at the last moment before each request in this context. Its exception stops the request.
 
-        A process may be stopped anywhere, for any time, and go on as if nothing had happened.
+        The reason is that a process can be stopped anywhere, for any time, and then continue.
         """
         ...
 
 
 class Logs(Protocol):
-    """What machines printed while they booted."""
+    """The boot logs of machines."""
 
     def lines(self, ref: SliceRef) -> tuple[str, ...]:
-        """The startup script's own lines, oldest first, of every boot that is kept; none where nothing came yet.
+        """Return the lines of the startup script, oldest first, of every stored boot.
 
         Raise `errors.Fault` or `errors.Denied`.
         """
@@ -104,72 +104,73 @@ class Logs(Protocol):
 
 @frozen
 class Snapshot:
-    """A state with the version it was read at; both empty where there is none."""
+    """A state with the version at which it was read; both are empty if there is none."""
 
     state: State | None
     version: str
 
 
 class StateBackend(Protocol):
-    """Where states live, one object a deployment."""
+    """The storage of states, one object per deployment."""
 
     def read(self, name: str) -> Snapshot:
-        """Raise `errors.StateUnreadable` or `errors.StateTooNew`; an absent state is an empty snapshot."""
+        """Return a state, or an empty snapshot. Raise `errors.StateUnreadable` or `errors.StateTooNew`."""
         ...
 
     def write(self, name: str, state: State, *, over: str) -> str:
-        """Write if the stored version is still `over`; the new version.
+        """Write the state if the stored version is still `over`, and return the new version.
 
-        Raise `errors.StateConflict` where it is not, or where this run had the lock and it was taken away.
+        Raise `errors.StateConflict` if it is not, or if this run has lost its lock.
         """
         ...
 
     def delete(self, name: str, *, over: str) -> None:
-        """Forget the state if it is still `over`; absent is success. Raise as `write` does."""
+        """Delete the state if its version is still `over`. An absent state is success. Raise as `write` does."""
         ...
 
     def earlier(self, name: str) -> tuple[State, ...]:
-        """The states that stood here before the one that does, newest first, as far back as this place keeps them.
+        """Return the earlier states that the backend keeps, newest first.
 
-        Raise `errors.StateError` where the place cannot be read. A state that cannot be is left out.
+        Raise `errors.StateError` if the backend cannot be read. Unreadable states are left out.
         """
         ...
 
     def lock(self, name: str, operation: str) -> Lease:
-        """Raise `errors.StateLocked`, which names the holder. `operation` says what for.
+        """Take the lock for an operation. Raise `errors.StateLocked`, which names the holder.
 
-        A lock whose holder has been silent for longer than any step lasts is taken over: `Lease.expired` says whose.
+        A lock that its holder has not renewed for longer than any step lasts is taken over; `Lease.expired` is its
+        former holder.
         """
         ...
 
     def prove(self, lease: Lease) -> None:
-        """Raise `errors.StateConflict` where this run no longer holds its lock."""
+        """Raise `errors.StateConflict` if this run no longer holds its lock."""
         ...
 
     def unlock(self, lease: Lease) -> None:
-        """Gone already is success: somebody took it away by force, or an earlier call did it."""
+        """Release the lock. A lock that was already released, by force or by an earlier call, is success."""
         ...
 
     def force_unlock(self, lock_id: str) -> str:
-        """Take away the lock with this id, whoever holds it; the deployment's name.
+        """Release the lock with this id, and return the deployment's name.
 
-        Raise `errors.StateError` where there is none, or where its holder is known to live.
+        Raise `errors.StateError` if there is no such lock, or its holder is known to be alive.
         """
         ...
 
     def holder(self, name: str) -> LockInfo | None:
-        """Who holds the lock this very moment; None where nobody does. The lock is left as it is."""
+        """Return the present holder of the lock, or None. The lock is not changed."""
         ...
 
     def left_locks(self, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
-        """Return, for each of these deployments whose lock is held and may outlive its holder, the error that says so.
+        """Return an error for each of these deployments whose lock is held and may outlive its holder.
 
-        Its hint names the command that frees the lock. Raise `errors.StateError`.
+        Its hint names the command that releases the lock. Raise `errors.StateError`.
         """
         ...
 
     def names(self) -> tuple[str, ...]:
-        """Deployments that have a state here."""
+        """Return the names of the deployments that have a state here."""
         ...
 
     def publish(self, name: str, body: Mapping[str, object] | None) -> None:
@@ -177,44 +178,44 @@ class StateBackend(Protocol):
         ...
 
     def published(self, name: str) -> Mapping[str, object] | None:
-        """What was last published. Raise `errors.StateUnreadable` for what names no `url`."""
+        """Return the last published endpoint. Raise `errors.StateUnreadable` if it has no `url`."""
         ...
 
     def history(self) -> tuple[Tried, ...]:
-        """Every request whose end was recorded here lately, by whichever deployment, oldest first: a thousand at least.
+        """Return the latest finished requests of all deployments, oldest first; the last thousand at least.
 
-        Raise `errors.StateUnreadable` where the log cannot be read; a line that cannot be is left out.
+        Raise `errors.StateUnreadable` if the log cannot be read. Unreadable lines are left out.
         """
         ...
 
     def record(self, tried: Tried) -> None:
-        """Add one end to the history, whoever else adds at the same time. Raise `errors.StateError`."""
+        """Add one finished request to the history; parallel additions are safe. Raise `errors.StateError`."""
         ...
 
     def close(self) -> None:
-        """Free what an interrupted call may have left locked."""
+        """Release locks that an interrupted call may have left behind."""
         ...
 
 
 class Probe(Protocol):
-    """Is vLLM answering? Never raises: what failed is in the answer."""
+    """The probe of a vLLM server. It never raises: an error is part of the answer."""
 
     def health(self, deployment: Deployment, slice_: Slice, report: BootReport | None) -> Health: ...
 
     def running(self, deployment: Deployment, slice_: Slice) -> int | None:
-        """The requests it works at or has waiting; None where it does not tell."""
+        """Return the number of running and queued requests, or None if it is unknown."""
         ...
 
 
 class Witness(Protocol):
-    """What a serving engine says of itself, by its API and its metrics. Never raises: what is silent says why."""
+    """The facts that a serving engine reports by its API and its metrics. It never raises: failed sources say why."""
 
     def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> Told: ...
 
 
 @frozen
 class Witnesses:
-    """Whom an attestation asks. `applied`: the deployment as a slice with these attributes was given it, or None."""
+    """The sources of a verification. `applied` returns the deployment as applied with these attributes, or None."""
 
     engine: Witness
     logs: Logs
@@ -222,144 +223,144 @@ class Witnesses:
 
 
 class Meter(Protocol):
-    """What an engine says of itself in /metrics. Never raises: what failed is in the answer."""
+    """The figures in an engine's /metrics. It never raises: an error is part of the answer."""
 
     def figures(self, deployment: Deployment, slice_: Slice) -> tuple[str, Figures | Unknown]:
-        """With the URL that it was read from, "" where nothing answered."""
+        """Return the URL and the figures read from it; the URL is "" if nothing answered."""
         ...
 
 
 class Survey(Protocol):
-    """What can be told before anything is asked for. Creates nothing and never raises: what failed is in the answer."""
+    """The facts available before any request. It creates nothing and never raises: an error is part of the answer."""
 
     def lacking(self, project: str | None) -> Unknown | None:
-        """Why nothing of a project can be read at all: no credentials, no project. None where it may be tried."""
+        """Return why no fact of a project can be read (no credentials, no project), or None."""
         ...
 
     def facts(self, project: str | None, *, refresh: bool = False) -> Facts:
-        """What the gates are judged by. `refresh`: what is kept for a while is read anew."""
+        """Return the facts about availability. With `refresh`, cached facts are read again."""
         ...
 
     def quota(self, project: str | None) -> Facts:
-        """Limits and what is held alone: sooner than all the facts."""
+        """Return the quota and its use alone, which is faster than all facts."""
         ...
 
     def surroundings(self, deployment: Deployment) -> Surroundings:
-        """What a deployment needs around it in its project."""
+        """Return the facts around a deployment in its project."""
         ...
 
 
 class Sources(Protocol):
-    """Where images and models come from. Never raises: what failed is in the answer."""
+    """The sources of images and models. It never raises: an error is part of the answer."""
 
     def look_up(self, name: Name) -> str | Unknown:
-        """The digest or the commit that a name means today."""
+        """Return the digest or the commit that a name means now."""
         ...
 
 
 class PinStore(Protocol):
-    """Where pins are kept, for people to commit. Both raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""
+    """The storage of pins, for users to commit. Both methods raise `errors.PinsUnreadable` or `errors.PinsTooNew`."""
 
     def read(self) -> Pins:
-        """None are held where there is no file."""
+        """Return the pins; none without a file."""
         ...
 
     def update(self, change: Callable[[Pins], Pins]) -> Pins:
-        """Put in its place what `change` makes of it, one writer at a time; what was held before.
+        """Replace the pins by the result of `change`, one writer at a time, and return the earlier ones.
 
-        Raise `errors.StateError` where it cannot be written.
+        Raise `errors.StateError` if they cannot be written.
         """
         ...
 
 
 class LoadDriver(Protocol):
-    """Whose client drives the load of a benchmark."""
+    """The client that drives the load of a benchmark."""
 
     def check(self) -> None:
-        """Raise `errors.UsageError` where the client cannot run here, before anything is asked of anybody."""
+        """Raise `errors.UsageError` if the client cannot run here, before any request."""
         ...
 
     def measure(self, offer: Offer, slo: Slo) -> Measured:
-        """One cell, warm-up first. Raise `errors.Interrupted` once `stop` was called, from whichever thread.
+        """Measure one cell, warm-up first. Raise `errors.Interrupted` after `stop` was called, from any thread.
 
-        What the server refuses is in the answer. Raise `errors.UsageError` where the client cannot run here.
+        Refusals of the server are part of the result. Raise `errors.UsageError` if the client cannot run here.
         """
         ...
 
     def stop(self) -> None:
-        """End the cell that is under way, and begin none."""
+        """End the current cell, and begin no other."""
         ...
 
 
 class Runs(Protocol):
-    """Where runs of benchmarks are kept. A run stands there from its first cell on."""
+    """The storage of benchmark runs. A run is stored from its first cell on."""
 
     def keep(self, run: Run) -> None:
-        """Whole or not at all, in the place of what was kept of it before. Raise `errors.StateError`."""
+        """Store a run atomically, in place of its earlier version. Raise `errors.StateError`."""
         ...
 
     def find(self, id: str) -> Run:  # noqa: A002 - the record's word
-        """By its id, or by a beginning of it that no other has.
+        """Return the run with this id, or the only one whose id begins with it.
 
-        Raise `errors.UsageError` where there is none, or are several; `errors.RunUnreadable`.
+        Raise `errors.UsageError` where none or several match, and `errors.RunUnreadable`.
         """
         ...
 
     def all(self) -> tuple[Run, ...]:
-        """Oldest first. Raise `errors.RunUnreadable` for what is no run, or was changed."""
+        """Return all runs, oldest first. Raise `errors.RunUnreadable` for a file that is not a run or was changed."""
         ...
 
 
 class Forge(Protocol):
-    """Where pull requests are. Every method may raise `errors.ForgeError`; each may be repeated.
+    """The host of pull requests. Every method may raise `errors.ForgeError`, and can be repeated.
 
-    `is_it` tells a text of ours from all others; only what we wrote ourselves is ever asked about.
+    `is_it` recognises one of our texts; it is only called with texts that we wrote.
     """
 
     def merged_pulls(self, commit: str) -> tuple[PullRequest, ...]:
-        """The pull requests of this repository whose merge made this very commit, whatever branch it was merged into.
+        """Return the pull requests of this repository whose merge made this commit, into any branch.
 
-        None for a commit that was pushed without one.
+        There are none for a commit that was pushed without one.
         """
         ...
 
     def statuses(self, commit: str, context: str) -> tuple[Status, ...]:
-        """All that was ever said of the commit under this context, by whomever, the latest first."""
+        """Return all statuses of the commit with this context, by all authors, the latest first."""
         ...
 
     def history(self, commit: str) -> tuple[str, ...]:
-        """The commit and those before it, the latest first; the last few dozen."""
+        """Return the commit and a few dozen before it, the latest first."""
         ...
 
     def comment(self, pull: int, is_it: Callable[[str], bool]) -> Comment | None:
-        """The one of ours on a pull request, the oldest where there are several."""
+        """Return our comment on a pull request; the oldest if there are several."""
         ...
 
     def tell(self, pull: int, is_it: Callable[[str], bool], body: str) -> Comment:
-        """Write it, or put `body` in the place of the one that is there; return it as it was read back, with `body`.
+        """Write a comment, or replace the existing one; return it as it was read back, with `body`.
 
-        Raise `errors.ForgeError` where it reads otherwise: somebody edits it meanwhile.
+        Raise `errors.ForgeError` if its text differs, because someone is editing it.
         """
         ...
 
     def issues(self, label: str) -> tuple[Issue, ...]:
-        """The open ones of ours with that label."""
+        """Return our open issues with this label."""
         ...
 
     def report(self, is_it: Callable[[str], bool], label: str, title: str, body: str) -> Issue:
-        """Open it, or put `title` and `body` in the place of those of the open one."""
+        """Open an issue, or replace `title` and `body` of the open one."""
         ...
 
     def settle(self, issue: Issue, because: str) -> None:
-        """Close it with a last word. Closed already is success."""
+        """Close an issue with a comment. A closed issue is success."""
         ...
 
     def judge(self, commit: str, status: Status) -> None:
-        """Set a commit's status; the last one said of a context holds."""
+        """Set a commit's status. The last one of a context counts."""
         ...
 
     def note(self, commit: str, status: Status) -> None:
-        """A check that is neither good nor bad."""
+        """Add a neutral check to a commit."""
         ...
 
 
@@ -369,60 +370,60 @@ class Clock(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Raise `errors.Interrupted` once `stop` was called, from whichever thread."""
+        """Sleep. Raise `errors.Interrupted` after `stop` was called, from any thread."""
         ...
 
     def stop(self) -> None:
-        """End every sleep, now and from now on: the run was interrupted."""
+        """End every present and future sleep, because the run was interrupted."""
         ...
 
     def workers(self) -> AbstractContextManager[Workers]:
-        """Let the caller wait for threads that work side by side."""
+        """Let the caller wait for parallel threads."""
         ...
 
 
 class Workers(Protocol):
-    """Threads at work beside the one that waits for them.
+    """The threads that another thread waits for.
 
-    They are counted, because time that is simulated may pass only while every one of them waits for it.
+    They are counted, because simulated time may pass only while all of them wait for it.
     """
 
     def start(self) -> None:
-        """Count one more thread; called before it begins its work."""
+        """Count one more thread. It is called before the thread begins its work."""
         ...
 
     def finish(self) -> None:
-        """Count one thread less, from whichever thread, and let `wait` look again."""
+        """Count one thread less, from any thread, and let `wait` test its condition again."""
         ...
 
     def wait(self, seconds: float | None, until: Callable[[], bool]) -> None:
-        """Return once `until` holds, or after `seconds` (None: no limit).
+        """Return as soon as `until` is true, or after `seconds` (None: no limit).
 
-        Raise `errors.Interrupted` once the clock was stopped, from whichever thread.
+        Raise `errors.Interrupted` after the clock was stopped, from any thread.
         """
         ...
 
 
 class Allowance(Protocol):
-    """How many slices the project may still ask for just now, over all runs of this process."""
+    """The number of creates that the project may still send now, over all runs of this process."""
 
     def left(self) -> int: ...
 
     def opens_in(self) -> float:
-        """Seconds until there is one left; 0 where there is."""
+        """Return the seconds until a create is available; 0 if one is."""
         ...
 
     def turn(self) -> float:
-        """Seconds until it is the caller's turn to ask: each that waits has one of its own, one create after another.
+        """Return the seconds until it is the caller's turn. Waiting callers are woken one at a time.
 
-        Else all would wake for each create that falls due, which grows with the square of their number.
+        Waking all of them for each free create would be quadratic in their number.
         """
         ...
 
     def spend(self) -> None: ...
 
     def pause(self, seconds: float) -> None:
-        """None is left for so long: Google said that they were too many."""
+        """Allow no create for this time, because Google reported too many."""
         ...
 
 
@@ -431,11 +432,11 @@ Emit = Callable[[Event], None]
 
 @frozen
 class World:
-    """The ports in one bundle: no globals, no container.
+    """The ports in one bundle, without globals or a container.
 
-    `threads` is how many calls, or deployments, may be under way at once.
+    `threads` is the maximum number of parallel calls or deployments.
 
-    `who` names this run in locks and goals; `mint` gives a new lineage (random, so it is handed in).
+    `who` names this run in locks and approvals; `mint` returns a new lineage (it is random, so it is injected).
     """
 
     cloud: TpuCloud

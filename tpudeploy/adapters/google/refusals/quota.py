@@ -64,7 +64,7 @@ ROWS: tuple[Verdict, ...] = (
         remedy=Remedy.NEXT_ZONE,
         scope=None,
         holds=5 * MINUTES,
-        hint="All slices count until they are deleted, failed and preempted ones too. Request more quota, or delete some.",
+        hint="Slices count until they are deleted, also failed and preempted ones. Request more quota, or delete some.",
         examples=(
             "Quota 'TPUV5sPreemptibleLitepodPerProjectPerRegionForTPUAPI' exhausted. Limit 10000 in region us-west4",
             (
