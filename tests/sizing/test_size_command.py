@@ -63,6 +63,13 @@ def test_auto_is_the_most_that_the_cache_holds(capsys: pytest.CaptureFixture[str
     assert most["max_concurrency"] >= 1
 
 
+def test_an_image_of_another_version_is_told_once_beside_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = run(capsys, str(PROFILE), "-set", "serving.image=vllm/vllm-tpu:v0.26.0")
+
+    assert err.count("[TPU1341]") == 1
+    assert "neither is certain for 0.26.0" in err
+
+
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     code, out, _ = run(capsys, "--json", *arguments)
     assert code == 0

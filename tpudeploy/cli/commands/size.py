@@ -34,8 +34,9 @@ def run(given: argparse.Namespace, context: Context) -> int:
     terminal.data(view.size(deployment.name, deployment.budget, terminal.paint))
     if swept is not None:
         terminal.data("\n" + view.sweep(swept, terminal.paint))
-    if found:
-        terminal.talk("\n" + diagnostics(found, terminal.paint))
+    new = [diagnostic for diagnostic in found if diagnostic not in profile.warnings]  # those were printed on loading
+    if new:
+        terminal.talk("\n" + diagnostics(new, terminal.paint))
     return exits.SUCCESS
 
 
