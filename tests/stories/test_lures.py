@@ -46,6 +46,16 @@ def test_a_zone_that_preempts_soon_after_it_served_loses_the_next_run_too(desk: 
     holds(at)
 
 
+def test_a_zone_that_stays_full_is_one_line_of_the_zone_history_in_ten_minutes(desk: Open) -> None:
+    at = desk(habits=closed(A, B, after=HOUR))
+    at.write(hunt(A, B))
+    assert at.run(*APPLY).code == 0
+    history = (at.folder / ".tpudeploy" / "zones.jsonl").read_text("utf-8").splitlines()
+    refused = [tried for line in history if (tried := json.loads(line))["zone"] == A and tried["outcome"] == "refused"]
+    assert Counter(at.asked())[A] > 25
+    assert 6 <= len(refused) <= 7
+
+
 ONCE = {"fault": "preempt", "zone": A, "after": 100, "attempt": "1"}
 CODE_13 = {"fault": "internal-error", "zone": A, "attempt": "1"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.landings import PREEMPTED, is_failed_landing, pair
+from tpudeploy.core.landings import PREEMPTED, Pair, is_failed_landing, pair
 from tpudeploy.core.luck import acquisition, failed_landings, scores
 from tpudeploy.core.placement import Luck
 from tpudeploy.core.refusals import chips
@@ -13,6 +13,9 @@ from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.ports import World
 
+# Seconds for which a refusal that a place repeats is not written down again: a search hears it every minute, and a log
+# that grew with each would be slow to read, and weigh how often was asked.
+_REPEATED = 600.0
 _ENDINGS = {
     "lapsed": Ending.LAPSED,
     "creating-stuck": Ending.LAPSED,
@@ -30,6 +33,7 @@ class Chronicle:
         self.luck: Luck = {}
         self.failed_landings: tuple[Refused, ...] = ()
         self._history: tuple[Tried, ...] = ()
+        self._refusals: dict[Pair, tuple[str, float]] = {}  # the last one written down of each place, and when
         try:
             self._history = world.state.history()
             if deployment is not None:
@@ -49,17 +53,28 @@ class Chronicle:
         waited = {a.name for a in before.attempts if a.granted_at is None}
         for attempt in after.attempts:
             if attempt.name in waited and attempt.granted_at is not None:
+                self._refusals.pop(pair(attempt), None)
                 self._add(attempt, Ending.GRANTED)
 
     def ended(self, attempt: Attempt, refusal: Refusal) -> None:
         """Write down why a request was not granted, or that its grant did not last."""
         if attempt.granted_at is None or refusal.kind == PREEMPTED:
             otherwise = Ending.STUCK if is_failed_landing(attempt, refusal) else Ending.REFUSED
-            self._add(attempt, _ENDINGS.get(refusal.kind, otherwise), refusal)
+            outcome = _ENDINGS.get(refusal.kind, otherwise)
+            if outcome is not Ending.REFUSED or self._is_news(pair(attempt), refusal.kind):
+                self._add(attempt, outcome, refusal)
 
     def released(self, attempt: Attempt) -> None:
         if attempt.granted_at is None and attempt.releasing_at is not None:
             self._add(attempt, Ending.RELEASED)
+
+    def _is_news(self, place: Pair, kind: str) -> bool:
+        now = self._world.clock.now()
+        last_kind, at = self._refusals.get(place, ("", 0.0))
+        if last_kind == kind and now - at < _REPEATED:
+            return False
+        self._refusals[place] = (kind, now)
+        return True
 
     def _add(self, attempt: Attempt, outcome: Ending, refusal: Refusal | None = None) -> None:
         if not self._is_open:

@@ -190,7 +190,8 @@ def _gate_text(gate: Gate, reading: Reading, table: Zones) -> str:
         case Gate.LUCK, Source.LOG:
             count = sum(sum(pair.luck.counts.values()) for pair in table.pairs)
             days = f"the last {table.window / _DAY:.0f} days"
-            return f"{count} requests of {days}, as they ended" if count else f"no request in {days}"
+            counted = f"{count} requests of {days}, as they ended; a repeated refusal counts once in 10 min"
+            return counted if count else f"no request in {days}"
         case Gate.PRICE, _:
             return f"{_reading_text(gate, reading)}{_list_price_note(table)}"
     return _reading_text(gate, reading)
