@@ -52,7 +52,7 @@ def test_a_machine_that_does_not_serve_is_told_so(desk: Open) -> None:
     assert at.run("apply", "-auto-approve", at.write()).code == 1
     said = at.run("status", "-details", "gemma.yaml")
     assert said.code == 0, said.all
-    assert "api told nothing" in said.words
+    assert "api reported nothing" in said.words
 
 
 def _of_the_real_boot(tmp_path: Path) -> Details:

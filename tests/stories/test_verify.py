@@ -61,7 +61,7 @@ def test_a_server_that_says_nothing_is_told_so(desk: Open) -> None:
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     said = at.run("verify", "gemma.yaml")
     assert said.code == 0, said.all
-    assert "api told nothing:" in said.words
+    assert "api reported nothing:" in said.words
     assert "Nothing is told of its settings" in said.out
 
 
