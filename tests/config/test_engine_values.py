@@ -113,3 +113,10 @@ def test_what_the_tables_refuse_of_their_version_is_a_warning_for_another_one(li
     version, warning = problems(with_serving(line, image="vllm/vllm-tpu:v0.40.1"))
     assert (version.code, warning.code) == ("TPU1341", refusal.code)
     assert warning.severity is Severity.WARNING
+
+
+def test_shared_tensors_of_one_rank_need_workers_that_are_spawned() -> None:
+    text = with_serving("args: {mm_tensor_ipc: torch_shm}").replace("v6e-4", "v6e-1")
+    (problem,) = problems(text)
+    assert "VLLM_WORKER_MULTIPROC_METHOD: spawn" in problem.hint
+    assert problems(text + "  env: {VLLM_WORKER_MULTIPROC_METHOD: spawn}\n") == ()

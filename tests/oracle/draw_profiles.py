@@ -54,7 +54,7 @@ SURROUNDINGS: Mapping[str, str] = {
     "a file that this machine lacks": r"No such file|does not exist|doesn't exist|not found: |not found at ",
     "the model's tokenizer, which is a bare one here": r"[Tt]okenizer must contain|in the tokenizer|tokenizer configuration",
     "the hub, and there is no network": r"offline|Repo id|huggingface|Hugging Face|connect to|outgoing traffic",
-    "the checkpoint, which is a bare configuration here": r"Cannot find the config file|__init__\(\) missing .* positional|"
+    "the checkpoint, which is a bare configuration here": r"Cannot find the config file|Failed to load mistral|__init__\(\) missing .* positional|"
     r"(awq|awq_marlin|modelopt|mxfp4) quantization is currently not supported",
 }
 

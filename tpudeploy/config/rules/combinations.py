@@ -242,6 +242,11 @@ def shared_tensors(root: MapNode) -> Iterator[Diagnostic]:
     if flag is not None and flag.value == "torch_shm" and ranks > 1:
         message = f"--mm-tensor-ipc torch_shm does not go with {ranks} ranks"
         yield _together(root, flag, message, "mm_tensor_ipc: direct_rpc, or leave it out")
+    elif flag is not None and flag.value == "torch_shm":
+        method = look.value(root, (*_ENV, "VLLM_WORKER_MULTIPROC_METHOD"), str)
+        if method != "spawn":
+            message = "--mm-tensor-ipc torch_shm needs VLLM_WORKER_MULTIPROC_METHOD in the environment"
+            yield _together(root, flag, message, "write `env: {VLLM_WORKER_MULTIPROC_METHOD: spawn}`")
 
 
 def device_ids(root: MapNode) -> Iterator[Diagnostic]:
