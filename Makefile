@@ -1,7 +1,7 @@
 # make demo        the whole way on an emulator: apply, ask, look, destroy
 # make test        the test suite; long searches are sampled
 # make exhaustive  the long searches, whole, the long stories, the startup script under a real systemd, and a real vLLM on CPU
-# make lint        format, lint, types, floors, shell, workflows
+# make lint        format, lint, types, floors, names and sentences, shell, workflows
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
@@ -34,6 +34,7 @@ lint: .venv/installed-dev .venv/actionlint-tried
 	ruff check .
 	mypy
 	lint-imports
+	python tests/house/words.py
 	shellcheck $(SCRIPTS)
 	zizmor --quiet --offline action.yml $(GITHUB_WORKFLOWS)
 	! command -v actionlint >/dev/null || actionlint $(GITHUB_WORKFLOWS)

@@ -71,7 +71,7 @@ def test_a_directory_is_no_profile(tmp_path: Path) -> None:
 
 def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(Unreadable, match="no regular file"):
+    with pytest.raises(Unreadable, match="is not a regular file"):
         FileReader().read(str(tmp_path / "fifo"))
 
 

@@ -98,7 +98,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "tpudeploy init --from gemma4-e2b-v6e1",
     ),
     UNREADABLE: Explanation(
-        "Unreadable file", "The file exists, but is no regular file, or may not be read.", "chmod u+r prod.yaml"
+        "Unreadable file", "The path exists, but is not a regular file, or you may not read it.", "chmod u+r prod.yaml"
     ),
     TOO_LARGE: Explanation(
         "File too large", "A source is read up to 1 MiB. A profile is a page of text.", "tpudeploy validate prod.yaml"

@@ -1,0 +1,160 @@
+"""Measure the language of the code, and fail where it falls behind what was reached: `python tests/house/words.py`.
+
+A name says what a thing is (`state`, `changes`), and not what happened to it (`found`, `told`); a function is a verb
+phrase or the noun that it returns. Sentences for people are plain English. The limits only ever go down: a change that
+beats one lowers it in the same commit. CONTRIBUTING says why.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "tpudeploy"
+
+PARTICIPLES = frozenset(
+    [
+        "found",
+        "known",
+        "told",
+        "asked",
+        "said",
+        "left",
+        "held",
+        "kept",
+        "given",
+        "named",
+        "shown",
+        "written",
+        "wanted",
+        "seen",
+        "made",
+        "meant",
+        "judged",
+        "remembered",
+        "presumed",
+        "weighed",
+        "freed",
+        "learnt",
+        "reckoned",
+        "lost",
+        "taken",
+        "gone",
+        "done",
+        "sent",
+        "put",
+        "got",
+        "would",
+        "of",
+    ]
+)
+PHRASES = re.compile(
+    r"\b(is no [a-z]+ of|anew|whoever|so many|is none|how manieth|for who |nobody|somebody|goes on|went on)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most that a package may have: participles in 1,000 names, functions so named, phrases in its texts."""
+
+    participles: float
+    functions: int
+    phrases: int
+
+
+LIMITS = {
+    "": Limit(participles=95.2, functions=9, phrases=27),
+    "adapters": Limit(participles=0.0, functions=0, phrases=3),
+    "catalog": Limit(participles=22.8, functions=3, phrases=0),
+    "cli": Limit(participles=42.6, functions=7, phrases=14),
+    "config": Limit(participles=37.0, functions=8, phrases=17),
+    "core": Limit(participles=98.5, functions=40, phrases=84),
+    "domain": Limit(participles=11.2, functions=0, phrases=28),
+    "emulator": Limit(participles=53.4, functions=25, phrases=50),
+    "engine": Limit(participles=113.3, functions=15, phrases=38),
+    "views": Limit(participles=59.9, functions=4, phrases=3),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What one package has; the same three figures as `Limit`."""
+
+    participles: float
+    functions: int
+    phrases: int
+
+    def exceeds(self, limit: Limit) -> bool:
+        """Return whether one figure is above its limit."""
+        return (
+            round(self.participles, 1) > limit.participles
+            or self.functions > limit.functions
+            or self.phrases > limit.phrases
+        )
+
+
+def measure(files: list[Path]) -> Measure:
+    """Return the figures of all `files` together."""
+    names: list[str] = []
+    functions = phrases = 0
+    for path in files:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names.extend(bound_names(tree))
+        functions += sum(is_participle(name) for name in function_names(tree))
+        phrases += sum(len(PHRASES.findall(text)) for text in strings(tree))
+    share = 1000 * sum(map(is_participle, names)) / max(1, len(names))
+    return Measure(participles=share, functions=functions, phrases=phrases)
+
+
+def is_participle(name: str) -> bool:
+    """Return whether a name is a bare participle, or one of the words that say as little."""
+    return name.strip("_") in PARTICIPLES
+
+
+def bound_names(tree: ast.AST) -> Iterator[str]:
+    """Yield each name that is assigned to, and each parameter but `self`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg) and node.arg != "self":
+            yield node.arg
+
+
+def function_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the name of each function and method."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """Yield each text, docstrings and the constant parts of f-strings included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def main() -> int:
+    """Print the figures of each package, and return 1 where one is above its limit."""
+    is_worse = False
+    for name, limit in LIMITS.items():
+        folder = PACKAGE / name
+        files = sorted(folder.rglob("*.py") if name else PACKAGE.glob("*.py"))
+        figures = measure(files)
+        mark = "  above its limit" if figures.exceeds(limit) else ""
+        is_worse = is_worse or bool(mark)
+        print(
+            f"{name or 'the root':10} {figures.participles:5.1f} participles in 1,000 names ({limit.participles}), "
+            f"{figures.functions:3} functions ({limit.functions}), {figures.phrases:3} phrases ({limit.phrases}){mark}"
+        )
+    return int(is_worse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
