@@ -141,7 +141,7 @@ def test_what_is_no_time_is_a_usage_error(desk: Open, written: str) -> None:
     at = desk()
     said = at.run("alerts", at.write(), f"-ttft={written}")
     assert said.code == 1
-    assert f"`{written}` is no " in said.err
+    assert f"`{written}` is not a" in said.err
 
 
 def test_an_engine_that_tells_nothing_is_warned_about(desk: Open) -> None:

@@ -48,7 +48,7 @@ def test_without_a_persons_yes_nothing_restarts(serving: Desk) -> None:
     with connected(serving) as mute:
         proposed = mute.told("ab_propose", profile="gemma.yaml", flag=FLAG, **SMALL)
         assert "cannot ask a person" in mute.call("ab", ab_id=proposed["ab_id"]).text
-        assert "There is no A/B `ab-1`: nothing was done." in mute.call("ab", ab_id="ab-1").text
+        assert "There is no A/B `ab-1`. Nothing was done." in mute.call("ab", ab_id="ab-1").text
         assert "needs another slice" in mute.call("ab_propose", profile="gemma.yaml", flag="tpu.type=v6e-1,v6e-4").text
     assert serving.state() == before
 

@@ -70,7 +70,7 @@ def test_a_key_that_no_header_takes_is_refused_without_being_shown(desk: Open, k
     at.write(KEYED)
     applied = at.run("apply", "-auto-approve", "gemma.yaml")
     assert applied.code == 1
-    assert "vllm-key holds a character that no HTTP header takes" in applied.words
+    assert "vllm-key contains a character that is not allowed in an HTTP header" in applied.words
     assert CANARY not in applied.all
 
 

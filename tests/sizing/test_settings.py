@@ -94,7 +94,7 @@ def test_load_format_and_fast_prefill_change_nothing() -> None:
     ("settings", "word"),
     [
         ({f"{ARGS}.quantization": "compressed-tensors"}, "weights' sizes"),
-        ({f"{ARGS}.speculative_config": {"method": "eagle3", "model": "x"}}, "eagle3"),
+        ({f"{ARGS}.speculative_config": {"method": "eagle3", "model": "x", "num_speculative_tokens": 3}}, "eagle3"),
         ({"tpu.type": "v6e-4", f"{ARGS}.pipeline_parallel_size": 2}, "stages"),
         ({f"{ARGS}.enable_lora": True}, "adapters"),
         ({f"{ARGS}.additional_config": {"quantization": {"qwix": {}}}}, "quantization"),

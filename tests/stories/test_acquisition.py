@@ -247,7 +247,7 @@ def test_apply_may_end_earlier_and_the_next_one_goes_on(desk: Open, wait: str, s
     profile = at.write()
     begun = at.run("apply", "-auto-approve", "-wait", wait, profile)
     assert begun.code == 0
-    assert "Done! Resources: 0 added, 0 changed, 0 destroyed.\nUnder way: gemma[0]." in begun.out
+    assert "Done! Resources: 0 added, 0 changed, 0 destroyed.\nIn progress: gemma[0]." in begun.out
     assert "complete" not in begun.err
     assert state in {*at.slices.values(), "WAITING_FOR_RESOURCES"}
     assert not (at.folder / "endpoints").exists()

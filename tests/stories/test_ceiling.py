@@ -17,7 +17,7 @@ def test_a_plan_shows_what_all_requests_cost_that_may_be_granted_at_once(
     at.write(hunt(A, WEST, CENTRAL, requests=requests))
     planned = at.run("plan", "gemma.yaml")
     assert f"slices may be billed at one time (at most ${ceiling:.2f}/h)" in planned.out
-    assert "gone within 13m 30s" in planned.out
+    assert "deleted within 13m 30s" in planned.out
     (goal,) = json.loads(at.run("plan", "-json", "gemma.yaml").out)["goals"]
     (change,) = goal["changes"]
     assert change["usd_per_hour_at_once"] == pytest.approx(ceiling, abs=0.01)

@@ -52,7 +52,7 @@ def test_options_have_twins_in_the_environment(desk: Open, monkeypatch: pytest.M
     ("variable", "value", "words"),
     [
         ("TPUDEPLOY_TIMEOUT", "soon", "`soon` is not a duration"),
-        ("TPUDEPLOY_WAIT", "forever", "`forever` is none of accepted, granted, serving"),
+        ("TPUDEPLOY_WAIT", "forever", "`forever` is not one of accepted, granted, serving"),
     ],
 )
 def test_a_twin_that_makes_no_sense_is_told_like_the_option(
@@ -114,7 +114,7 @@ def test_destroy_before_create_removes_the_old_slice_before_it_asks_for_the_new(
     assert "-/+ destroy and then create replacement" in planned.words
     replaced = at.run("apply", "-auto-approve", profile)
     assert replaced.code == 0, replaced.all
-    assert replaced.err.index("is gone") < replaced.err.index("Asking for v6e-4")
+    assert replaced.err.index("Deleted gemma") < replaced.err.index("Asking for v6e-4")
     assert "Refused" not in replaced.err  # both at once would not fit the quota
     assert list(at.slices.values()) == ["ACTIVE"]
 

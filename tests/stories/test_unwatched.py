@@ -63,7 +63,7 @@ def test_no_more_than_a_grant_is_waited_for_but_what_lost_against_it_is_seen_to_
     at.write(hunt(A, B, WEST))
     granted = at.run(*APPLY, "-wait", "granted")
     assert granted.code == 0, granted.all
-    assert "Under way: gemma[0]." in granted.out
+    assert "In progress: gemma[0]." in granted.out
     assert "Serving" not in granted.err
     assert list(at.slices.values()) == ["ACTIVE"]
     assert at.run(*APPLY).code == 0

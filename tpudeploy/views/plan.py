@@ -190,7 +190,7 @@ def _billing_ceiling(change: Change) -> Iterator[str]:
     cost = "at prices that are not all known" if usd is None else f"at most {words.hourly(usd)}"
     yield f"up to {change.slices_at_once} slices may be billed at one time ({cost}): requests may be granted together;"
     seconds = words.duration(change.seconds_at_once)
-    yield f"the next observation deletes what is not needed, which takes at most {seconds}"
+    yield f"those that are not needed are deleted within {seconds}"
 
 
 def _handover(change: Change) -> Iterator[str]:

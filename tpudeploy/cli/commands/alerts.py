@@ -175,5 +175,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         found = options.seconds(text)
     if not 0 < found < math.inf:
-        raise argparse.ArgumentTypeError(f"`{text}` is no time to wait for a token; write 2.5")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time to wait for a token; write 2.5")
     return found
