@@ -47,6 +47,7 @@ pathlib.Path(of("--result-dir"), "result.json").write_text(json.dumps({{
 }}))
 """
 LOAD = ("-driver", "vllm", "-concurrency", "8", "-context", "1024", "-output", "128")
+POINT = Point(concurrency=8, context_tokens=1024, output_tokens=128)  # what LOAD asks for
 SAME = ("-ab", "serving.padding_gap=0,512")
 FASTER = ("-ab", "serving.block_size=64,32")
 
@@ -290,13 +291,17 @@ def test_a_bound_counts_restarts_and_what_is_there_by_then_is_told(at: Desk, bou
     assert is_as_written(at)
 
 
+def block_sizes(at: Desk) -> Arms:
+    """Two values of one flag, each as the profile with it."""
+    base = Profile.load(at.folder / "gemma.yaml")
+    a, b = (Profile.load(at.folder / "gemma.yaml", set={"serving.block_size": size}) for size in (64, 32))
+    return Arms(base=base, a=a, b=b, path="serving.block_size", values=("64", "32"))
+
+
 @pytest.mark.parametrize("moment", ["before a cell", "after the last cell"])
 def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(at: Desk, client: Path, moment: str) -> None:
     assert not client.exists()
-    base = Profile.load(at.folder / "gemma.yaml")
-    a, b = (Profile.load(at.folder / "gemma.yaml", set={"serving.block_size": size}) for size in (64, 32))
-    arms = Arms(base=base, a=a, b=b, path="serving.block_size", values=("64", "32"))
-    point = Point(concurrency=8, context_tokens=1024, output_tokens=128)
+    arms = block_sizes(at)
 
     def take_away(run: Run, _: object) -> None:
         if run.turn is not None and run.turn.place == 1:
@@ -306,7 +311,7 @@ def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(at: De
     hear = Listener(on_point=take_away) if moment == "before a cell" else Listener(on_cell=take_away)
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         experimenting = Experimenting(workspace)
-        begun = experimenting.experiment(arms, Sweep(points=(point,)), repeats=2, driver=Driver.VLLM)
+        begun = experimenting.experiment(arms, Sweep(points=(POINT,)), repeats=2, driver=Driver.VLLM)
         with pytest.raises(errors.StalePlan, match="was taken away while arm B was measured") as raised:
             experimenting.run(begun, arms, hear=hear)
     assert raised.value.exit_code == 11
@@ -318,10 +323,7 @@ def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(at: De
 
 def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, client: Path) -> None:
     assert not client.exists()
-    base = Profile.load(at.folder / "gemma.yaml")
-    a, b = (Profile.load(at.folder / "gemma.yaml", set={"serving.block_size": size}) for size in (64, 32))
-    arms = Arms(base=base, a=a, b=b, path="serving.block_size", values=("64", "32"))
-    point = Point(concurrency=8, context_tokens=1024, output_tokens=128)
+    arms = block_sizes(at)
 
     def colleague(run: Run, _cell: Cell) -> None:
         if run.turn is not None and run.turn.place == 1:
@@ -329,7 +331,7 @@ def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, cl
 
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         experimenting = Experimenting(workspace)
-        begun = experimenting.experiment(arms, Sweep(points=(point,)), repeats=2, driver=Driver.VLLM)
+        begun = experimenting.experiment(arms, Sweep(points=(POINT,)), repeats=2, driver=Driver.VLLM)
         with pytest.raises(errors.StalePlan, match="gemma was changed while arm B was measured"):
             experimenting.run(begun, arms, hear=Listener(on_cell=colleague))
         assert [place for place, _ in experimenting.left(begun)] == [1, 2, 3, 4]
