@@ -41,13 +41,13 @@ from pathlib import Path
 from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.adapters.system_clock import SystemClock
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 backend = LocalState(Path(sys.argv[1]), SystemClock(), who="a writer")
 print("ready", flush=True)
 sys.stdin.read()
 for n in range(int(sys.argv[3])):
-    backend.record(Tried(at=float(n), zone=Zone("us-east5-a"), provisioning=Provisioning.SPOT, type="v6e-1", chips=1,
+    backend.record(HistoryEntry(at=float(n), zone=Zone("us-east5-a"), provisioning=Provisioning.SPOT, type="v6e-1", chips=1,
                          outcome=Ending.REFUSED, waited=0.0, kind=f"writer {sys.argv[2]}", text="x" * 5000))
 """
 

@@ -15,7 +15,7 @@ from tpudeploy.domain.facts import Facts, Unknown
 from tpudeploy.domain.forge import Comment, Issue, PullRequest, Status
 from tpudeploy.domain.found import Listing
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.history import Tried
+from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.load import Offer
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.metrics import Figures
@@ -181,14 +181,14 @@ class StateBackend(Protocol):
         """Return the last published endpoint. Raise `errors.StateUnreadable` if it has no `url`."""
         ...
 
-    def history(self) -> tuple[Tried, ...]:
+    def history(self) -> tuple[HistoryEntry, ...]:
         """Return the latest finished requests of all deployments, oldest first; the last thousand at least.
 
         Raise `errors.StateUnreadable` if the log cannot be read. Unreadable lines are left out.
         """
         ...
 
-    def record(self, tried: Tried) -> None:
+    def record(self, tried: HistoryEntry) -> None:
         """Add one finished request to the history; parallel additions are safe. Raise `errors.StateError`."""
         ...
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import CloudError, ConfigError
     from tpudeploy.domain.facts import Facts, Unknown
-    from tpudeploy.domain.found import Found
+    from tpudeploy.domain.found import CloudResource
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.metrics import Metrics
@@ -149,7 +149,7 @@ class Workspace(Wiring):
         """Make `plan` true; `timeout` is in seconds. Failures of single deployments are in the report.
 
         With `reset`, a running node that does not take over a change in three minutes is rebooted; without, it runs on
-        as it was, and `errors.Unheard` is the outcome.
+        as it was, and `errors.ChangeNotAcknowledged` is the outcome.
 
         With `watch` it does not return once everything serves: what is preempted is asked for again, until `stop` is
         called from another thread (then `errors.Interrupted` is raised) or something fails for good.
@@ -271,7 +271,7 @@ class Workspace(Wiring):
 
         return push(self._world(on_event), state, force=force)
 
-    def find_slice(self, id: str, profile: config.Profile | None = None) -> Found:  # noqa: A002 - the command line's word
+    def find_slice(self, id: str, profile: config.Profile | None = None) -> CloudResource:  # noqa: A002 - the command line's word
         """The queued resource of that name or path, whoever made it.
 
         Raise `errors.UsageError` for what names none, `errors.StateError` where there is none, or are several.
@@ -284,7 +284,7 @@ class Workspace(Wiring):
         zones = () if of is None else [candidate.zone for candidate in of.candidates]
         return find(self._world(None), wanted, project or self._some_project(), zones)
 
-    def check_import(self, address: Address, found: Found, *, foreign: bool = False) -> None:
+    def check_import(self, address: Address, found: CloudResource, *, foreign: bool = False) -> None:
         """Raise `errors.StateError` where `import_slice` would."""
         from tpudeploy.engine.importing import check
 
@@ -294,7 +294,7 @@ class Workspace(Wiring):
         self,
         address: Address,
         profile: config.Profile,
-        found: Found,
+        found: CloudResource,
         *,
         foreign: bool = False,
         on_event: Callable[[events.Event], None] | None = None,

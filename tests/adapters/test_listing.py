@@ -16,7 +16,7 @@ from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import Found, Mark, labels_of
+from tpudeploy.domain.found import CloudResource, Mark, labels_of
 from tpudeploy.domain.names import SliceName, Zone
 from tpudeploy.domain.slices import Phase, SliceRequest
 
@@ -38,7 +38,7 @@ def ask(w: World, name: str, zone: str = EAST, labels: Mapping[str, str] = OURS,
     w.create(name, zone, node={"acceleratorType": "v6e-1", "labels": dict(labels), **node})
 
 
-def names(found: tuple[Found, ...]) -> set[tuple[str, str]]:
+def names(found: tuple[CloudResource, ...]) -> set[tuple[str, str]]:
     return {(f.ref.zone, f.ref.name) for f in found}
 
 

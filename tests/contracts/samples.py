@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Goal, Record, Refused, State
@@ -47,7 +47,7 @@ FULL = replace(
     ),
 )
 
-GRANTED = Tried(
+GRANTED = HistoryEntry(
     at=10.5,
     zone=Zone("us-east5-a"),
     provisioning=Provisioning.SPOT,

@@ -20,7 +20,7 @@ from tpudeploy.core.landings import (
 from tpudeploy.core.luck import failed_landings
 from tpudeploy.core.refusals import remembered
 from tpudeploy.domain.deployment import Candidate, Provisioning
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope, Slice
@@ -143,9 +143,9 @@ def test_where_no_other_place_can_be_hoped_for_a_failed_landing_is_waited_out_li
     assert weighed(candidates, record, NOW, Patience())[0].until - NOW == minutes * MINUTE
 
 
-def tried(outcome: Ending, *, ago: float, waited: float = MINUTE, zone: Zone = A) -> Tried:
+def tried(outcome: Ending, *, ago: float, waited: float = MINUTE, zone: Zone = A) -> HistoryEntry:
     kind = PREEMPTED if outcome is Ending.PREEMPTED else ""
-    return Tried(
+    return HistoryEntry(
         at=NOW - ago,
         zone=zone,
         provisioning=SPOT,
@@ -173,7 +173,7 @@ def tried(outcome: Ending, *, ago: float, waited: float = MINUTE, zone: Zone = A
         ([tried(Ending.PREEMPTED, ago=9 * HOUR), tried(Ending.GRANTED, ago=MINUTE)], 1),
     ],
 )
-def test_what_the_zone_history_holds_against_a_place(history: list[Tried], times: int | None) -> None:
+def test_what_the_zone_history_holds_against_a_place(history: list[HistoryEntry], times: int | None) -> None:
     assert [r.times for r in failed_landings(history, "v6e-8", NOW)] == ([] if times is None else [times])
     assert not failed_landings(history, "v6e-1", NOW)
 

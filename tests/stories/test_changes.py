@@ -122,7 +122,7 @@ def test_a_node_that_does_not_hear_runs_on_where_no_reset_is_approved(desk: Open
         at.write(SHORTER)
         began = at.clock.now()
         report = workspace.apply(workspace.plan([Profile.load(at.folder / profile)]))
-    assert isinstance(report.error, errors.Unheard)
+    assert isinstance(report.error, errors.ChangeNotAcknowledged)
     assert 180 <= at.clock.now() - began < 240
     assert "did not take over the change in 3 min" in report.error.message
     assert "apply -auto-approve" in report.error.hint
@@ -140,7 +140,7 @@ def test_of_a_node_that_says_nothing_it_is_said_that_nothing_can_be_known(desk: 
     with Workspace.open(at.folder, clock=at.clock) as workspace:
         at.write(SHORTER)
         report = workspace.apply(workspace.plan([Profile.load(at.folder / profile)]))
-    assert isinstance(report.error, errors.Unheard)
+    assert isinstance(report.error, errors.ChangeNotAcknowledged)
     assert "cannot be known" in report.error.message
     assert _resets(at) == 0
 

@@ -14,7 +14,7 @@ from strict_schema import strict
 from tpudeploy import Profile, Workspace
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import State
@@ -315,7 +315,7 @@ def test_the_zone_log_and_the_lock_are_read_from_the_bucket(desk: Open, monkeypa
     monkeypatch.setenv("USER", "ada")
     workspace, lease = taken(at)
     workspace.states.record(
-        Tried(
+        HistoryEntry(
             at=at.clock.now() - 60,
             zone=Zone("us-east5-b"),
             provisioning=Provisioning.SPOT,

@@ -16,7 +16,7 @@ from tpudeploy.adapters.state.local import LocalState
 from tpudeploy.catalog import generation
 from tpudeploy.core import gates
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Remedy
 
@@ -41,7 +41,7 @@ def pairs(at: Desk, *words: str) -> dict[tuple[str, str], Any]:
 
 
 def tried(at: Desk, zone: str, model: str, ending: str, *, ago: float, waited: float = 30.0, **more: Any) -> None:
-    one = Tried(
+    one = HistoryEntry(
         at=at.clock.now() - ago,
         zone=Zone(zone),
         provisioning=Provisioning(model),

@@ -14,7 +14,7 @@ from tpudeploy.domain import events
 from tpudeploy.domain.attestation import Attested, Verdict
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
-from tpudeploy.domain.found import Asked, Found, Mark
+from tpudeploy.domain.found import CloudResource, Mark, ResourceRequest
 from tpudeploy.domain.garbage import Claim, Garbage, Stray
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.outlook import Place, PlaceState
@@ -134,12 +134,12 @@ def test_no_text_of_others_commands_the_terminal(text: str) -> None:
 def _stray(**known: Any) -> Stray:
     """Something of a type that the catalogue does not know, and `known` over it."""
     ref = SliceRef(name="gemma-aaaaaaaa-0-0", project="p", zone=Zone("us-east5-a"))
-    found = Found(
+    found = CloudResource(
         ref=ref,
         mark=Mark(deployment="gemma", lineage="aaaaaaaa", replica=0),
         is_signed=True,
         slice=Slice(name=ref.name, zone=ref.zone, phase=Phase.UP, raw_state="ACTIVE\x1b[31m"),
-        asked=Asked(accelerator_type="", provisioning=Provisioning.SPOT),
+        asked=ResourceRequest(accelerator_type="", provisioning=Provisioning.SPOT),
         asked_at=None,
     )
     stray = Stray(

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tpudeploy.cli.terminal import Terminal
-from tpudeploy.domain.errors import Unheard
+from tpudeploy.domain.errors import ChangeNotAcknowledged
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Outcome, Report
 
 
 def ask_for_resets(terminal: Terminal, plan: Plan, report: Report, apply_part: Callable[[Plan], Report]) -> Report:
     """Return the final report: after a yes, `apply_part` applies the part of `plan` that waits for a reset."""
-    unacknowledged = [o for o in report.outcomes if isinstance(o.error, Unheard)]
+    unacknowledged = [o for o in report.outcomes if isinstance(o.error, ChangeNotAcknowledged)]
     if not unacknowledged or not terminal.is_interactive:
         return report
     terminal.data("")

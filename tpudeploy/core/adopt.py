@@ -16,7 +16,7 @@ from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.core.pins import unpinned
 from tpudeploy.core.placement import allows
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.found import Asked, Found, is_label_of_ours
+from tpudeploy.domain.found import CloudResource, ResourceRequest, is_label_of_ours
 from tpudeploy.domain.names import SliceName
 from tpudeploy.domain.plan import Effect
 from tpudeploy.domain.slices import BootReport, Phase
@@ -26,14 +26,14 @@ _LABELS = "placement.labels."
 _TAGS = "placement.network.tags"
 
 
-def adoptable(found: Iterable[Found]) -> tuple[Found, ...]:
+def adoptable(found: Iterable[CloudResource]) -> tuple[CloudResource, ...]:
     """Those that a state can remember: by the name that we derive, and one of a name; a living one first."""
     ours = (f for f in found if SliceName.parse(f.ref.name) is not None)
     return tuple({f.ref.name: f for f in sorted(ours, key=lambda f: f.slice.phase is Phase.UP)}.values())
 
 
 def adopted(
-    state: State, deployment: Deployment, found: Iterable[Found], reports: Mapping[str, BootReport], now: float
+    state: State, deployment: Deployment, found: Iterable[CloudResource], reports: Mapping[str, BootReport], now: float
 ) -> State:
     """`state` with these in it; `reports` by slice name.
 
@@ -49,7 +49,7 @@ def adopted(
     return state
 
 
-def _attempt(deployment: Deployment, found: Found, report: BootReport | None, now: float) -> Attempt:
+def _attempt(deployment: Deployment, found: CloudResource, report: BootReport | None, now: float) -> Attempt:
     shown, asked = found.slice, found.asked
     metadata = shown.metadata or asked.metadata
     runs = report.spec if report is not None and report.spec else metadata.get(SPEC_KEY, "")
@@ -67,7 +67,7 @@ def _attempt(deployment: Deployment, found: Found, report: BootReport | None, no
     return replace(attempt, spec=spec)
 
 
-def _slice_side(deployment: Deployment, attempt: Attempt, found: Found) -> Iterator[tuple[str, Json]]:
+def _slice_side(deployment: Deployment, attempt: Attempt, found: CloudResource) -> Iterator[tuple[str, Json]]:
     """Every attribute but the server's: the profile's, and over them what is seen to be otherwise."""
     is_told = bool(found.asked.accelerator_type)  # else nothing is known but that it exists
     for path, value in deployment.attributes.items():
@@ -82,7 +82,7 @@ def _slice_side(deployment: Deployment, attempt: Attempt, found: Found) -> Itera
         yield "placement.provisioning", [attempt.provisioning]
 
 
-def _differing(deployment: Deployment, asked: Asked) -> Iterator[tuple[str, Json]]:
+def _differing(deployment: Deployment, asked: ResourceRequest) -> Iterator[tuple[str, Json]]:
     """What Google fills in by itself says nothing: only what the profile decides is held against what is seen."""
     network = deployment.network
     pairs: tuple[tuple[str, Json, Json, str], ...] = (
@@ -107,7 +107,7 @@ def _last(value: Json) -> Json:
     return value.rpartition("/")[2] if isinstance(value, str) else value
 
 
-def _live(found: Found) -> Iterator[tuple[str, Json]]:
+def _live(found: CloudResource) -> Iterator[tuple[str, Json]]:
     """Labels and tags as they are: the node's own where it shows them, for they can have been changed since."""
     labels = found.slice.labels or found.asked.labels
     yield from ((f"{_LABELS}{key}", value) for key, value in labels.items() if not is_label_of_ours(key))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tpudeploy import catalog
 from tpudeploy.core import prices
-from tpudeploy.domain.found import Found, Listing
+from tpudeploy.domain.found import CloudResource, Listing
 from tpudeploy.domain.garbage import Claim, Garbage, Stray
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, State
@@ -28,7 +28,7 @@ def garbage(listings: Iterable[Listing], states: Mapping[str, State], *, foreign
     )
 
 
-def claim(found: Found, states: Mapping[str, State]) -> Claim:
+def claim(found: CloudResource, states: Mapping[str, State]) -> Claim:
     ref = found.ref
     named = ((a.project, a.zone, a.name) for state in states.values() for a in state.attempts)
     if (ref.project, ref.zone, ref.name) in named:
@@ -38,18 +38,18 @@ def claim(found: Found, states: Mapping[str, State]) -> Claim:
     return Claim.NO_STATE if found.mark.deployment not in states else Claim.OTHER_LINEAGE
 
 
-def _heir(found: Found, states: Mapping[str, State]) -> str | None:
+def _heir(found: CloudResource, states: Mapping[str, State]) -> str | None:
     """The deployment whose state has its lineage: that of its name, or what that one is called now."""
     return next((name for name, state in states.items() if state.lineage[:8] == found.mark.lineage), None)
 
 
-def goes(found: Found, states: Mapping[str, State], *, foreign: bool) -> bool:
+def goes(found: CloudResource, states: Mapping[str, State], *, foreign: bool) -> bool:
     """Whether it may be removed. What only its name gives the look of ours may be a stranger's: never."""
     whose = claim(found, states)
     return whose is Claim.LEFTOVER or (foreign and whose is not Claim.NEEDED and found.is_signed)
 
 
-def as_attempt(found: Found, name: str, now: float) -> Attempt:
+def as_attempt(found: CloudResource, name: str, now: float) -> Attempt:
     """It as a state would remember it, so that the same decisions serve for it. `name` is what it goes by in them."""
     return Attempt(
         name=name,
@@ -63,7 +63,7 @@ def as_attempt(found: Found, name: str, now: float) -> Attempt:
     )
 
 
-def _stray(found: Found, states: Mapping[str, State], *, foreign: bool, now: float) -> Stray:
+def _stray(found: CloudResource, states: Mapping[str, State], *, foreign: bool, now: float) -> Stray:
     kind = catalog.accelerator_type(found.asked.accelerator_type)
     is_billed = found.slice.phase is Phase.UP  # nothing is before the grant, nor once the node is gone
     return Stray(

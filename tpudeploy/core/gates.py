@@ -14,7 +14,7 @@ from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.facts import POOLS, Facts, Offers, Prices, Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.gates import Fill, Gate, Pair, Price, Reading, Source, Standing, Word, Zones
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 
 _DAY = 86400.0
@@ -64,7 +64,7 @@ class Wanted:
 
 
 def zones(
-    wanted: Wanted, facts: Facts, history: tuple[Tried, ...] | Unknown, *, project: str | None, now: float
+    wanted: Wanted, facts: Facts, history: tuple[HistoryEntry, ...] | Unknown, *, project: str | None, now: float
 ) -> Zones:
     """Every pair that is asked about, what one would ask first on top."""
     tries = () if isinstance(history, Unknown) else history
@@ -88,7 +88,7 @@ class _Judge:
     wanted: Wanted
     facts: Facts
     book: Book
-    tries: tuple[Tried, ...]
+    tries: tuple[HistoryEntry, ...]
     doubtful: frozenset[tuple[Zone, Provisioning]]
     now: float
 
@@ -176,7 +176,7 @@ class _Judge:
                 return Word(yes=zone in taken, source=Source.TABLE, as_of=as_of)
         return Word(yes=None)
 
-    def learned(self, kinds: frozenset[str], tries: Iterable[Tried]) -> Word | None:
+    def learned(self, kinds: frozenset[str], tries: Iterable[HistoryEntry]) -> Word | None:
         """The last word of the log on a gate, or None where it has none that is recent."""
         for tried in reversed(list(tries)):
             if self.now - tried.at > _BELIEVED or not self.speaks_of_ours(tried):
@@ -188,13 +188,13 @@ class _Judge:
                 return Word(yes=True, source=Source.LOG, as_of=as_of)
         return None
 
-    def speaks_of_ours(self, tried: Tried) -> bool:
+    def speaks_of_ours(self, tried: HistoryEntry) -> bool:
         """Whether it was asked for this type, or came to something that holds for all of its generation."""
         kind = catalog.accelerator_type(tried.type)
         is_kin = kind is not None and kind.generation == self.generation.name
         return tried.type == self.wanted.type.name or (is_kin and tried.kind in OF_ALL_TYPES)
 
-    def alike(self, zone: Zone, model: Provisioning) -> tuple[Tried, ...]:
+    def alike(self, zone: Zone, model: Provisioning) -> tuple[HistoryEntry, ...]:
         """What asking for this very type came to there."""
         wanted = (zone, model, self.wanted.type.name)
         return tuple(t for t in self.tries if (t.zone, t.provisioning, t.type) == wanted)
@@ -219,7 +219,7 @@ class _Judge:
 
 
 def _readings(
-    facts: Facts, book: Book, history: tuple[Tried, ...] | Unknown, generation: Generation, now: float
+    facts: Facts, book: Book, history: tuple[HistoryEntry, ...] | Unknown, generation: Generation, now: float
 ) -> dict[Gate, Reading]:
     log = Reading(source=Source.LOG)
     return {

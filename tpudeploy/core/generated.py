@@ -11,19 +11,19 @@ from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.core.readback import Served, served
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Json, Provisioning
-from tpudeploy.domain.found import Found, is_label_of_ours
+from tpudeploy.domain.found import CloudResource, is_label_of_ours
 
 _SCRIPT = "startup-script"
 _IMAGE = f"vllm/vllm-tpu:v{VLLM_VERSION}"
 
 
-def serving_of(found: Found) -> Served | None:
+def serving_of(found: CloudResource) -> Served | None:
     """What its startup script starts, if the script is ours."""
     metadata = found.slice.metadata or found.asked.metadata
     return served(metadata.get(_SCRIPT, "")) if SPEC_KEY in metadata else None
 
 
-def profile(found: Found, address: Address, *, model: str | None) -> str | None:
+def profile(found: CloudResource, address: Address, *, model: str | None) -> str | None:
     """Its YAML text; None where nothing tells what it serves, and `model` does not either.
 
     What Google fills in by itself is written where it is told, but for what a profile would say by default.
@@ -61,7 +61,7 @@ def _named(address: Address) -> tuple[str, Json]:
     return ("container_name", address.deployment)
 
 
-def _placement(found: Found) -> Iterator[tuple[str, Json]]:
+def _placement(found: CloudResource) -> Iterator[tuple[str, Json]]:
     asked = found.asked
     yield "project", found.ref.project
     yield "zones", [str(found.ref.zone)]

@@ -8,7 +8,7 @@ from tpudeploy.core import prices
 from tpudeploy.core.collect import as_attempt
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
-from tpudeploy.domain.found import Found
+from tpudeploy.domain.found import CloudResource
 from tpudeploy.domain.slices import Phase
 
 FOUND = "TPU3010"
@@ -34,7 +34,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
 _DEAD = {Phase.HUSK, Phase.SUSPENDING, Phase.LEAVING, Phase.REFUSED}
 
 
-def unremembered(deployment: Deployment, found: Sequence[Found], *, destroy: bool) -> Iterator[Diagnostic]:
+def unremembered(deployment: Deployment, found: Sequence[CloudResource], *, destroy: bool) -> Iterator[Diagnostic]:
     """An error where any of them lives or may yet; a warning where all they do is use quota."""
     alive = [f for f in found if f.slice.phase not in _DEAD]
     named = ", ".join(map(_named, alive or found))
@@ -68,7 +68,7 @@ _ADOPT = """This plan would buy another beside it. `tpudeploy apply -adopt` take
 `tpudeploy gc -foreign`, with this profile, removes it. If it is somebody else's, use their state, or another name."""
 
 
-def _named(found: Found) -> str:
+def _named(found: CloudResource) -> str:
     cost = ""
     if found.slice.phase is Phase.UP:
         usd = prices.of_attempt(as_attempt(found, found.ref.name, 0.0))

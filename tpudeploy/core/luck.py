@@ -10,7 +10,7 @@ from statistics import median
 from tpudeploy.core.landings import LASTING, Pair, hold_seconds, is_remembered, pair
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.gates import Luck
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Refused
 
@@ -30,7 +30,7 @@ _HALF_LIFE = 6 * 3600.0
 _FAILED_LANDINGS = frozenset({Ending.STUCK, Ending.PREEMPTED})
 
 
-def luck(tries: tuple[Tried, ...], *, now: float, window: float) -> Luck:
+def luck(tries: tuple[HistoryEntry, ...], *, now: float, window: float) -> Luck:
     """Of one pair and type, oldest first. What we gave up ourselves is counted, and says nothing of the place."""
     recent = [t for t in tries if now - t.at <= window]
     told = [t for t in tries if t.outcome is not Ending.RELEASED]
@@ -45,7 +45,7 @@ def luck(tries: tuple[Tried, ...], *, now: float, window: float) -> Luck:
     )
 
 
-def acquisition(deployment: Deployment, history: Iterable[Tried], now: float) -> float:
+def acquisition(deployment: Deployment, history: Iterable[HistoryEntry], now: float) -> float:
     """The longest that a grant took lately of such a slice where this deployment may ask, in seconds; 0 for none."""
     places = {(c.zone, c.provisioning) for c in deployment.candidates}
     kind = deployment.accelerator.name
@@ -53,18 +53,18 @@ def acquisition(deployment: Deployment, history: Iterable[Tried], now: float) ->
     return max((t.waited for t in granted if t.type == kind and (t.zone, t.provisioning) in places), default=0.0)
 
 
-def score(tries: Iterable[Tried], now: float) -> float:
+def score(tries: Iterable[HistoryEntry], now: float) -> float:
     """Weigh what asking came to, lately: a grant speaks for a place, a refusal or a loss against it."""
     weighed = (_WORTH.get(t.outcome, 0.0) * math.pow(0.5, max(0.0, now - t.at) / _HALF_LIFE) for t in tries)
     return math.fsum(weighed)
 
 
-def scores(history: Iterable[Tried], kind: str, now: float) -> Mapping[Pair, float]:
+def scores(history: Iterable[HistoryEntry], kind: str, now: float) -> Mapping[Pair, float]:
     """Return the score of each place where this type of slice was asked for."""
     return {place: score(tries, now) for place, tries in _by_place(history, kind).items()}
 
 
-def failed_landings(history: Iterable[Tried], kind: str, now: float) -> tuple[Refused, ...]:
+def failed_landings(history: Iterable[HistoryEntry], kind: str, now: float) -> tuple[Refused, ...]:
     """Return the last failed landing of each place that the history of this type weighs against, oldest try first.
 
     A grant that has not lasted yet speaks for nothing: it may be the next one that fails.
@@ -78,20 +78,20 @@ def failed_landings(history: Iterable[Tried], kind: str, now: float) -> tuple[Re
     return tuple(last)
 
 
-def places_of_failed_landings(history: Iterable[Tried], kind: str, now: float) -> frozenset[Pair]:
+def places_of_failed_landings(history: Iterable[HistoryEntry], kind: str, now: float) -> frozenset[Pair]:
     """Return the places that a search which begins now holds to be doubtful."""
     return frozenset(pair(r) for r in failed_landings(history, kind, now) if is_remembered(r, now))
 
 
-def _by_place(history: Iterable[Tried], kind: str) -> Mapping[Pair, list[Tried]]:
-    tries: dict[Pair, list[Tried]] = {}
+def _by_place(history: Iterable[HistoryEntry], kind: str) -> Mapping[Pair, list[HistoryEntry]]:
+    tries: dict[Pair, list[HistoryEntry]] = {}
     for tried in history:
         if tried.type == kind:
             tries.setdefault((tried.zone, tried.provisioning), []).append(tried)
     return tries
 
 
-def _last_failed_landing(tries: Iterable[Tried]) -> Refused | None:
+def _last_failed_landing(tries: Iterable[HistoryEntry]) -> Refused | None:
     """With how often in a row it failed. What was asked for before a failure and fails after it says nothing more:
     several slices of one place are taken back together.
     """

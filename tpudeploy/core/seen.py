@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.domain.plan import Action, Change, Seen
+from tpudeploy.domain.plan import Action, Change, Precondition
 from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import State
 
@@ -16,24 +16,24 @@ _ASKED = "asked"
 _ALIVE = {Fate.HIDDEN, Fate.WAITING}
 
 
-def seen(state: State, moment: Moment, changes: Iterable[Change]) -> tuple[Seen, ...]:
+def seen(state: State, moment: Moment, changes: Iterable[Change]) -> tuple[Precondition, ...]:
     """Every slice of the replicas that `changes` touch."""
     touched = [c.replica for c in changes if c.action is not Action.NO_OP]
     reports = moment.observed.reports
     return tuple(
-        Seen(name=attempt.name, print=_print(judge(attempt, moment), reports.get(attempt.name)))
+        Precondition(name=attempt.name, print=_print(judge(attempt, moment), reports.get(attempt.name)))
         for index in touched
         for attempt in state.record(index).attempts
     )
 
 
-def changed(before: Iterable[Seen], now: Iterable[Seen]) -> tuple[str, ...]:
+def changed(before: Iterable[Precondition], now: Iterable[Precondition]) -> tuple[str, ...]:
     """The names of those that are no longer as they were."""
     prints = {each.name: each.print for each in now}
     return tuple(each.name for each in before if not _holds(each, prints))
 
 
-def _holds(before: Seen, now: Mapping[str, str]) -> bool:
+def _holds(before: Precondition, now: Mapping[str, str]) -> bool:
     found = now.get(before.name)
     return found == before.print or (before.print == _ASKED and found not in {None, *Fate})
 

@@ -14,12 +14,12 @@ from tpudeploy.core.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, differing
 from tpudeploy.core.wanted import wanted
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
-from tpudeploy.domain.errors import RolledBack, ServingError, TpudeployError, Unheard
+from tpudeploy.domain.errors import ChangeNotAcknowledged, RolledBack, ServingError, TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import BootPhase, BootReport, Health
 from tpudeploy.domain.state import Attempt
-from tpudeploy.domain.step import Adopt, Done, GiveUp, Restart, Step, Tell, Update, Wait
+from tpudeploy.domain.step import Adopt, Done, GiveUp, PatchMetadata, PushChange, Reset, Step, Wait
 
 # Times health.timeout until a node that took over a change, and says nothing of its end, is given up from here.
 _NODE_DECIDES = 2.0
@@ -183,8 +183,8 @@ def serve(standing: Standing) -> Step:
         if standing.is_updating:
             return Wait(replica=replica, why="the node takes its metadata")
         if standing.must_restart:
-            return Tell(replica=replica, name=name, boot=standing.wanted)
-        return Update(replica=replica, name=name, boot=standing.wanted)
+            return PushChange(replica=replica, name=name, boot=standing.wanted)
+        return PatchMetadata(replica=replica, name=name, boot=standing.wanted)
     if not standing.shows_update:
         return Wait(replica=replica, why="the node takes its labels and tags")
     if standing.must_restart:
@@ -203,7 +203,7 @@ def _change(standing: Standing) -> Step:
     if not standing.is_told:
         if attempt.change and moment.now - attempt.told_at < moment.patience.update_again:
             return Wait(replica=replica, why="the node takes its metadata")
-        return Tell(replica=replica, name=attempt.name, boot=standing.wanted)
+        return PushChange(replica=replica, name=attempt.name, boot=standing.wanted)
     if standing.report is None and standing.is_taken_over and standing.seconds_left > 0:
         # A report can be lost. This node took the change over and was undoing it: a reset would cut that short.
         return Wait(replica=replica, why="the node says nothing for now", seconds=standing.seconds_left)
@@ -211,7 +211,7 @@ def _change(standing: Standing) -> Step:
     if left > 0:
         return Wait(replica=replica, why="the node has yet to take over the change", seconds=left)
     if moment.may_reset:
-        return Restart(replica=replica, name=attempt.name, boot=standing.wanted)
+        return Reset(replica=replica, name=attempt.name, boot=standing.wanted)
     return GiveUp(replica=replica, error=_unheard(standing))
 
 
@@ -267,7 +267,7 @@ def _unheard(standing: Standing) -> TpudeployError:
     what = f"{where} runs on as it was: its node did not take over the change in {patience.acknowledge / 60:.0f} min."
     if standing.report is None:
         what = f"Whether {where} takes over the change cannot be known: its node says nothing (guest attributes)."
-    return Unheard(
+    return ChangeNotAcknowledged(
         what,
         hint=f"A reset of {attempt.name} reboots it into the changed server: nothing serves for about"
         f" {patience.restart / 60:.0f} min more, and the chips stay.\nThe change waits in the node's metadata."

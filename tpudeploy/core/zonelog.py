@@ -9,16 +9,16 @@ from dataclasses import asdict
 from typing import Any
 
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 
 
-def line(tried: Tried) -> str:
+def line(tried: HistoryEntry) -> str:
     """One line, its end included; whatever Google's text holds, it is on that line."""
     return json.dumps(asdict(tried), separators=(",", ":")) + "\n"
 
 
-def read(text: str) -> tuple[Tried, ...]:
+def read(text: str) -> tuple[HistoryEntry, ...]:
     """Every line that can be understood, oldest first.
 
     A line that cannot be is left out, not an error: a writer that was killed leaves one cut off, a newer version may
@@ -28,10 +28,10 @@ def read(text: str) -> tuple[Tried, ...]:
     return tuple(sorted((t for t in found if t is not None), key=lambda t: t.at))
 
 
-def _tried(text: str) -> Tried | None:
+def _tried(text: str) -> HistoryEntry | None:
     try:
         tree: Mapping[str, Any] = json.loads(text)
-        tried = Tried(
+        tried = HistoryEntry(
             at=float(tree["at"]),
             zone=Zone.parse(tree["zone"]),
             provisioning=Provisioning(tree["provisioning"]),

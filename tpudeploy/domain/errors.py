@@ -31,7 +31,7 @@ TpudeployError                        message · hint · code · exit_code
 │   ├── StillDraining                 the replaced slice is not released yet; a re-run resumes
 │   ├── GivenUpUpdate       13        the second slice failed; the first continues to serve
 │   ├── RolledBack          13        a change failed, and the previous server runs again
-│   └── Unheard                       the node did not pick up a change; a reset would apply it
+│   └── ChangeNotAcknowledged         the node did not pick up a change; a reset would apply it
 ├── ForgeError               1        GitHub refused a request
 │   └── ForgeFault                    GitHub did not answer; it may answer later
 ├── QueryFailed              1        the endpoint did not answer a question
@@ -399,7 +399,7 @@ class RolledBack(ServingError):
     exit_code = 13
 
 
-class Unheard(ServingError):
+class ChangeNotAcknowledged(ServingError):
     """A running node did not pick up a change.
 
     The changed server is in the node's metadata, but the node did not acknowledge it within a few minutes, or
@@ -408,6 +408,9 @@ class Unheard(ServingError):
     """
 
     code = "TPU6006"
+
+
+Unheard = ChangeNotAcknowledged  # the name of this error in earlier versions of the library
 
 
 class ForgeError(TpudeployError):

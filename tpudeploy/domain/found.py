@@ -1,4 +1,4 @@
-"""Found: the resources in the cloud that carry our mark, whether or not a state tracks them."""
+"""The resources in the cloud that carry our mark, whether or not a state tracks them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNMARKED = Mark(deployment="", lineage="", replica=0)
 
 
 @frozen
-class Asked:
+class ResourceRequest:
     """The request of a resource, as far as the cloud still shows it; unknown fields are None or empty. Seconds, GiB.
 
     `nodes` are the requested names of its machines: for our own requests one, the name of the resource.
@@ -53,7 +53,7 @@ class Asked:
 
 
 @frozen
-class Found:
+class CloudResource:
     """One queued resource, or a bare node (`ref.is_bare`), whose queued resource no longer exists.
 
     `is_signed` False: only the form of its name suggests that it is ours, so it may belong to someone else.
@@ -64,7 +64,7 @@ class Found:
     mark: Mark
     is_signed: bool
     slice: Slice
-    asked: Asked
+    asked: ResourceRequest
     asked_at: float | None
 
     @property
@@ -81,7 +81,7 @@ class Listing:
     """
 
     project: str
-    found: tuple[Found, ...]
+    found: tuple[CloudResource, ...]
     unreachable: tuple[Zone, ...] = ()
     looked_in: tuple[Zone, ...] = ()
 

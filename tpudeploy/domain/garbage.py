@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from tpudeploy.domain.found import Found
+from tpudeploy.domain.found import CloudResource
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 
@@ -30,7 +30,7 @@ class Stray:
     where the catalogue does not have them.
     """
 
-    found: Found
+    found: CloudResource
     deployment: str
     claim: Claim
     goes: bool

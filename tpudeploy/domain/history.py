@@ -26,8 +26,8 @@ class Ending(StrEnum):
 
 
 @frozen
-class Tried:
-    """One finished request. `at` is in seconds since the epoch, `waited` the seconds from the request to the outcome.
+class HistoryEntry:
+    """The end of one request. `at` is in seconds since the epoch, `waited` the seconds until then.
 
     `type` is the slice's, e.g. `v6e-1`. `kind` is the row of the error table (adapters/google/verdicts.py) and `text`
     is Google's raw text; both are empty without a refusal.

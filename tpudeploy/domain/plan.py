@@ -185,7 +185,7 @@ class Drift:
 
 
 @frozen
-class Seen:
+class Precondition:
     """One live slice as the plan found it: `print` is the same as long as nothing of it has changed that matters."""
 
     name: str
@@ -215,7 +215,7 @@ class Goal:
     resumes: bool
     changes: tuple[Change, ...]
     adopts: tuple[str, ...] = ()
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[Precondition, ...] = ()
     drift: tuple[Drift, ...] = ()
     replaces: tuple[str, ...] = ()
     targets: tuple[int, ...] | None = None

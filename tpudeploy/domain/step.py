@@ -48,7 +48,7 @@ class Forget:
 
 
 @frozen
-class Update:
+class PatchMetadata:
     """Update the node's labels, tags and metadata, which its next boot reads. `boot` is the server in them."""
 
     replica: int
@@ -57,7 +57,7 @@ class Update:
 
 
 @frozen
-class Tell:
+class PushChange:
     """Update the node so that its watcher applies the change: it restarts the container, and the machine stays up."""
 
     replica: int
@@ -66,7 +66,7 @@ class Tell:
 
 
 @frozen
-class Restart:
+class Reset:
     """Reboot into the server whose fingerprint is `boot`, for a node that has not picked up a change."""
 
     replica: int
@@ -135,5 +135,17 @@ class GiveUp:
 
 
 Step: TypeAlias = (
-    Request | Release | Reclaim | Forget | Update | Tell | Restart | Adopt | Drain | Renew | Wait | Done | GiveUp
+    Request
+    | Release
+    | Reclaim
+    | Forget
+    | PatchMetadata
+    | PushChange
+    | Reset
+    | Adopt
+    | Drain
+    | Renew
+    | Wait
+    | Done
+    | GiveUp
 )

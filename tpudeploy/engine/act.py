@@ -52,11 +52,11 @@ class Hands:
                 self._release(what)
             case step.Forget():
                 self._forget(what)
-            case step.Update():
+            case step.PatchMetadata():
                 self._update(what)
-            case step.Tell():
+            case step.PushChange():
                 self._tell(what)
-            case step.Restart():
+            case step.Reset():
                 self._restart(what)
             case _:
                 self._note(what)
@@ -152,7 +152,7 @@ class Hands:
         hint = "Where it takes that long to be granted, raise placement.max_run_duration, or allow more zones."
         self._world.emit(events.Warned(at=self._world.clock.now(), address=where, message=message, hint=hint))
 
-    def _tell(self, what: step.Tell) -> None:
+    def _tell(self, what: step.PushChange) -> None:
         """Its name is written down before it is sent: whatever becomes of the call, the node's answer is understood."""
         attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
         change = attempt.change
@@ -162,10 +162,10 @@ class Hands:
         self._put(what.replica, attempt)
         self._send(what, attempt, "change")
 
-    def _update(self, what: step.Update) -> None:
+    def _update(self, what: step.PatchMetadata) -> None:
         self._send(what, self._attempt(what.replica, what.name), "node")
 
-    def _send(self, what: step.Update | step.Tell, attempt: Attempt, told: str) -> None:
+    def _send(self, what: step.PatchMetadata | step.PushChange, attempt: Attempt, told: str) -> None:
         deployment, found = self._aim(), self._observed.slices[what.name]
         new = boot_metadata(deployment, what.boot)
         # Where the server stays, its script stays: a newer tpudeploy renders another text for the same server.
@@ -186,7 +186,7 @@ class Hands:
         self._put(what.replica, replace(attempt, spec=spec, update_asked=what.boot, update_asked_at=now, script=script))
         self._world.emit(events.Updated(**self._about(what.replica, attempt), what=told))
 
-    def _restart(self, what: step.Restart) -> None:
+    def _restart(self, what: step.Reset) -> None:
         before = self._attempt(what.replica, what.name)
         attempt = replace(
             before,

@@ -55,8 +55,8 @@ def apply(
 
     With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
     way there. With `may_reset`, a running node that does not take over a change is rebooted; without, that is the end
-    (`errors.Unheard`). A plan of one deployment raises `errors.StalePlan` before anything is done, if the world no
-    longer asks for these very changes; of several, each is held against its own part, and the others go on. One from a
+    (`errors.ChangeNotAcknowledged`). A plan of one deployment raises `errors.StalePlan` before anything is done, if the
+    world no longer asks for these very changes; of several, each is held against its own part, and the others go on. One from a
     file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is
     written down, before anything is asked for.
 

@@ -8,7 +8,7 @@ from tpudeploy.core.placement import Luck
 from tpudeploy.core.refusals import chips
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.history import Ending, Tried
+from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.ports import World
@@ -32,7 +32,7 @@ class Chronicle:
         self._is_open = True
         self.luck: Luck = {}
         self.failed_landings: tuple[Refused, ...] = ()
-        self._history: tuple[Tried, ...] = ()
+        self._history: tuple[HistoryEntry, ...] = ()
         self._refusals: dict[Pair, tuple[str, float]] = {}  # the last one written down of each place, and when
         try:
             self._history = world.state.history()
@@ -80,7 +80,7 @@ class Chronicle:
         if not self._is_open:
             return
         now = self._world.clock.now()
-        tried = Tried(
+        tried = HistoryEntry(
             at=now,
             zone=attempt.zone,
             provisioning=attempt.provisioning,

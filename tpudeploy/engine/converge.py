@@ -25,14 +25,14 @@ from tpudeploy.domain.step import (
     Drain,
     Forget,
     GiveUp,
+    PatchMetadata,
+    PushChange,
     Reclaim,
     Release,
     Renew,
     Request,
-    Restart,
+    Reset,
     Step,
-    Tell,
-    Update,
     Wait,
 )
 from tpudeploy.engine.act import Hands
@@ -49,12 +49,15 @@ from tpudeploy.ports import World
 MAY: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
     # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
-    Action.CREATE: (Request, Update, Tell, Restart, Release, Reclaim, Forget, Adopt, Drain),
-    Action.UPDATE: (Update, Release, Forget, Adopt, Drain),
-    Action.RESTART: (Update, Tell, Restart, Release, Forget, Adopt, Drain),
-    Action.REPLACE: (Request, Update, Tell, Restart, Release, Reclaim, Forget, Adopt, Drain),
+    Action.CREATE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt, Drain),
+    Action.UPDATE: (PatchMetadata, Release, Forget, Adopt, Drain),
+    Action.RESTART: (PatchMetadata, PushChange, Reset, Release, Forget, Adopt, Drain),
+    Action.REPLACE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt, Drain),
     Action.DESTROY: (Release, Forget),
 }
+
+# The names of steps in messages, for those whose class has a name of several words.
+_STEP_NAMES: dict[type[Step], str] = {PatchMetadata: "metadata update", PushChange: "change of its server"}
 
 _GO_ON = "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
 
@@ -307,8 +310,9 @@ def _check(goal: Goal, steps: tuple[Step, ...], *, kept: bool) -> None:
         if isinstance(step, Wait | Done | GiveUp):
             continue
         if not (isinstance(step, KEEPS) if kept else _was_shown(shown.get(step.replica), step)):
+            name = _STEP_NAMES.get(type(step), type(step).__name__.lower())
             raise errors.StalePlan(
-                f"{goal.name}[{step.replica}] now needs a {type(step).__name__.lower()}, which the plan did not show.",
+                f"{goal.name}[{step.replica}] now needs a {name}, which the plan did not show.",
                 hint="The world changed under way. Run `tpudeploy apply` again to see and approve a new plan.",
             )
 
@@ -316,7 +320,7 @@ def _check(goal: Goal, steps: tuple[Step, ...], *, kept: bool) -> None:
 def _was_shown(change: Change | None, step: Step) -> bool:
     """A slice that another one is to take the place of is not touched meanwhile."""
     action = Action.NO_OP if change is None else change.action
-    if change is not None and action is Action.REPLACE and isinstance(step, Update | Tell | Restart):
+    if change is not None and action is Action.REPLACE and isinstance(step, PatchMetadata | PushChange | Reset):
         return step.name != change.slice_name
     return isinstance(step, MAY[action])
 

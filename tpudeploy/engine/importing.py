@@ -12,7 +12,7 @@ from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.found import Found, Mark
+from tpudeploy.domain.found import CloudResource, Mark
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase
@@ -52,7 +52,7 @@ class Wanted:
         return cls(name=match["name"], zone=zone, project=match["project"])
 
 
-def find(world: World, wanted: Wanted, project: str, zones: Iterable[Zone]) -> Found:
+def find(world: World, wanted: Wanted, project: str, zones: Iterable[Zone]) -> CloudResource:
     """What stands under that name, its machine looked at.
 
     Raise `errors.StateError` where there is none, or are several; `errors.Fault` and `errors.Denied`.
@@ -74,7 +74,7 @@ def find(world: World, wanted: Wanted, project: str, zones: Iterable[Zone]) -> F
     return replace(found, slice=shown[0]) if shown else found
 
 
-def check(world: World, address: Address, found: Found, *, foreign: bool) -> None:
+def check(world: World, address: Address, found: CloudResource, *, foreign: bool) -> None:
     """Raise `errors.StateError` where it cannot be taken in, or is somebody's and `foreign` does not say so."""
     state = world.state.read(address.deployment).state
     _check_slice(found)
@@ -91,7 +91,7 @@ def check(world: World, address: Address, found: Found, *, foreign: bool) -> Non
     _check_lineage(state, found, foreign=foreign)
 
 
-def bring_in(world: World, address: Address, deployment: Deployment, found: Found, *, foreign: bool) -> Attempt:
+def bring_in(world: World, address: Address, deployment: Deployment, found: CloudResource, *, foreign: bool) -> Attempt:
     """Remember it. What cannot be seen of its server is not known, so that the next plan restarts it in place.
 
     Raise as `check` does; `errors.Fault` where it cannot be looked at.
@@ -117,7 +117,7 @@ def bring_in(world: World, address: Address, deployment: Deployment, found: Foun
     return attempt
 
 
-def _looked_at(world: World, address: Address, deployment: Deployment, found: Found) -> State:
+def _looked_at(world: World, address: Address, deployment: Deployment, found: CloudResource) -> State:
     """It alone, as a state remembers it after one look: what serves already need not be waited for again."""
     report = world.cloud.report(found.ref) if found.slice.phase is Phase.UP else None
     reports = {} if report is None else {found.ref.name: report}
@@ -127,7 +127,7 @@ def _looked_at(world: World, address: Address, deployment: Deployment, found: Fo
     return remember(state, look(world, state, deployment))
 
 
-def _check_slice(found: Found) -> None:
+def _check_slice(found: CloudResource) -> None:
     if found.slice.phase in _GOING:
         raise errors.StateError(
             f"{found.ref.name} is {found.slice.raw_state}: nothing of it will serve.",
@@ -149,7 +149,7 @@ def _check_free(state: State | None, address: Address) -> None:
         )
 
 
-def _check_lineage(state: State | None, found: Found, *, foreign: bool) -> None:
+def _check_lineage(state: State | None, found: CloudResource, *, foreign: bool) -> None:
     lineage = found.mark.lineage
     if lineage and not foreign and (state is None or state.lineage[:8] != lineage):
         raise errors.StateError(
@@ -159,5 +159,5 @@ def _check_lineage(state: State | None, found: Found, *, foreign: bool) -> None:
         )
 
 
-def _place(found: Found) -> tuple[str, str, str]:
+def _place(found: CloudResource) -> tuple[str, str, str]:
     return (found.ref.project, found.ref.zone, found.ref.name)

@@ -11,7 +11,7 @@ from tpudeploy.core.lost import not_looked
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
-from tpudeploy.domain.found import Found, Listing
+from tpudeploy.domain.found import CloudResource, Listing
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.plan import Goal
@@ -26,7 +26,7 @@ from tpudeploy.ports import World
 class Lost:
     """`found` by deployment, as it stands now. `diagnostics` tell where nobody could look."""
 
-    found: Mapping[str, tuple[Found, ...]]
+    found: Mapping[str, tuple[CloudResource, ...]]
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -39,7 +39,7 @@ def search(world: World, deployments: Iterable[Deployment]) -> Lost:
     for each in deployments:
         if each.project is not None:
             by_project.setdefault(each.project, []).append(each)
-    found: dict[str, tuple[Found, ...]] = {}
+    found: dict[str, tuple[CloudResource, ...]] = {}
     said: list[Diagnostic] = []
     for project, own in by_project.items():
         names = [d.name for d in own]
@@ -55,7 +55,7 @@ def search(world: World, deployments: Iterable[Deployment]) -> Lost:
     return Lost(found=found, diagnostics=tuple(said))
 
 
-def _unnamed(world: World, found: Mapping[str, tuple[Found, ...]]) -> dict[str, tuple[Found, ...]]:
+def _unnamed(world: World, found: Mapping[str, tuple[CloudResource, ...]]) -> dict[str, tuple[CloudResource, ...]]:
     """Without what another state remembers: a deployment that was renamed has slices of its old name.
 
     What its own remembers stays: that was written while we looked, and has to be read.
@@ -78,14 +78,14 @@ def _listing(world: World, project: str, deployments: Iterable[Deployment]) -> L
     return looking_again(world, project, look, budget=world.patience.faults_at_plan)
 
 
-def _standing(world: World, listing: Listing, name: str) -> tuple[Found, ...]:
+def _standing(world: World, listing: Listing, name: str) -> tuple[CloudResource, ...]:
     """Looked at one by one: a listing does not show the machine."""
     own = [f for f in listing.found if f.mark.deployment == name]
     shown = ((f, world.cloud.slices([f.ref])) for f in own)
     return tuple(replace(f, slice=now[0]) for f, now in shown if now)
 
 
-def remembered(world: World, state: State, deployment: Deployment, found: Iterable[Found]) -> State:
+def remembered(world: World, state: State, deployment: Deployment, found: Iterable[CloudResource]) -> State:
     """`state` with what can be adopted of `found`. Raise `errors.Fault`."""
     chosen = adoptable(found)
     up = [f.ref for f in chosen if f.slice.phase is Phase.UP]

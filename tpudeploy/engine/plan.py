@@ -27,7 +27,7 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
 from tpudeploy.domain.facts import Facts
-from tpudeploy.domain.found import Found
+from tpudeploy.domain.found import CloudResource
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
@@ -258,7 +258,7 @@ def _part(  # noqa: PLR0917 - what is known of one deployment, each of another k
     deployment: Deployment,
     state: State | None,
     extent: Extent,
-    found: tuple[Found, ...],
+    found: tuple[CloudResource, ...],
     scope: Scope,
 ) -> tuple[_Part, tuple[Diagnostic, ...]]:
     """Its part, and what is to be said of slices that its goal leaves alone."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import Asked
+from tpudeploy.domain.found import ResourceRequest
 from tpudeploy.domain.slices import SliceRequest
 
 _CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
@@ -34,7 +34,7 @@ def queued_resource(request: SliceRequest) -> dict[str, Any]:
     return body
 
 
-def read_back(resource: Mapping[str, Any]) -> Asked:
+def read_back(resource: Mapping[str, Any]) -> ResourceRequest:
     """Return the request that made a listed queued resource.
 
     Google leaves out fields that are false, empty or unknown to it.
@@ -44,7 +44,7 @@ def read_back(resource: Mapping[str, Any]) -> Asked:
     network = node.get("networkConfig")
     disk = node.get("bootDiskConfig", {}).get("diskSizeGb")
     run = resource.get("runDuration", {}).get("maxRunDuration")
-    return Asked(
+    return ResourceRequest(
         accelerator_type=str(node.get("acceleratorType", "")),
         provisioning=_provisioning(resource),
         nodes=tuple(_machines(resource)),

@@ -20,7 +20,7 @@ from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
-from tpudeploy.domain.found import UNMARKED, Asked, Found, Listing, Mark, mark_in, mark_of
+from tpudeploy.domain.found import UNMARKED, CloudResource, Listing, Mark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
@@ -128,7 +128,7 @@ def _one_by_one(project: str, zones: tuple[Zone, ...], read: Callable[[str], Lis
     return _Sweep(items=items, unreachable=unreachable, looked_in=zones)
 
 
-def _resource(project: str, resource: Mapping[str, Any], machine_nodes: _Nodes | None) -> Found | None:
+def _resource(project: str, resource: Mapping[str, Any], machine_nodes: _Nodes | None) -> CloudResource | None:
     """Return a queued resource with the facts of its node, or None if it does not carry our mark."""
     zone, name = zone_and_id(resource["name"])
     mark = mark_of(name, read_back(resource).labels)
@@ -140,7 +140,7 @@ def _resource(project: str, resource: Mapping[str, Any], machine_nodes: _Nodes |
     return replace(unobserved, slice=nodes.merge(unobserved.slice, machine_nodes.by_creator.get((zone, name))))
 
 
-def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> Found:
+def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> CloudResource:
     """Return a queued resource as a list shows it, without the facts of its node."""
     zone, name = zone_and_id(resource["name"])
     request = read_back(resource)
@@ -153,7 +153,7 @@ def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> Found:
         provisioning=request.provisioning,
         accelerator_type=request.accelerator_type,
     )
-    return Found(
+    return CloudResource(
         ref=SliceRef(name=name, project=project, zone=zone),
         mark=mark,
         is_signed=mark_in(request.labels) is not None or SPEC_KEY in request.metadata,
@@ -163,19 +163,19 @@ def _unobserved(project: str, resource: Mapping[str, Any], mark: Mark) -> Found:
     )
 
 
-def _bare(project: str, node: nodes.Node) -> Found | None:
+def _bare(project: str, node: nodes.Node) -> CloudResource | None:
     zone, name = zone_and_id(node["name"])
     labels, metadata = dict(node.get("labels", {})), dict(node.get("metadata", {}))
     mark = mark_of(name, labels)
     if mark is None:
         return None
     ref = SliceRef(name=name, project=project, zone=zone, is_bare=True)
-    return Found(
+    return CloudResource(
         ref=ref,
         mark=mark,
         is_signed=mark_in(labels) is not None or SPEC_KEY in metadata,
         slice=nodes.bare_slice(ref, node),
-        asked=Asked(
+        asked=ResourceRequest(
             accelerator_type=str(node.get("acceleratorType", "")),
             provisioning=_provisioning(node.get("schedulingConfig", {})),
             labels=labels,

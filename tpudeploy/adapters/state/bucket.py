@@ -11,7 +11,7 @@ from tpudeploy.adapters.state.aside import Aside
 from tpudeploy.adapters.state.bucket_locks import BucketLocks
 from tpudeploy.core import statefile
 from tpudeploy.domain import errors
-from tpudeploy.domain.history import Tried
+from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
@@ -113,10 +113,10 @@ class BucketState:
             return None
         return endpoint.loads(stored_object.content, source=self._objects.name(self._endpoint(name)))
 
-    def history(self) -> tuple[Tried, ...]:
+    def history(self) -> tuple[HistoryEntry, ...]:
         return bucket_history.read(self._objects, f"{self._prefix}zones/")
 
-    def record(self, tried: Tried) -> None:
+    def record(self, tried: HistoryEntry) -> None:
         bucket_history.add(self._objects, f"{self._prefix}zones/", tried)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tpudeploy.adapters.google.objects import Moved, Objects
 from tpudeploy.core import zonelog
 from tpudeploy.domain import errors
-from tpudeploy.domain.history import Tried
+from tpudeploy.domain.history import HistoryEntry
 
 _LINE = "tried"
 _MAX_READ = 1000  # the latest ones; one page of a list
@@ -22,7 +22,7 @@ _MAX_TEXT = 400  # characters, of at most 12 bytes each
 _LATEST_TIME = 9_999_999_999_999  # milliseconds since the epoch: keys count down from here
 
 
-def add(objects: Objects, folder: str, tried: Tried) -> None:
+def add(objects: Objects, folder: str, tried: HistoryEntry) -> None:
     """Add one finished request to the log. Raise `errors.StateError`."""
     line = zonelog.line(tried)
     if len(line) > _MAX_LINE_BYTES:
@@ -34,7 +34,7 @@ def add(objects: Objects, folder: str, tried: Tried) -> None:
         raise errors.StateError(f"{objects.name(key)} cannot be written: {cause}") from cause
 
 
-def read(objects: Objects, folder: str) -> tuple[Tried, ...]:
+def read(objects: Objects, folder: str) -> tuple[HistoryEntry, ...]:
     """Return the latest finished requests. Raise `errors.StateUnreadable`."""
     try:
         objects_found = objects.list_under(folder, limit=_MAX_READ)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tpudeploy.adapters.state import disk, earlier, endpoint, holder, stored
 from tpudeploy.core import statefile, zonelog
 from tpudeploy.domain import errors
-from tpudeploy.domain.history import Tried
+from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
@@ -133,7 +133,7 @@ class LocalState:
         except OSError as cause:
             raise errors.StateUnreadable(f"{path} cannot be read: {cause.strerror or cause}.") from cause
 
-    def history(self) -> tuple[Tried, ...]:
+    def history(self) -> tuple[HistoryEntry, ...]:
         try:
             text = self._history.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -142,7 +142,7 @@ class LocalState:
             raise errors.StateUnreadable(f"{self._history} cannot be read: {cause.strerror or cause}.") from cause
         return zonelog.read(text)
 
-    def record(self, tried: Tried) -> None:
+    def record(self, tried: HistoryEntry) -> None:
         with disk.writing(self._history):
             disk.make_folder(self._history.parent)
             disk.hide_from_git(self._history.parent, f"{self._history.name}\n.gitignore")

@@ -14,7 +14,7 @@ from tpudeploy.domain.address import Address
 from tpudeploy.domain.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.found import Found
+    from tpudeploy.domain.found import CloudResource
     from tpudeploy.domain.state import Attempt
     from tpudeploy.loading import Profile
 
@@ -75,7 +75,7 @@ def _profile(where: Address, args: argparse.Namespace, context: Context) -> Prof
     return profile
 
 
-def _write(path: Path, resource: Found, where: Address, args: argparse.Namespace) -> None:
+def _write(path: Path, resource: CloudResource, where: Address, args: argparse.Namespace) -> None:
     """Write the profile of a slice. Raise `errors.UsageError` if the file exists or the model is unknown."""
     from tpudeploy.core.generated import profile
 
@@ -94,7 +94,7 @@ def _write(path: Path, resource: Found, where: Address, args: argparse.Namespace
         raise UsageError(f"{path} cannot be written: {cause.strerror}.") from cause
 
 
-def _tell(args: argparse.Namespace, context: Context, resource: Found, attempt: Attempt) -> None:
+def _tell(args: argparse.Namespace, context: Context, resource: CloudResource, attempt: Attempt) -> None:
     from tpudeploy.core.outstanding import outstanding
     from tpudeploy.domain.tree import tree
 
