@@ -53,12 +53,12 @@ def apply(
 ) -> Report:
     """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
 
-    With `keep` it goes on after that, and asks again for what is lost, until the clock is stopped; `timeout` is for the
-    way there. With `may_reset`, a running node that does not take over a change is rebooted; without, that is the end
-    (`errors.ChangeNotAcknowledged`). A plan of one deployment raises `errors.StalePlan` before anything is done, if the
-    world no longer asks for these very changes; of several, each is held against its own part, and the others go on. One from a
-    file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is called once the plan holds and its approval is
-    written down, before anything is asked for.
+    With `keep`, the run continues after that and requests what is lost again, until the clock is stopped; `timeout`
+    limits only the way there. With `may_reset`, a running node that does not pick up a change is rebooted; without it,
+    the run ends with `errors.ChangeNotAcknowledged`. A plan of one deployment raises `errors.StalePlan` before anything
+    is done if the world no longer needs exactly these changes. In a plan of several, each deployment is checked by
+    itself, and the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is
+    called once the plan holds and its approval is saved, before any request.
 
     What serves at its end is held against what it was told; `witnesses` are asked. So is what failed that when it was
     last asked, though nothing is to be changed: `Report.not_in_effect` tells of it until it does what was declared.
