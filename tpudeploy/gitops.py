@@ -20,7 +20,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
 from tpudeploy.ports import Forge
 from tpudeploy.views import issue, markdown
-from tpudeploy.views.fitted import Fitted
+from tpudeploy.views.comment import Fitted
 from tpudeploy.workspace import Workspace
 
 P = TypeVar("P", bound=Plan)

@@ -12,7 +12,7 @@ from tpudeploy.core.stage import stage
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.loading import Profile, sized
-from tpudeploy.views.stage import progress
+from tpudeploy.views.status import progress
 
 LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")

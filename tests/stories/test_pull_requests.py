@@ -14,7 +14,7 @@ from workflow import HEAD, MERGED, PULL, Both
 
 from tpudeploy.core import approval
 from tpudeploy.domain import errors
-from tpudeploy.views import outcome
+from tpudeploy.views import markdown
 
 HUGE = "".join(f"    variable_{n:04}: '{'x' * 60}'\n" for n in range(2000))
 
@@ -360,7 +360,7 @@ def test_of_six_one_whose_zone_does_not_answer_keeps_none_of_the_others_from_bei
 def test_what_an_apply_came_to_speaks_of_no_approval_however_long_it_is(lines: int) -> None:
     """Its comment may be cut too, and approves nothing in any case."""
     error = errors.CloudError("Google said no.", hint="\n".join(["a line of what it said"] * lines))
-    text = outcome.result("1 failed", [error])
+    text = markdown.apply_result("1 failed", [error])
     assert len(text) < LONGEST
     assert ("Truncated, because" in text) == (lines > 1)
     assert "approve" not in text

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tpudeploy.core import approval
 from tpudeploy.core.approval import Approval, Marker
 from tpudeploy.core.revision import shell_lines
-from tpudeploy.views.fenced import code, fence, prose
-from tpudeploy.views.fitted import Part, fit
+from tpudeploy.views.comment import Part, code, fence, fit, prose
 
 STEADY = settings(derandomize=True, deadline=None, max_examples=200)
 TEXT = st.text(alphabet=st.sampled_from("ab `|<>@#_*[]()\\!~\n\r\t-\u2028é模"), max_size=80)

@@ -18,7 +18,7 @@ from tpudeploy.domain.plan import Action, Mode, Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.views import excerpt, jsonl
 from tpudeploy.views import plan as view
-from tpudeploy.views.summary import summary
+from tpudeploy.views.status import summary
 from tpudeploy.workspace import Workspace
 
 

@@ -19,7 +19,7 @@ from tpudeploy.domain.diagnostics import errors_in
 from tpudeploy.domain.forge import Host, Verdict
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.views import excerpt, issue, outcome
+from tpudeploy.views import excerpt, issue, markdown
 from tpudeploy.views import plan as view
 
 P = TypeVar("P", bound=Plan)
@@ -159,7 +159,7 @@ def _with_approval(args: argparse.Namespace, context: Context, run: Run, planned
         )
     except errors.Unapproved as error:
         show_unapproved()
-        run.tell_result(outcome.interruption(error, planned))
+        run.tell_result(markdown.apply_interruption(error, planned))
         raise
     if approved.diagnostics != planned.diagnostics:
         show_unapproved()
@@ -186,7 +186,7 @@ def _end(context: Context, run: Run, planned: Plan, report: Report) -> int:
     context.reply.set(documents.pipeline("apply", plan=planned, report=report, message=words))
     run.end(code, (final or failures[0]).code if failures else "")
     run.judge("apply", verdict, words)
-    comment = outcome.result(words, failures)
+    comment = markdown.apply_result(words, failures)
     adapter.summarize(comment)
     run.tell_result(comment)
     return code

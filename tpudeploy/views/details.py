@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tpudeploy.domain.details import Details, Share
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
-from tpudeploy.views.table import aligned
+from tpudeploy.views.words import aligned
 
 _GIB = 1024**3
 _MIB = 1024**2

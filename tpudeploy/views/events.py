@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from tpudeploy.domain import events
 from tpudeploy.domain.attestation import Attested
@@ -12,7 +12,7 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.slices import BootPhase, Phase
 from tpudeploy.views import outlook, words
 from tpudeploy.views.paint import Paint
-from tpudeploy.views.stage import progress
+from tpudeploy.views.status import progress
 
 _START = {
     Action.NO_OP: "Checking...",
@@ -41,6 +41,8 @@ _PLACES: Mapping[str, str] = {
     Phase.HUSK: "Dead in",
     Phase.LOST: "Lost in",
 }
+# The text of each value of `events.Updated.what`.
+_UPDATES = {"node": "Node updated", "change": "Change handed to the node", "restart": "Reset asked for"}
 
 
 def line(event: events.Event, paint: Paint) -> str:
@@ -49,33 +51,86 @@ def line(event: events.Event, paint: Paint) -> str:
     return f"{paint.bold(event.address)}: {text}" if event.address else text
 
 
-def _text(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each member of a closed union
+def _text(event: events.Event, paint: Paint) -> str:
+    match event:
+        case events.ChangeStarted() | events.ChangeDone() | events.ChangeLeft() | events.ChangeFailed():
+            return _change_text(event, paint)
+        case events.Serving():
+            answer = f": {words.value(event.answer)}" if event.answer else ""
+            return f"{paint.green('Serving')} at {event.url}{answer}"
+        case events.Verified():
+            return _verified_text(event, paint)
+        case events.LockHeld() | events.LockWaiting() | events.Retrying() | events.Waiting() | events.Outlook():
+            return _wait_text(event, paint)
+        case events.Updated():
+            return f"{_UPDATES[event.what]} [{event.name}]"
+        case events.Pinned():
+            before = f", was {event.before}" if event.before else ""
+            return f"Pinned {event.name} to {event.to}{before} ({FILE})"
+        case events.Warned():
+            hint = "".join(f"\n  {line}" for line in event.hint.splitlines())
+            return f"{paint.yellow('Warning')}: {event.message}{hint}" if hint else event.message
+    return _slice_text(event, paint)
+
+
+_ChangeEvent: TypeAlias = events.ChangeStarted | events.ChangeDone | events.ChangeLeft | events.ChangeFailed
+
+
+def _change_text(event: _ChangeEvent, paint: Paint) -> str:
     match event:
         case events.ChangeStarted():
             return _START[event.action]
-        case events.Requested():
-            return f"Asking for {event.accelerator_type} in {event.zone}, {event.provisioning} [{event.name}]"
-        case events.NotGranted():
-            seconds = event.blocked_seconds
-            again = f"; not asked there again for {words.duration(seconds)}" if seconds else ""
-            where = f"{event.zone}, {event.provisioning} ({event.kind})"
-            what = "Failed landing" if event.landed else "Refused"
-            return f"{paint.yellow(what)} in {where}{again}\n  {words.plain(event.message)}"
-        case events.PhaseChanged():
-            return f"{_phase_text(event)} [{words.duration(event.elapsed)} elapsed]"
-        case events.Outlook():
-            return outlook.summary(event.places)
-        case events.Waiting():
-            reason = outlook.waiting(words.plain(event.why), event.places)
-            return f"Still waiting: {reason} [{words.duration(event.elapsed)} elapsed]"
+        case events.ChangeDone():
+            return f"{_COMPLETION[event.action]} after {words.duration(event.elapsed)}"
+        case events.ChangeLeft():
+            elapsed = words.duration(event.elapsed)
+            return f"Stopped after {elapsed} with work in progress; the next apply continues it"
+        case events.ChangeFailed():
+            return paint.red("Failed")
+    assert_never(event)
+
+
+_WaitEvent: TypeAlias = events.LockHeld | events.LockWaiting | events.Retrying | events.Waiting | events.Outlook
+
+
+def _wait_text(event: _WaitEvent, paint: Paint) -> str:
+    match event:
         case events.LockHeld():
             return f"{paint.yellow('Locked')} by {_lock_holder(event)}"
-        case events.Retrying():
-            again = f"looking again in {words.duration(event.seconds)}"
-            return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
         case events.LockWaiting():
             again = f"asking again in {words.duration(event.seconds)}"
             return f"{paint.yellow('Waiting for the lock')}, {again}: {words.plain(event.message)}"
+        case events.Retrying():
+            again = f"looking again in {words.duration(event.seconds)}"
+            return f"{paint.yellow('No answer')}, {again}: {words.plain(event.message)}"
+        case events.Waiting():
+            reason = outlook.waiting(words.plain(event.why), event.places)
+            return f"Still waiting: {reason} [{words.duration(event.elapsed)} elapsed]"
+        case events.Outlook():
+            return outlook.summary(event.places)
+    assert_never(event)
+
+
+_SliceEvent: TypeAlias = (
+    events.Requested
+    | events.NotGranted
+    | events.PhaseChanged
+    | events.Draining
+    | events.Released
+    | events.Reclaimed
+    | events.Gone
+    | events.Adopted
+)
+
+
+def _slice_text(event: _SliceEvent, paint: Paint) -> str:
+    match event:
+        case events.Requested():
+            return f"Asking for {event.accelerator_type} in {event.zone}, {event.provisioning} [{event.name}]"
+        case events.NotGranted():
+            return _refusal_text(event, paint)
+        case events.PhaseChanged():
+            return f"{_phase_text(event)} [{words.duration(event.elapsed)} elapsed]"
         case events.Draining():
             least = words.duration(event.seconds)
             return f"New clients go to the replacement; {event.name} drains for at least {least}"
@@ -87,31 +142,15 @@ def _text(event: events.Event, paint: Paint) -> str:  # noqa: C901, PLR0911, PLR
             return f"Deleted {event.name}" if event.reason == "gone" else f"{event.name} {event.reason}"
         case events.Adopted():
             return f"Adopted {event.name} in {event.zone}: it is now in the state"
-        case events.Updated():
-            return f"{_UPDATES[event.what]} [{event.name}]"
-        case events.Serving():
-            answer = f": {words.value(event.answer)}" if event.answer else ""
-            return f"{paint.green('Serving')} at {event.url}{answer}"
-        case events.Pinned():
-            before = f", was {event.before}" if event.before else ""
-            return f"Pinned {event.name} to {event.to}{before} ({FILE})"
-        case events.Verified():
-            return _verified_text(event, paint)
-        case events.Warned():
-            hint = "".join(f"\n  {each}" for each in event.hint.splitlines())
-            return f"{paint.yellow('Warning')}: {event.message}{hint}" if hint else event.message
-        case events.ChangeDone():
-            return f"{_COMPLETION[event.action]} after {words.duration(event.elapsed)}"
-        case events.ChangeLeft():
-            elapsed = words.duration(event.elapsed)
-            return f"Stopped after {elapsed} with work in progress; the next apply continues it"
-        case events.ChangeFailed():
-            return paint.red("Failed")
     assert_never(event)
 
 
-# The text of each value of `events.Updated.what`.
-_UPDATES = {"node": "Node updated", "change": "Change handed to the node", "restart": "Reset asked for"}
+def _refusal_text(event: events.NotGranted, paint: Paint) -> str:
+    outcome = paint.yellow("Failed landing" if event.landed else "Refused")
+    where = f"{event.zone}, {event.provisioning} ({event.kind})"
+    if event.blocked_seconds:
+        where += f"; not asked there again for {words.duration(event.blocked_seconds)}"
+    return f"{outcome} in {where}\n  {words.plain(event.message)}"
 
 
 def _verified_text(event: events.Verified, paint: Paint) -> str:
@@ -122,17 +161,14 @@ def _verified_text(event: events.Verified, paint: Paint) -> str:
         cache = f"KV cache of {figures}" if event.off else f"KV cache as planned ({figures})"
     settings = ""
     if event.held:
-        settings = f"{event.held} declared setting{'s' if event.held != 1 else ''} in effect"
+        settings = f"{words.plural(event.held, 'declared setting')} in effect"
     if not cache and not settings and not event.broken and not event.off:
         return f"{paint.yellow('Nothing verified')}: {_describe_silence(event.silent)}"
     summary = "; ".join(filter(None, (cache, settings, _describe_silence(event.silent))))
-    ineffective = "".join(
-        f"\n  {paint.red('Not in effect')}: {_describe_difference(each, 'declared')}" for each in event.broken
-    )
-    unplanned = "".join(
-        f"\n  {paint.yellow('Not as planned')}: {_describe_difference(each, 'planned')}" for each in event.off
-    )
-    return f"Verified: {summary or 'nothing else'}{ineffective}{unplanned}"
+    lines = [f"Verified: {summary or 'nothing else'}"]
+    lines += [f"  {paint.red('Not in effect')}: {_describe_difference(each, 'declared')}" for each in event.broken]
+    lines += [f"  {paint.yellow('Not as planned')}: {_describe_difference(each, 'planned')}" for each in event.off]
+    return "\n".join(lines)
 
 
 def _describe_difference(setting: Attested, how: str) -> str:

@@ -9,7 +9,7 @@ from tpudeploy.domain.plan import Action
 from tpudeploy.domain.report import Report
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
-from tpudeploy.views.table import aligned
+from tpudeploy.views.words import aligned
 
 _OWNERS: Mapping[Claim, str] = {
     Claim.LEFTOVER: "Orphaned: their deployment's state does not list them.",
@@ -71,7 +71,7 @@ def _columns(stray: Stray, *, with_project: bool) -> Iterator[str]:
     yield stray.found.slice.raw_state
     yield "age unknown" if stray.age is None else f"{words.duration(stray.age)} old"
     yield "no cost" if stray.usd_per_hour == 0 else words.hourly(stray.usd_per_hour)
-    yield "" if stray.chips is None else _chips(stray.chips)
+    yield "" if stray.chips is None else words.plural(stray.chips, "chip")
 
 
 def _summary(going: Iterable[Stray]) -> str:
@@ -81,8 +81,5 @@ def _summary(going: Iterable[Stray]) -> str:
     priced = [s.usd_per_hour for s in strays if s.usd_per_hour is not None]
     more = "" if len(priced) == len(strays) else " and more"
     saved = f"saves {words.hourly(sum(priced))}{more} at list price, " if sum(priced) or more else ""
-    return f"Plan: {len(strays)} to remove; {saved}gives {_chips(sum(s.chips or 0 for s in strays))} of quota back."
-
-
-def _chips(count: int) -> str:
-    return f"{count} chip{'' if count == 1 else 's'}"
+    chips = words.plural(sum(stray.chips or 0 for stray in strays), "chip")
+    return f"Plan: {len(strays)} to remove; {saved}gives {chips} of quota back."

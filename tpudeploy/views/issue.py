@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from tpudeploy.core.deviation import Deviation, Kind
 from tpudeploy.core.drift import ENGINE
 from tpudeploy.domain.errors import TpudeployError
-from tpudeploy.views.fenced import code, fence, prose
-from tpudeploy.views.fitted import Part, fit
+from tpudeploy.views.comment import Part, code, fence, fit, paragraph, prose
 from tpudeploy.views.markdown import COMMENT_BYTES, difference, outside
 
 _TITLES: Mapping[Kind, str] = {
@@ -50,7 +49,7 @@ def unknown_title(name: str) -> str:
 
 def unknown_body(error: TpudeployError) -> str:
     """Return why nothing is known of a deployment, and what to do."""
-    return "\\\n".join(prose(line) for line in (f"{error.message} [{error.code}]", *error.hint.splitlines()))
+    return paragraph([f"{error.message} [{error.code}]", *error.hint.splitlines()])
 
 
 def resolution(name: str) -> str:

@@ -1,10 +1,12 @@
-"""Explain a boot log: the cause with its line and what to do, or the phases of a start with their seconds."""
+"""Format what a boot log says: the cause of a failure and its remedy, or the phases of a start; and a model's draft."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
 from tpudeploy.domain.bootlog import Cause, Load, Phase, Reading
+from tpudeploy.domain.draft import Draft
+from tpudeploy.domain.timeline import Timeline
 from tpudeploy.views import words
 from tpudeploy.views.metrics import table
 from tpudeploy.views.paint import Paint
@@ -97,3 +99,32 @@ def _notes(reading: Reading, paint: Paint, width: int | None) -> Iterator[str]:
     for line, why in reading.notes:
         text = words.plain(line.text.strip())
         yield from words.wrapped(f"  line {line.number}  {text[:100]}: {why}.", width, indent="    ")
+
+
+def timeline(timeline: Timeline, paint: Paint) -> str:
+    return "\n".join(_timeline_lines(timeline, paint))
+
+
+def _timeline_lines(timeline: Timeline, paint: Paint) -> Iterator[str]:
+    reading = timeline.reading
+    duration = words.duration(reading.seconds)
+    end = f"{duration} until it served" if reading.is_serving else f"{duration} so far"
+    yield f"{paint.bold(timeline.address)}  {end}"
+    yield from bars(reading, paint, timeline.critical)
+    if timeline.critical:
+        yield f"  critical path  {' → '.join(phase_name(reading, phase) for phase in timeline.critical)}"
+    if timeline.cache:
+        yield f"  compile cache  {words.plain(timeline.cache)}"
+    if not timeline.is_whole:
+        yield paint.yellow("  Its log cannot be read, so the time in the container is shown as one phase.")
+
+
+_MARGIN = "│ "
+
+
+def draft(draft: Draft, paint: Paint, *, width: int | None) -> str:
+    """Return the draft behind a bar on each line. `width` as in `views.zones`."""
+    head = f"A draft by {words.plain(draft.model)}, asked at {draft.by}. A model wrote it, and it has not been checked:"
+    room = None if width is None else width - 2 - len(_MARGIN)
+    lines = [part for line in draft.text.splitlines() for part in words.wrapped(words.plain(line), room, indent="")]
+    return "\n".join([paint.yellow(head), *(f"  {paint.dim(f'{_MARGIN}{line}'.rstrip())}" for line in lines)])

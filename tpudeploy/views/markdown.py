@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tpudeploy.core.revision import Holding, Revision
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Action, Change, Drift, Effect, FieldChange, Goal, Plan, Reason
 from tpudeploy.version import VERSION
 from tpudeploy.views import words
-from tpudeploy.views.fenced import code, details, fence, prose
-from tpudeploy.views.fitted import Fitted, Part, fit
+from tpudeploy.views.comment import Fitted, Part, code, details, fence, fit, paragraph, prose
 from tpudeploy.views.plan import summary, symbol
 from tpudeploy.views.words import plain
 
@@ -74,9 +74,9 @@ def changes(plan: Plan, revisions: Mapping[str, Revision] | None = None) -> list
 def failure(message: str, hint: str, diagnostics: Sequence[Diagnostic], *, run_url: str, limit: int) -> Fitted:
     """Return the comment for a plan that could not be made, with the error."""
     head = "### tpudeploy plan · failed"
-    why = [prose(line) for line in (message, *hint.splitlines())]
+    why = paragraph([message, *hint.splitlines()])
     checks = "\n".join(_checks(diagnostics)) if diagnostics else ""
-    return fit([Part(text=t) for t in (head, "\\\n".join(why), checks, _footer("", run_url))], limit)
+    return fit([Part(text=t) for t in (head, why, checks, _footer("", run_url))], limit)
 
 
 def _money(changes: Iterable[Change]) -> str:
@@ -266,3 +266,19 @@ def _footer(whole: str, run_url: str, ending: str = "") -> str:
     parts += [f"[run]({run_url})"] if run_url else []
     line = " · ".join([*parts, f"tpudeploy {VERSION}"])
     return f"{line}\\\n{ending}" if ending else line
+
+
+def apply_result(outcome: str, errors: Sequence[TpudeployError]) -> str:
+    head = f"### tpudeploy apply · {prose(outcome)}"
+    parts = [Part(text=head), *(Part(text=_error_text(e)) for e in errors)]
+    return fit(parts, COMMENT_BYTES).text
+
+
+def apply_interruption(error: TpudeployError, plan: Plan) -> str:
+    """Return the error with the plan that was not applied. Without a marker, the comment approves nothing."""
+    parts = [Part(text="### tpudeploy apply · stopped"), Part(text=_error_text(error)), *changes(plan)]
+    return fit(parts, COMMENT_BYTES).text
+
+
+def _error_text(error: TpudeployError) -> str:
+    return paragraph([error.message, *error.hint.splitlines()])

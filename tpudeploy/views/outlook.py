@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
-from tpudeploy.views.table import aligned
+from tpudeploy.views.words import aligned
 
 Outlooks: TypeAlias = Mapping[str, Sequence[Place]]  # by the replica's address
 
@@ -46,7 +46,7 @@ def waiting(why: str, places: Iterable[Place]) -> str:
         why = pending[0].why or pending[0].state if len(pending) == 1 else summary(pending)
     if not refused or counts[PlaceState.PROVISIONING]:
         return why
-    return f"{why}; refused in {refused} place{'s' if refused > 1 else ''}{_kinds(rows)}"
+    return f"{why}; refused in {words.plural(refused, 'place')}{_kinds(rows)}"
 
 
 def table(outlooks: Outlooks, *, now: float, width: int, max_lines: int, paint: Paint) -> tuple[str, ...]:

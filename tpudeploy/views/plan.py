@@ -97,7 +97,7 @@ def _change(change: Change, paint: Paint) -> Iterator[str]:
         yield _field(field, change, width, paint)
     hidden = change.unchanged or len(change.fields) - len(visible)
     if hidden:
-        yield paint.dim(f"        # ({hidden} {_hidden_noun(change)}{'s' if hidden > 1 else ''} hidden)")
+        yield paint.dim(f"        # ({words.plural(hidden, _hidden_noun(change))} hidden)")
     yield from _cost(change, paint)
 
 

@@ -14,7 +14,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.tree import tree
 from tpudeploy.views import words
-from tpudeploy.views.table import aligned
+from tpudeploy.views.words import aligned
 
 _UNSET: tuple[object, ...] = (None, "", False, 0.0, {}, ())
 

@@ -1,14 +1,17 @@
-"""Format the status of deployments, one block per replica."""
+"""Format the status of deployments, one block per replica; the progress of a boot; and the result of a run."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from tpudeploy.core.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.domain.report import Report, Result, Summary
+from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
-from tpudeploy.views.stage import progress
 
 # The text of each state whose own name is too short.
 _STATES: Mapping[str, str] = {
@@ -117,3 +120,47 @@ def _coloured_state(replica: ReplicaStatus, paint: Paint) -> str:
 def state_text(replica: ReplicaStatus) -> str:
     """Return the state of a replica as text."""
     return _STATES.get(replica.state, replica.state)
+
+
+def progress(stage: Stage, detail: str) -> str:
+    """Return the progress, or "" if only the phase is known. Other stages show `detail`, the machine's own text."""
+    activity = _activity(stage, detail)
+    if stage.left_seconds is None:
+        return activity
+    bound = "at least" if stage.is_least else "about"
+    return f"{activity or stage.name}, {bound} {words.minutes(stage.left_seconds)} left"
+
+
+def _activity(stage: Stage, detail: str) -> str:
+    if stage.name == COMPILING:
+        counts = [str(count) for count in (stage.done, stage.of) if count is not None]
+        return " ".join(["compiling", " of ".join(counts)]) if stage.done is not None else "compiling"
+    if stage.name == WEIGHTS:
+        share = "" if stage.of != PER_CENT else f", {stage.done} %"
+        return f"loading weights{share}"
+    if stage.name == WARM_UP:
+        return "warming up"
+    return f"{detail} ({stage.done} % of the image's layers)" if stage.of == PER_CENT else detail
+
+
+def summary(report: Report, paint: Paint) -> str:
+    """Return the counts, then one line per deployment; a failure shows the first line of its error."""
+    deployments = report.deployments
+    counts = Counter(deployment.result for deployment in deployments)
+    totals = ", ".join(f"{counts[result]} {result}" for result in Result if counts[result])
+    width = max(len(deployment.name) for deployment in deployments)
+    rows = (f"  {deployment.name.ljust(width)}  {_result(deployment, paint)}" for deployment in deployments)
+    return "\n".join([f"\nDeployments: {totals}.\n", *rows])
+
+
+def _result(summary: Summary, paint: Paint) -> str:
+    match summary.result:
+        case Result.FAILED if summary.error is not None:
+            first = words.plain(summary.error.message).partition("\n")[0]
+            return f"{paint.red(summary.result)}: {first} {paint.dim(f'[{summary.error.code}]')}"
+        case Result.SERVED:
+            return paint.green(summary.result)
+        case Result.UNCHANGED:
+            return paint.dim(summary.result)
+        case _:
+            return str(summary.result)

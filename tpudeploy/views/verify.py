@@ -1,4 +1,4 @@
-"""A verification: declared beside effective, what is not in effect first."""
+"""Format a verification: declared beside effective settings, those that are not in effect first."""
 
 from __future__ import annotations
 
@@ -13,50 +13,48 @@ _WORDS = {
     Verdict.HOLDS: "in effect",
     Verdict.DIFFERS: "NOT IN EFFECT",
     Verdict.OFF: "not as predicted",
-    Verdict.UNTOLD: "not told",
+    Verdict.UNTOLD: "not reported",
 }
 
 
-def verify(of: Verification, paint: Paint) -> str:
-    """One table a replica, and one sentence for all."""
-    blocks = ["\n".join(_replica(each, paint)) for each in of.replicas]
-    return "\n\n".join([*blocks, "\n".join([*_not_verified(of, paint), _summary(of, paint)])])
+def verify(verification: Verification, paint: Paint) -> str:
+    """Return one table per replica, and one sentence about all of them."""
+    blocks = ["\n".join(_replica(each, paint)) for each in verification.replicas]
+    return "\n\n".join([*blocks, "\n".join([*_not_verified(verification, paint), _summary(verification, paint)])])
 
 
-def _not_verified(of: Verification, paint: Paint) -> Iterator[str]:
-    """Each replica of several that the sentence below is not about."""
-    for where in of.absent:
-        yield paint.yellow(f"{where} was not verified: it has no machine.")
-    if len(of.replicas) > 1 and len(of.mute) < len(of.replicas):
-        for where in of.mute:
-            yield paint.yellow(f"{where} was not verified: neither its API, nor /metrics, nor its log shows a setting.")
+def _not_verified(verification: Verification, paint: Paint) -> Iterator[str]:
+    """Yield a line for each replica that the summary is not about."""
+    for address in verification.absent:
+        yield paint.yellow(f"{address} was not verified: it has no machine.")
+    # If no replica reports a setting, the summary says so.
+    if len(verification.replicas) > 1 and len(verification.mute) < len(verification.replicas):
+        for address in verification.mute:
+            yield paint.yellow(
+                f"{address} was not verified: neither its API, nor /metrics, nor its log shows a setting."
+            )
 
 
-def _replica(of: Attestation, paint: Paint) -> Iterator[str]:
-    yield f"{paint.bold(of.address)} = {of.slice_name}"
-    yield from _table(sorted(of.settings, key=lambda s: _ORDER.index(s.verdict)), paint)
-    yield from (paint.yellow(f"  {source} reported nothing: {words.plain(why)}") for source, why in of.silent.items())
+def _replica(attestation: Attestation, paint: Paint) -> Iterator[str]:
+    yield f"{paint.bold(attestation.address)} = {attestation.slice_name}"
+    settings = sorted(attestation.settings, key=lambda s: _ORDER.index(s.verdict))
+    lines = words.aligned([(s.name, s.declared or "(open)", _effective(s), _verdict(s, paint)) for s in settings])
+    yield from (f"  {line}" for line in lines)
+    for source, why in attestation.silent.items():
+        yield paint.yellow(f"  {source} reported nothing: {words.plain(why)}")
 
 
-def _table(rows: list[Attested], paint: Paint) -> Iterator[str]:
-    cells = [(s.name, s.declared or "(open)", _effective(s)) for s in rows]
-    widths = [max(map(words.width, column)) for column in zip(*cells, strict=True)]
-    for row, texts in zip(rows, cells, strict=True):
-        line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True))
-        told = _coloured(row.verdict, paint) if row.declared else paint.dim("told")
-        yield f"  {line}  {told}{_deviation(row)}"
+def _effective(setting: Attested) -> str:
+    """Return each value once with its sources: `32768 (api, log)`."""
+    sources_of: dict[str, list[str]] = {}
+    for source, value in setting.effective.items():
+        sources_of.setdefault(words.plain(value.replace("\n", ", ")), []).append(source)
+    return "; ".join(f"{value} ({', '.join(sources)})" for value, sources in sources_of.items()) or "-"
 
 
-def _effective(of: Attested) -> str:
-    """Each value once, with who says it: `32768 (api, log)`."""
-    said: dict[str, list[str]] = {}
-    for source, value in of.effective.items():
-        said.setdefault(words.plain(value.replace("\n", ", ")), []).append(source)
-    return "; ".join(f"{value} ({', '.join(sources)})" for value, sources in said.items()) or "-"
-
-
-def _deviation(of: Attested) -> str:
-    return "" if of.deviation is None else f" ({of.deviation:+.2%})"
+def _verdict(setting: Attested, paint: Paint) -> str:
+    text = _coloured(setting.verdict, paint) if setting.declared else paint.dim("reported")
+    return text if setting.deviation is None else f"{text} ({setting.deviation:+.2%})"
 
 
 def _coloured(verdict: Verdict, paint: Paint) -> str:
@@ -71,13 +69,13 @@ def _coloured(verdict: Verdict, paint: Paint) -> str:
             return paint.dim(_WORDS[verdict])
 
 
-def _summary(of: Verification, paint: Paint) -> str:
-    broken = sum(len(replica.broken) for replica in of.replicas)
+def _summary(verification: Verification, paint: Paint) -> str:
+    broken = sum(len(replica.broken) for replica in verification.replicas)
     if broken:
-        where = ", ".join(replica.address for replica in of.replicas if replica.broken)
-        which = f" ({where})" if len(of.replicas) > 1 else ""
-        return paint.red(f"{broken} declared setting{'s are' if broken > 1 else ' is'} not in effect{which}.")
-    held = sum(len(replica.with_verdict(Verdict.HOLDS)) for replica in of.replicas)
-    if not held:
-        return paint.yellow("Nothing is told of its settings: neither by its API, nor by /metrics, nor by its log.")
-    return paint.green(f"All {held} settings that can be told are in effect.")
+        addresses = ", ".join(replica.address for replica in verification.replicas if replica.broken)
+        where = f" ({addresses})" if len(verification.replicas) > 1 else ""
+        return paint.red(f"{broken} declared setting{'s are' if broken > 1 else ' is'} not in effect{where}.")
+    in_effect = sum(len(replica.with_verdict(Verdict.HOLDS)) for replica in verification.replicas)
+    if not in_effect:
+        return paint.yellow("No setting can be verified: neither its API, nor /metrics, nor its log reports one.")
+    return paint.green(f"All {in_effect} settings that can be verified are in effect.")

@@ -1,10 +1,11 @@
-"""Format durations, money and JSON values for people, and fit text to a terminal's width."""
+"""Format durations, money and JSON values for people, and fit text and tables to a terminal."""
 
 from __future__ import annotations
 
 import json
 import re
 import textwrap
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from unicodedata import east_asian_width
@@ -90,6 +91,11 @@ def advice(hint: str, width: int | None, *, indent: str) -> list[str]:
     ]
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 chip`, `1,024 chips`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def hourly(usd: float | None) -> str:
     return "price unknown" if usd is None else f"${usd:.2f}/h"
 
@@ -115,3 +121,22 @@ def width(text: str) -> int:
 
 def _cells(character: str) -> int:
     return 2 if east_asian_width(character) in {"W", "F"} else 1
+
+
+def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> list[str]:
+    """Return one line per row, with two spaces between columns and none at the end.
+
+    A column is as wide as its widest cell, in cells of a terminal; a column without text is omitted. `numbers` are
+    the indexes of the columns that are aligned right.
+    """
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    return [_line(row, widths, numbers) for row in rows]
+
+
+def _line(row: Sequence[str], widths: Sequence[int], numbers: Collection[int]) -> str:
+    cells = []
+    for index, (cell, column_width) in enumerate(zip(row, widths, strict=True)):
+        padding = " " * (column_width - width(cell))
+        if column_width:
+            cells.append(padding + cell if index in numbers else cell + padding)
+    return "  ".join(cells).rstrip()

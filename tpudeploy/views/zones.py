@@ -12,7 +12,7 @@ from tpudeploy.domain.gates import Fill, Gate, Pair, Quota, Reading, Source, Sta
 from tpudeploy.domain.history import Ending
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
-from tpudeploy.views.table import aligned
+from tpudeploy.views.words import aligned
 
 _MINUTE, _DAY = 60, 86400
 _EMULATED = "On the emulator: hardware, quota and prices are simulated."
@@ -53,7 +53,7 @@ def _table(table: Zones, paint: Paint, width: int | None) -> Iterator[str]:
 def _head(table: Zones, count: int) -> str:
     who = f"{table.profile}: " if table.profile else ""
     where = f"in {table.project}" if table.project else "in no project"
-    chips = f"{table.chips} chip{'s' if table.chips > 1 else ''}"
+    chips = words.plural(table.chips, "chip")
     pairs = f"{count} of {len(table.pairs)} pairs of zone and provisioning model can be asked"
     if not table.pairs:
         pairs = "no known zone offers it"

@@ -114,8 +114,7 @@ def _explain(
     addresses: Mapping[str, str],
 ) -> None:
     from tpudeploy.domain.draft import Draft, NoDraft
-    from tpudeploy.views.draft import draft
-    from tpudeploy.views.logs import explanation
+    from tpudeploy.views.logs import draft, explanation
 
     readings, terminal = read_all(logs, profile), context.terminal
     draft_ = _request_draft(logs, readings, profile, args, context) if args.ask else None

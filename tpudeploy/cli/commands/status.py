@@ -69,7 +69,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
         terminal.data("".join(f"\n{details(each, terminal.paint)}" for each in more))
     if given.timeline:
-        from tpudeploy.views.timeline import timeline
+        from tpudeploy.views.logs import timeline
 
         terminal.data("\n" + "\n\n".join(timeline(t, terminal.paint) for t in starts) if starts else _NO_START)
     return code

@@ -1,10 +1,54 @@
-"""Fit a text in parts into a size limit: the longest parts are left out first, and their titles remain."""
+"""Quote untrusted text in GitHub's Markdown, and fit a comment in parts into a size limit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.views.words import plain
+
+_TICKS = re.compile(r"`+")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_MARKS = re.compile(r"([\\*\[\]~]|(?<!\w)_|_(?!\w))")
+_APART = "\u200b"  # goes between an @ and a name, so that GitHub does not notify anyone
+
+
+def fence(lines: Iterable[str], language: str = "") -> str:
+    """Return a code block whose fence is longer than any run of backticks inside it."""
+    body = plain("\n".join(lines))
+    ticks = "`" * max(3, *(len(run) + 1 for run in _TICKS.findall(body)), 3)
+    return f"{ticks}{language}\n{body}\n{ticks}"
+
+
+def code(text: str) -> str:
+    """Return inline code that is safe in a table cell."""
+    inner = " ".join(plain(text).split()).replace("`", "'").replace("|", "\\|")
+    return f"`{inner}`" if inner else ""
+
+
+def prose(text: str) -> str:
+    """Return a sentence of a message with its Markdown escaped. Text in backticks stays code."""
+    pieces = " ".join(plain(text).split()).split("`")
+    parts = [code(piece) if n % 2 else _escape(piece) for n, piece in enumerate(pieces)]
+    return "".join(parts)
+
+
+def paragraph(lines: Iterable[str]) -> str:
+    """Return the lines of a message with its Markdown escaped, with a line break between each two."""
+    return "\\\n".join(map(prose, lines))
+
+
+def _escape(text: str) -> str:
+    for character, entity in _ENTITIES.items():
+        text = text.replace(character, entity)
+    return _MARKS.sub(r"\\\1", text).replace("@", f"@{_APART}").replace("|", "\\|")
+
+
+def details(summary: str, body: str) -> str:
+    """Return `body` in a collapsed section. `summary` is already HTML."""
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
 
 _BETWEEN = "\n\n"
 _CUT = "> [!NOTE]\n> Truncated, because of the forge's size limit. The run's log has the whole text."
