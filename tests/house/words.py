@@ -78,7 +78,7 @@ LIMITS = {
     "domain": Limit(participles=11.2, functions=0, phrases=28),
     "emulator": Limit(participles=53.4, functions=25, phrases=50),
     "engine": Limit(participles=113.3, functions=15, phrases=38),
-    "views": Limit(participles=59.9, functions=4, phrases=3),
+    "views": Limit(participles=46.2, functions=4, phrases=3),
 }
 
 
