@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from math import exp
 from random import Random
 
-from tpudeploy.core.ab.order import order
-from tpudeploy.core.ab.result import Result
+from tpudeploy.ab_test.order import order
+from tpudeploy.ab_test.result import Result
 from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Figures, Run, Spread, Subject, Sweep, Turn
 from tpudeploy.domain.experiment import Arm, Experiment, InEffect
 from tpudeploy.domain.load import Point

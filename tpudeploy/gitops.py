@@ -8,16 +8,16 @@ from typing import TypeVar
 
 from tpudeploy import loading
 from tpudeploy.config.profile import Profile
-from tpudeploy.core import approval
-from tpudeploy.core.approval import Marker
-from tpudeploy.core.deviation import Deviation, deviation
-from tpudeploy.core.revision import Revision, revision
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import CheckFailed, ConfigError, TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.forge import Comment, Pipeline, PullRequest, SignedPlan, Status, Verdict
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Goal, Plan, stopped_by
+from tpudeploy.node.revision import Revision, revision
+from tpudeploy.planning import approval
+from tpudeploy.planning.approval import Marker
+from tpudeploy.planning.deviation import Deviation, deviation
 from tpudeploy.ports import Forge
 from tpudeploy.views import issue, markdown
 from tpudeploy.views.comment import Fitted

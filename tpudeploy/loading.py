@@ -78,7 +78,7 @@ def size(profile: Checked) -> HbmBudget | Unsized:
 
 def checked(profile: Checked) -> tuple[Deployment, tuple[Diagnostic, ...]]:
     """Return the deployment, its budget judged by every check, and what the checks and the profile's rules say."""
-    from tpudeploy.core.checks import check, with_verdict
+    from tpudeploy.sizing.checks import check, with_verdict
 
     deployment = sized(profile)
     diagnostics = (*profile.warnings, *check([deployment]))
@@ -87,7 +87,7 @@ def checked(profile: Checked) -> tuple[Deployment, tuple[Diagnostic, ...]]:
 
 def sized(profile: Checked) -> Deployment:
     """Return the deployment without its startup script and its project: for `size`, which is asked often."""
-    from tpudeploy.core.resolve import without_script
+    from tpudeploy.planning.resolve import without_script
 
     return without_script(profile, project=None, config_json=_config_json(profile))
 
@@ -97,9 +97,9 @@ def deployment(profile: Checked, *, project: str | None, script: bool = True, pi
 
     Without `script`, the startup script is only known to be one that Google takes: enough to check, and sooner.
     """
-    from tpudeploy.core import render
-    from tpudeploy.core.resolve import resolve, without_script
     from tpudeploy.domain.pins import NONE
+    from tpudeploy.node import render
+    from tpudeploy.planning.resolve import resolve, without_script
 
     held = pins if pins is not None else NONE
     if script:
@@ -114,7 +114,7 @@ def before(wanted: Deployment, change: Change) -> Deployment | None:
 
     None where nothing stands, or where this version cannot say what that was.
     """
-    from tpudeploy.core.pins import FOLLOWS
+    from tpudeploy.pins.pins import FOLLOWS
 
     if not change.slice_name:
         return None
@@ -135,8 +135,8 @@ def applied(wanted: Deployment, known: Mapping[str, Json]) -> Deployment | None:
     from tpudeploy.config.parse import parse
     from tpudeploy.config.reader import Remembered
     from tpudeploy.config.trust import looks_secret
-    from tpudeploy.core.pins import in_attributes, with_pins
     from tpudeploy.domain.pins import NONE
+    from tpudeploy.pins.pins import in_attributes, with_pins
     from tpudeploy.views.profile import profile
 
     held = with_pins(NONE, in_attributes(known))

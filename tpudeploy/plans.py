@@ -23,7 +23,7 @@ class Plan(Planned):
     @property
     def fingerprint(self) -> str:
         """The hash of its effects: what an approval holds. Two plans that do the same have the same one."""
-        from tpudeploy.core.approval import plan_print
+        from tpudeploy.planning.approval import plan_print
 
         return plan_print(self)
 
@@ -34,7 +34,7 @@ class Plan(Planned):
     def save(self, path: str | Path) -> None:
         """Write it whole or not at all. Raise `errors.UsageError` for a file that holds something else than a plan."""
         from tpudeploy.adapters import plan_files
-        from tpudeploy.core import planfile
+        from tpudeploy.planning import planfile
 
         plan_files.write(Path(path), planfile.dumps(self), is_ours=planfile.is_plan)
 
@@ -42,7 +42,7 @@ class Plan(Planned):
     def load(cls, path: str | Path) -> Self:
         """Raise `errors.PlanUnreadable` or `errors.PlanTooNew`."""
         from tpudeploy.adapters import plan_files
-        from tpudeploy.core import planfile
+        from tpudeploy.planning import planfile
 
         return cls.of(planfile.loads(plan_files.read(Path(path)), source=str(path)))
 
@@ -50,6 +50,6 @@ class Plan(Planned):
 def is_saved(path: str | Path) -> bool:
     """Whether the file begins as a saved plan does. What cannot be read is none."""
     from tpudeploy.adapters import plan_files
-    from tpudeploy.core.planfile import is_plan
+    from tpudeploy.planning.planfile import is_plan
 
     return is_plan(plan_files.beginning(Path(path)))

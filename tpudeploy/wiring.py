@@ -152,7 +152,7 @@ class Wiring:
 
     @cached_property
     def runs(self) -> LocalRuns:
-        """Benchmarks, beside the states that lie on this machine (benching.py measures)."""
+        """Benchmarks, beside the states that lie on this machine (operations/benchmark.py measures)."""
         from tpudeploy.adapters.runs import LocalRuns
 
         return LocalRuns(self._kept / "runs")

@@ -91,12 +91,12 @@ class Workspace(Wiring):
         Raise `errors.Fault` or `errors.Denied` where the cloud cannot be looked at, `errors.UsageError` for an address
         that none of the profiles has, `errors.ConfigError` where no profile can be used.
         """
-        from tpudeploy.core.pins import not_pinned
-        from tpudeploy.core.targets import parsed
         from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.pins import Found
         from tpudeploy.engine.plan import plan
         from tpudeploy.engine.scope import Scope
+        from tpudeploy.pins.pins import not_pinned
+        from tpudeploy.planning.targets import parsed
         from tpudeploy.plans import Plan
 
         scope = Scope(
@@ -130,8 +130,8 @@ class Workspace(Wiring):
 
         Raise `errors.PinsUnreadable` or `errors.PinsTooNew`, or `errors.StateError` where it cannot be written.
         """
-        from tpudeploy.core.pins import names
         from tpudeploy.engine.pins import renew
+        from tpudeploy.pins.pins import names
 
         every = [name for profile in profiles for name in names(profile.spec)]
         return renew(self._world(on_event), self.pins, every, self._sources, states=self.remembered())
@@ -159,11 +159,11 @@ class Workspace(Wiring):
         deployment; of a single one, and of one that was loaded from a file, `errors.StalePlan` is raised. From a file
         it holds only for the state and the slices that it was made for.
         """
-        from tpudeploy.core.pins import in_attributes
         from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.apply import apply
         from tpudeploy.engine.pins import hold
         from tpudeploy.engine.refresh import record
+        from tpudeploy.pins.pins import in_attributes
 
         worst = plan.worst_error
         if worst is not None and plan.stopping_errors:
@@ -402,7 +402,7 @@ class Workspace(Wiring):
 
         Raise `errors.UsageError` for a type that there is not.
         """
-        from tpudeploy.core.gates import Wanted, zones
+        from tpudeploy.availability.gates import Wanted, zones
 
         kind = None if type is None else loading.accelerator_type(type)
         known = [self._deployment(p) for p in profiles]
@@ -418,9 +418,9 @@ class Workspace(Wiring):
 
     def doctor(self, profile: config.Profile, *, refresh: bool = False) -> Diagnosis:
         """Every precondition of a profile, checked. Creates nothing; what Google does not tell is in the answer."""
-        from tpudeploy.core.checks import check
-        from tpudeploy.core.doctor import diagnose
-        from tpudeploy.core.doctor.case import Case
+        from tpudeploy.availability.doctor import diagnose
+        from tpudeploy.availability.doctor.case import Case
+        from tpudeploy.sizing.checks import check
 
         of = self._deployment(profile)
         (places,) = self.zones([profile], refresh=refresh)
@@ -504,7 +504,7 @@ class Workspace(Wiring):
         Raise `errors.QueryFailed`.
         """
         from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-        from tpudeploy.core.serving import served_model
+        from tpudeploy.node.serving import served_model
 
         deployment = self.deployment(profile)
         client = VllmClient(self._url(deployment), api_key=self.probe.key(deployment), timeout=60.0)
@@ -519,7 +519,7 @@ class Workspace(Wiring):
     def warnings(self, profile: config.Profile) -> tuple[Diagnostic, ...]:
         """What is worth a thought about it: that a tag floats, only as long as it is not pinned."""
         from tpudeploy.config.codes import FLOATING_IMAGE
-        from tpudeploy.core.pins import image_of
+        from tpudeploy.pins.pins import image_of
 
         if not any(w.code == FLOATING_IMAGE for w in profile.warnings):
             return profile.warnings
@@ -548,9 +548,9 @@ class Workspace(Wiring):
 
     def _pinned(self, world: World, profiles: tuple[config.Profile, ...]) -> Pinned:
         """What the names in these profiles are held to. Asked is only for what neither lock file nor slices tell."""
-        from tpudeploy.core.pins import names
         from tpudeploy.engine.look import readable_states
         from tpudeploy.engine.pins import Found, complete
+        from tpudeploy.pins.pins import names
 
         held = self.pins.read()
         wanted = {p.spec.name: names(p.spec) for p in profiles}

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 from ab_repeats import OF, nothing, runs, shown
 
-from tpudeploy.core.ab.arms import differing, in_effect
-from tpudeploy.core.ab.result import Reason, Result, result
-from tpudeploy.core.ab.starts import deciding_measure
-from tpudeploy.core.bootlog import last_start, reported_start
+from tpudeploy.ab_test.arms import differing, in_effect
+from tpudeploy.ab_test.result import Reason, Result, result
+from tpudeploy.ab_test.starts import deciding_measure
+from tpudeploy.boot_log.starts import last_start, reported_start
 from tpudeploy.domain.attestation import Attestation, Attested, Verdict, Verification
 from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.comparison import Measure

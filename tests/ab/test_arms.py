@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.core.ab.arms import is_risky, parsed
+from tpudeploy.ab_test.arms import is_risky, parsed
 from tpudeploy.domain.errors import UsageError
 
 

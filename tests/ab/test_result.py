@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from ab_repeats import OF, POINTS, SUBJECT, nothing, runs, shown
 
-from tpudeploy.core.ab.result import Reason, result
+from tpudeploy.ab_test.result import Reason, result
 from tpudeploy.domain.benchmark import CellStatus, Ended
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import Arm, Finding, InEffect

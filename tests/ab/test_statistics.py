@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from tpudeploy.core.ab.effect import MARGIN, Seen, effect, finding, holm
-from tpudeploy.core.ab.order import order, restarts
-from tpudeploy.core.ab.student import chance, quantile
+from tpudeploy.ab_test.effect import MARGIN, Seen, effect, finding, holm
+from tpudeploy.ab_test.order import order, restarts
+from tpudeploy.ab_test.student import chance, quantile
 from tpudeploy.domain.experiment import Effect, Finding
 from tpudeploy.domain.side import Side
 

@@ -16,7 +16,7 @@ import pytest
 from accuracy.arms import Arm, serving
 from desk import PROFILE, Desk, Open, Said
 
-from tpudeploy.core.accuracy import arithmetic
+from tpudeploy.accuracy import arithmetic
 
 ASKED = {question.prompt: question.answer for question in arithmetic.questions().questions}
 AS_BEFORE = ("verify", "gemma.yaml", "-accuracy", "arithmetic")

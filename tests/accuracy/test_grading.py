@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.core.accuracy import arithmetic
-from tpudeploy.core.accuracy.grading import is_right
-from tpudeploy.core.accuracy.questions import parsed
+from tpudeploy.accuracy import arithmetic
+from tpudeploy.accuracy.grading import is_right
+from tpudeploy.accuracy.questions import parsed
 from tpudeploy.domain.errors import UsageError
 
 GSM8K = '{"question": "Natalia sold 48 clips, then half as many. How many?", "answer": "48/2 = 24\\n48+24 = 72\\n#### 72"}\n'

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tpudeploy.core.accuracy.paired import ALPHA, Paired, largest_fall, p_value, power, questions_needed
+from tpudeploy.accuracy.paired import ALPHA, Paired, largest_fall, p_value, power, questions_needed
 
 TRIALS = 2000
 

@@ -17,10 +17,8 @@ from pathlib import Path
 
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
+from tpudeploy.boot_log.start_timeline import timeline
 from tpudeploy.config.parse import parse
-from tpudeploy.core import render
-from tpudeploy.core.resolve import without_script
-from tpudeploy.core.timeline import timeline
 from tpudeploy.domain.bootlog import Phase
 from tpudeploy.domain.timeline import Timeline
 from tpudeploy.emulator.clock import VirtualClock
@@ -30,6 +28,8 @@ from tpudeploy.emulator.machine.web import Response
 from tpudeploy.emulator.node_storage import as_bytes
 from tpudeploy.emulator.storage import api
 from tpudeploy.emulator.storage.objects import Conditions, Objects
+from tpudeploy.node import render
+from tpudeploy.planning.resolve import without_script
 
 IMAGE_SECONDS, BOOT_SECONDS, BUCKET_SECONDS = 300.0, 652.0, 9.0
 PLAIN = """

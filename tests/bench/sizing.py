@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import tpudeploy as td
-from tpudeploy.core.sizing import size
+from tpudeploy.sizing import size
 
 PROFILES = sorted((Path(__file__).parents[2] / "profiles").glob("*.yaml"))
 TPUDEPLOY = str(Path(sys.executable).with_name("tpudeploy"))

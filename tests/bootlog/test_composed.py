@@ -8,7 +8,7 @@ import pytest
 from bootlog.compose import Log, cut, logs
 from bootlog.pieces import DEATHS, Death
 
-from tpudeploy.core.bootlog import read
+from tpudeploy.boot_log.read import read
 
 LOGS = list(logs())
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpudeploy.core.bootlog import read
-from tpudeploy.core.bootlog.evidence import evidence
+from tpudeploy.boot_log.evidence import evidence
+from tpudeploy.boot_log.read import read
 from tpudeploy.domain.deployment import Json
 
 FAILED = (Path(__file__).parent / "data" / "boot_failed_qwix_int8_v5e1.log").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bootlog.excerpts import EXCERPTS, ROOT, SUMS, checksum
 
-from tpudeploy.core.bootlog import read
+from tpudeploy.boot_log.read import read
 from tpudeploy.emulator.machine.vllm import deaths
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpudeploy.core.bootlog import effective, read
-from tpudeploy.core.bootlog.signatures import SIGNATURES
-from tpudeploy.core.bootlog.signatures.row import Signature
+from tpudeploy.boot_log.effective import effective
+from tpudeploy.boot_log.read import read
+from tpudeploy.boot_log.signatures import SIGNATURES
+from tpudeploy.boot_log.signatures.row import Signature
 from tpudeploy.domain.bootlog import Cause
 from tpudeploy.views.logs import phase_name
 

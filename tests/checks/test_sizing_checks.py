@@ -10,10 +10,10 @@ import yaml
 from sizing.profiles import budget, deployment, found
 
 from tpudeploy.cli.examples import EXAMPLES
-from tpudeploy.core.checks import CHECKS
-from tpudeploy.core.checks.unchecked import SUBJECTS
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.sizing.checks import CHECKS
+from tpudeploy.sizing.checks.unchecked import SUBJECTS
 
 E2B_ON_FOUR = {"tpu.type": "v6e-4"}
 ARGS = "serving.args"

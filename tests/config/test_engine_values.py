@@ -7,8 +7,8 @@ import shlex
 import pytest
 from config.sources import SMALL, load, problems
 
-from tpudeploy.core.arguments import serve
 from tpudeploy.domain.diagnostics import Severity
+from tpudeploy.node.arguments import serve
 
 _IMAGE = 'serving: {image: "vllm/vllm-tpu:v0.32.0"}'
 

@@ -7,15 +7,15 @@ import json
 import pytest
 
 from tpudeploy import catalog
+from tpudeploy.benchmark.feasible import feasible
+from tpudeploy.benchmark.grid import grid, numbers
+from tpudeploy.benchmark.measure import figures, of_client
+from tpudeploy.benchmark.prompts import ids_within, prompts
+from tpudeploy.benchmark.roofline import Roofline
 from tpudeploy.catalog import families
-from tpudeploy.core.bench.feasible import feasible
-from tpudeploy.core.bench.grid import grid, numbers
-from tpudeploy.core.bench.measure import figures, of_client
-from tpudeploy.core.bench.prompts import ids_within, prompts
-from tpudeploy.core.bench.roofline import Roofline
-from tpudeploy.core.sizing.serve import Service
 from tpudeploy.domain.benchmark import Figures, Slo
 from tpudeploy.domain.load import Answer, Observation, Point
+from tpudeploy.sizing.serve import Service
 
 
 def answer(sent: float, first: float, *later: float, turn: int = 1, tokens: int | None = None) -> Answer:

@@ -7,9 +7,9 @@ from pathlib import Path
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
 from tpudeploy.config.parse import parse
-from tpudeploy.core.readback import Served, served
-from tpudeploy.core.resolve import resolve
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.planning.readback import Served, served
+from tpudeploy.planning.resolve import resolve
 
 PROFILE = """\
 version: 1

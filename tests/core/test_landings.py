@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tpudeploy.core.keep import seniority
-from tpudeploy.core.landings import (
+from tpudeploy.domain.deployment import Candidate, Provisioning
+from tpudeploy.domain.history import Ending, HistoryEntry
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope, Slice
+from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.reconcile.keep import seniority
+from tpudeploy.reconcile.landings import (
     LASTING,
     PREEMPTED,
     doubtful_places,
@@ -17,14 +23,8 @@ from tpudeploy.core.landings import (
     with_failed_landings,
     without_forgiven,
 )
-from tpudeploy.core.luck import failed_landings
-from tpudeploy.core.refusals import remembered
-from tpudeploy.domain.deployment import Candidate, Provisioning
-from tpudeploy.domain.history import Ending, HistoryEntry
-from tpudeploy.domain.names import Zone
-from tpudeploy.domain.patience import Patience
-from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope, Slice
-from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.reconcile.luck import failed_landings
+from tpudeploy.reconcile.refusals import remembered
 
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
 A, B = Zone("xx-west1-a"), Zone("xx-west2-a")

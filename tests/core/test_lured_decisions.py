@@ -9,14 +9,14 @@ from bench.hunting.ours import PATIENCE, deployment
 from bench.hunting.setting import HOUR, MINUTE, Setting
 from bench.hunting.worlds import Place, World
 
-from tpudeploy.core.decide import decide
-from tpudeploy.core.fate import Moment
-from tpudeploy.core.landings import LASTING, PREEMPTED
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.domain.step import Reclaim, Release, Request, Step
+from tpudeploy.reconcile.decide import decide
+from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.landings import LASTING, PREEMPTED
 
 SPOT, FLEX = Provisioning.SPOT, Provisioning.FLEX_START
 A, B, C, D = ZONES = tuple(Zone(f"xx-west{i}-a") for i in range(1, 5))

@@ -10,13 +10,13 @@ from bench.hunting.ours import deployment
 from bench.hunting.setting import HOUR, MINUTE, Setting
 from bench.hunting.worlds import Place, World
 
-from tpudeploy.core.placement import next_places
-from tpudeploy.core.refusals import remembered
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.reconcile.placement import next_places
+from tpudeploy.reconcile.refusals import remembered
 
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
 A, B, C, D = (Zone(f"xx-west{i}-a") for i in range(1, 5))

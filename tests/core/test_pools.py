@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.core.refusals import covers
 from tpudeploy.domain.deployment import Candidate, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Refused
+from tpudeploy.reconcile.refusals import covers
 
 HERE, BESIDE, AWAY = "us-east5-a", "us-east5-b", "europe-west4-a"
 PAIRS = [(zone, model) for zone in (HERE, BESIDE, AWAY) for model in Provisioning]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tpudeploy import Profile, Workspace, errors
 from tpudeploy.adapters import assets
-from tpudeploy.core import render
+from tpudeploy.node import render
 
 TEMPLATES = assets.templates()
 DEPLOYMENT = Workspace.open().deployment(

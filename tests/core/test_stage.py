@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from desk import PROFILE
 
-from tpudeploy.core.bootlog.lines import lines
-from tpudeploy.core.stage import stage
+from tpudeploy.boot_log.lines import lines
+from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.slices import BootPhase, BootReport
 from tpudeploy.loading import Profile, sized

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bootlog.test_reading import SIDE_BY_SIDE
 
-from tpudeploy.core.timeline import timeline
+from tpudeploy.boot_log.start_timeline import timeline
 from tpudeploy.domain.slices import BootPhase, BootReport
 
 ACCOUNT = """\

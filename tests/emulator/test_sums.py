@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.core.accuracy import arithmetic
-from tpudeploy.core.accuracy.grading import is_right
+from tpudeploy.accuracy import arithmetic
+from tpudeploy.accuracy.grading import is_right
 from tpudeploy.emulator.sums import reckoned
 
 ASKED = arithmetic.questions(200).questions

@@ -97,7 +97,7 @@ def test_a_state_in_a_folder_needs_no_cloud_storage(work: Path, command: tuple[s
 
 def test_validate_of_a_good_profile_needs_neither_templates_nor_guesses(work: Path) -> None:
     modules = imported("validate", PROFILE, cwd=work)
-    assert modules.isdisjoint({"tpudeploy.adapters.assets", "tpudeploy.core.fingerprint", "tpudeploy.ports", "difflib"})
+    assert modules.isdisjoint({"tpudeploy.adapters.assets", "tpudeploy.node.fingerprint", "tpudeploy.ports", "difflib"})
 
 
 def test_only_the_whole_profile_builds_a_validator(work: Path) -> None:

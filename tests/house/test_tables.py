@@ -18,7 +18,7 @@ from tpudeploy.cli.explanations import explanations
 from tpudeploy.cli.main import main
 from tpudeploy.cli.states import VERBS
 from tpudeploy.config.rules.table import RULES
-from tpudeploy.core.checks import CHECKS
+from tpudeploy.sizing.checks import CHECKS
 
 STATELESS = {"validate", "render"}  # they only ask what a profile comes to
 ROOT = Path(__file__).parents[2]
@@ -96,5 +96,5 @@ def test_the_hook_for_profiles_is_a_command_of_ours() -> None:
 
 
 def test_every_file_of_checks_is_in_their_table() -> None:
-    files = {path.stem for path in (ROOT / "tpudeploy" / "core" / "checks").glob("*.py")} - {"__init__"}
+    files = {path.stem for path in (ROOT / "tpudeploy" / "sizing" / "checks").glob("*.py")} - {"__init__"}
     assert files == {check.find.__module__.rpartition(".")[2] for check in CHECKS}

@@ -35,9 +35,9 @@ from tpudeploy.catalog import flags  # noqa: E402 - as above
 from tpudeploy.catalog.flags import Flag, Style  # noqa: E402 - as above
 from tpudeploy.config.owned import FLAG_OF_KEY, SECRET_OF_FLAG  # noqa: E402 - as above
 from tpudeploy.config.parse import parse  # noqa: E402 - as above
-from tpudeploy.core.checks import check  # noqa: E402 - as above
 from tpudeploy.domain.diagnostics import Diagnostic, Severity  # noqa: E402 - as above
 from tpudeploy.domain.errors import ProfileInvalid  # noqa: E402 - as above
+from tpudeploy.sizing.checks import check  # noqa: E402 - as above
 
 # Why `validate` refuses what vLLM's configuration accepts: by code, or by the words of the message.
 OURS: Mapping[str, str] = {

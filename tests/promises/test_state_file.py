@@ -12,9 +12,9 @@ from desk import Open
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tpudeploy.core import statefile
 from tpudeploy.domain.errors import StateTooNew, StateUnreadable
 from tpudeploy.domain.state import State
+from tpudeploy.serialization import statefile
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -9,8 +9,8 @@ from rendering.answers import Rule
 from rendering.bench import Bench
 from rendering.containers import HF_TOKEN, container, deployment
 from tpudeploy.adapters import assets
-from tpudeploy.core import render
 from tpudeploy.domain.deployment import Container, Deployment, SecretRef
+from tpudeploy.node import render
 
 
 def script(of: Deployment | Container, spec: str = "abc123") -> str:

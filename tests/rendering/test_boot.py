@@ -8,7 +8,7 @@ from rendering.answers import Rule
 from rendering.bench import CHAT, Bench
 from rendering.boots import payload, script, with_secrets
 from rendering.containers import container
-from tpudeploy.core import serving
+from tpudeploy.node import serving
 
 HEALTHY_AFTER: Rule = ("curl", "/health", [(0, ""), (503, ""), (200, "")])
 

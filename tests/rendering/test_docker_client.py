@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rendering import docker_api
 from rendering.containers import HF_TOKEN, container
 from rendering.record import NAME, SEEDED, WORD
-from tpudeploy.core import serving
+from tpudeploy.node import serving
 
 pytestmark = pytest.mark.skipif(shutil.which("docker") is None, reason="needs a docker client; no daemon is asked")
 

@@ -13,9 +13,9 @@ import pytest
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
 from tpudeploy.config.parse import parse
-from tpudeploy.core import serving
-from tpudeploy.core.resolve import resolve
 from tpudeploy.domain.deployment import Deployment, SecretRef
+from tpudeploy.node import serving
+from tpudeploy.planning.resolve import resolve
 
 FOLDER = Path(__file__).parents[2] / "profiles"
 NAMES = sorted(assets.profiles())

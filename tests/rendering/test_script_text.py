@@ -10,9 +10,9 @@ from jinja2 import UndefinedError
 
 from rendering.containers import HF_TOKEN, container, deployment
 from tpudeploy.adapters import assets
-from tpudeploy.core import render
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Container
+from tpudeploy.node import render
 
 TEMPLATES = assets.templates()
 

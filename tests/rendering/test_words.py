@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rendering.containers import container, deployment
 from rendering.record import NAME, SEEDED, WORD, Recorder
 from tpudeploy.adapters import assets
-from tpudeploy.core import render, serving
 from tpudeploy.domain.deployment import SecretRef
+from tpudeploy.node import render, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the kernel's own view is in /proc")
 

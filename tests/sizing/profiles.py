@@ -8,11 +8,11 @@ from typing import Any
 
 from tpudeploy.config.parse import parse
 from tpudeploy.config.reader import Unreadable
-from tpudeploy.core.checks import check
-from tpudeploy.core.resolve import without_script
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.planning.resolve import without_script
+from tpudeploy.sizing.checks import check
 
 BASE = """\
 version: 1

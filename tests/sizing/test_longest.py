@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sizing.vectors import sized
 
-from tpudeploy.core.sizing.advice import longest, otherwise
+from tpudeploy.sizing.advice import longest, otherwise
 
 
 @pytest.mark.parametrize("tokens", [7_000, 8_240, 8_300, 8_440, 8_500, 12_000])

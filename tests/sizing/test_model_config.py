@@ -11,9 +11,9 @@ from sizing.profiles import budget, deployment
 from sizing.vectors import model
 
 from tpudeploy.catalog import families
-from tpudeploy.core.sizing.weights import parameters
 from tpudeploy.domain.budget import Unsized
 from tpudeploy.domain.model import NotCovered
+from tpudeploy.sizing.weights import parameters
 
 # Parameters of the real classes, built on a device without memory (transformers 5.19).
 PARAMETERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sizing.vectors import ngram, sized
 
-from tpudeploy.core.sizing.programs import program_room, structured_decode_bytes
+from tpudeploy.sizing.programs import program_room, structured_decode_bytes
 
 MIB = 1024**2
 

@@ -11,13 +11,13 @@ from sizing.profiles import deployment
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
-from tpudeploy.core.checks import check
-from tpudeploy.core.sizing import budget
-from tpudeploy.core.sizing.advice import longest
-from tpudeploy.core.sizing.serve import Service, can_serve
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.model import LanguageModel
+from tpudeploy.sizing import budget
+from tpudeploy.sizing.advice import longest
+from tpudeploy.sizing.checks import check
+from tpudeploy.sizing.serve import Service, can_serve
 
 MODELS = sorted({name for family in families.FAMILIES for name in family.models})
 SLICES = ["v6e-1", "v6e-4", "v6e-8", "v5litepod-1", "v5litepod-4", "v5litepod-8"]

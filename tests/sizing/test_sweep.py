@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from sizing.vectors import sized
 
-from tpudeploy.core.sizing.sweep import Option, sweep
+from tpudeploy.sizing.sweep import Option, sweep
 
 
 def test_no_option_beats_another() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sizing.vectors import ngram, sized
 
-from tpudeploy.core.sizing.serve import Service, can_serve
+from tpudeploy.sizing.serve import Service, can_serve
 
 
 def test_a_thousand_users_of_16k_queue_on_the_published_deployment() -> None:

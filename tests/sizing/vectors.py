@@ -6,9 +6,9 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.catalog import families
-from tpudeploy.core.sizing import budget
 from tpudeploy.domain.budget import Engine, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.model import LanguageModel
+from tpudeploy.sizing import budget
 
 GIB = 1024**3
 

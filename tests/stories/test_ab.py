@@ -17,7 +17,7 @@ from tpudeploy import Profile, Workspace, errors
 from tpudeploy.domain.benchmark import Cell, Driver, Run, Sweep
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.side import Side
-from tpudeploy.experimenting import Arms, Experimenting, Listener
+from tpudeploy.operations.ab_test import Arms, Experimenting, Listener
 
 # A load client as vLLM's own is called. The engine's own word tells it how fast it is: blocks of 32 tokens make it 20 %
 # faster. All servers drift by half a percent from cell to cell, and scatter by as much.

@@ -19,7 +19,7 @@ import tpudeploy
 from tpudeploy.cli.examples import EXAMPLES
 from tpudeploy.cli.explanations import every_error, groups
 from tpudeploy.config.codes import EXPLANATIONS
-from tpudeploy.core.checks import CHECKS
+from tpudeploy.sizing.checks import CHECKS
 
 SOURCES = Path(tpudeploy.__file__).parent
 SHELL = ">|<;&"

@@ -12,8 +12,8 @@ from goldens import assert_golden
 from sizing.profiles import budget
 
 from tpudeploy.adapters.vllm_metrics import figures
-from tpudeploy.core.metrics import readings
 from tpudeploy.domain.metrics import Figures, Grade, Histogram, Reading, Spent
+from tpudeploy.metrics.metrics import readings
 
 BUSY = {
     "num_requests_running": 255,

@@ -13,8 +13,8 @@ from github_api import GitHubApi
 from workflow import Pipeline
 
 from tpudeploy.adapters.pin_file import PinFile
-from tpudeploy.core.pins import new, with_pins
 from tpudeploy.domain.pins import Kind, Name, Pin, Pins
+from tpudeploy.pins.pins import new, with_pins
 
 DAY = 86400.0
 MODEL = "google/gemma-4-E2B-it"

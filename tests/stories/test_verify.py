@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from desk import PROFILE, Desk, Open
 
-from tpudeploy.core.attest import attest
-from tpudeploy.core.bootlog import effective
+from tpudeploy.boot_log.effective import effective
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.loading import Profile, sized
+from tpudeploy.verify.attest import attest
 
 MEASURED = PROFILE.replace("max_model_len: 16384", "max_model_len: 32768\n  max_num_batched_tokens: 4096")
 LOG = Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"

@@ -13,8 +13,8 @@ from pseudo_terminal import person
 
 from tpudeploy.adapters.google.refusals import VERDICTS
 from tpudeploy.adapters.state.local import LocalState
+from tpudeploy.availability import gates
 from tpudeploy.catalog import generation
-from tpudeploy.core import gates
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpudeploy.core import approval
-from tpudeploy.core.approval import Approval, Marker
-from tpudeploy.core.revision import shell_lines
+from tpudeploy.node.revision import shell_lines
+from tpudeploy.planning import approval
+from tpudeploy.planning.approval import Approval, Marker
 from tpudeploy.views.comment import Part, code, fence, fit, prose
 
 STEADY = settings(derandomize=True, deadline=None, max_examples=200)

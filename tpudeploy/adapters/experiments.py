@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tpudeploy.ab_test import experimentfile
 from tpudeploy.adapters.ids import find_path
 from tpudeploy.adapters.state import disk
-from tpudeploy.core.ab import experimentfile
 from tpudeploy.domain import errors
 from tpudeploy.domain.experiment import Experiment
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tpudeploy.adapters.files import is_inside
 from tpudeploy.adapters.state import disk
-from tpudeploy.core import pinfile
-from tpudeploy.core.pins import real
 from tpudeploy.domain.errors import PinsUnreadable, StateError
 from tpudeploy.domain.pins import FILE, NONE, Pins
+from tpudeploy.pins import pinfile
+from tpudeploy.pins.pins import real
 
 
 class PinFile:

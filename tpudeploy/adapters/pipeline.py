@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tpudeploy.adapters.state.holder import run_url
-from tpudeploy.core.approval import MIN_KEY_LENGTH
 from tpudeploy.domain.errors import OutputFailed, UsageError
 from tpudeploy.domain.forge import Host, Pipeline, SignedPlan
+from tpudeploy.planning.approval import MIN_KEY_LENGTH
 
 KEY = "TPUDEPLOY_APPROVAL_KEY"
 _BRANCH = "refs/heads/"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tpudeploy.accuracy.grading import is_right
+from tpudeploy.accuracy.questions import Question
+from tpudeploy.accuracy.sheet import Answer
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, NothingSaid, VllmClient
-from tpudeploy.core.accuracy.grading import is_right
-from tpudeploy.core.accuracy.questions import Question
-from tpudeploy.core.accuracy.sheet import Answer
 
 # These settings disable all randomness that a client can disable.
 _SAMPLING = {"temperature": 0, "seed": 0}

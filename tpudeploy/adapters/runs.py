@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tpudeploy.adapters.ids import find_path
 from tpudeploy.adapters.state import disk
-from tpudeploy.core.bench import runfile
+from tpudeploy.benchmark import runfile
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Cell, Run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tpudeploy.accuracy import sheet
+from tpudeploy.accuracy.sheet import Sheet
 from tpudeploy.adapters.state import disk
-from tpudeploy.core.accuracy import sheet
-from tpudeploy.core.accuracy.sheet import Sheet
 from tpudeploy.domain.errors import UsageError
 
 _MOST_BYTES = 256 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""The facts that a running engine reports through its API, under the names that core/attest.py compares."""
+"""The facts that a running engine reports through its API, under the names that verify/attest.py compares."""
 
 from __future__ import annotations
 

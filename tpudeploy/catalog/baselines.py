@@ -1,6 +1,6 @@
 """Published figures that people compare with: where each stands, what was served, and what is to be known of it.
 
-They are claims of their authors. What does not hold together is found by `core/bench/published.py`, not written here.
+They are claims of their authors. What does not hold together is found by `benchmark/published.py`, not written here.
 """
 
 from __future__ import annotations

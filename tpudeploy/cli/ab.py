@@ -12,9 +12,9 @@ from tpudeploy.domain.errors import Interrupted, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tpudeploy.core.ab.proposal import Proposal
+    from tpudeploy.ab_test.proposal import Proposal
     from tpudeploy.domain.experiment import Experiment
-    from tpudeploy.experimenting import Arms, Experimenting
+    from tpudeploy.operations.ab_test import Arms, Experimenting
 
 # Few cells: each costs its window in every repeat.
 GRID = sweeping.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
@@ -92,7 +92,7 @@ def _written(given: argparse.Namespace, names: Sequence[str]) -> Iterator[str]:
 
 def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.cli.experiments import UnderWay
-    from tpudeploy.experimenting import Experimenting
+    from tpudeploy.operations.ab_test import Experimenting
     from tpudeploy.views import ab as view
 
     if len(given.runs) != 1:
@@ -120,7 +120,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 def show(given: argparse.Namespace, context: Context) -> int:
     """One that was made before, by its runs alone."""
-    from tpudeploy.experimenting import Experimenting
+    from tpudeploy.operations.ab_test import Experimenting
 
     experimenting = Experimenting(context.workspace())
     return _tell(given, context, experimenting, _begun(given, experimenting, given.runs[0]))
@@ -139,8 +139,8 @@ def _begun(given: argparse.Namespace, experimenting: Experimenting, id_: str) ->
 
 def _asked(given: argparse.Namespace, context: Context, experimenting: Experimenting) -> tuple[Experiment, Arms]:
     """A new experiment, or the one that goes on; and its arms."""
+    from tpudeploy.ab_test.arms import Written, parsed
     from tpudeploy.cli.experiments import loaded
-    from tpudeploy.core.ab.arms import Written, parsed
     from tpudeploy.domain.benchmark import Driver, Sweep
     from tpudeploy.domain.comparison import Measure
 
@@ -169,9 +169,9 @@ def _asked(given: argparse.Namespace, context: Context, experimenting: Experimen
 
 def _questions(given: argparse.Namespace, context: Context, path: str) -> str:
     """What both arms are asked, "" for nothing; read now, so that nothing is wrong with it later."""
+    from tpudeploy.ab_test.arms import is_risky
+    from tpudeploy.accuracy.arithmetic import NAME
     from tpudeploy.cli.accuracy import is_lm_eval, questions_of
-    from tpudeploy.core.ab.arms import is_risky
-    from tpudeploy.core.accuracy.arithmetic import NAME
 
     if given.no_accuracy and given.accuracy:
         raise UsageError("--accuracy and --no-accuracy do not go together.", hint="Leave one out.")
@@ -184,7 +184,7 @@ def _questions(given: argparse.Namespace, context: Context, path: str) -> str:
 
 
 def _repeats(given: argparse.Namespace) -> int:
-    from tpudeploy.core.ab.order import FEWEST
+    from tpudeploy.ab_test.order import FEWEST
 
     repeats: int = given.repeats or _REPEATS
     if repeats < FEWEST:

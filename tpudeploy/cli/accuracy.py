@@ -13,11 +13,11 @@ from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen
 
 if TYPE_CHECKING:
-    from tpudeploy.core.accuracy.questions import QuestionSet
-    from tpudeploy.core.accuracy.sheet import Sheet
-    from tpudeploy.core.accuracy.verdict import Verdict
-    from tpudeploy.examining import Examining, Server
+    from tpudeploy.accuracy.questions import QuestionSet
+    from tpudeploy.accuracy.sheet import Sheet
+    from tpudeploy.accuracy.verdict import Verdict
     from tpudeploy.loading import Profile
+    from tpudeploy.operations.accuracy import Examining, Server
 
 _KEY = "VLLM_API_KEY"
 _LM_EVAL = "lm_eval:"
@@ -57,8 +57,8 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, context: Context, profile: Profile) -> int:
-    from tpudeploy.core.accuracy.verdict import Judgement, verdict
-    from tpudeploy.examining import Examining
+    from tpudeploy.accuracy.verdict import Judgement, verdict
+    from tpudeploy.operations.accuracy import Examining
 
     examining = Examining(context.workspace([args.profile]))
     test = _Comparison(args, context, examining)
@@ -126,7 +126,7 @@ def ask(
     before: Sheet | None,
 ) -> Sheet:
     """Ask a server the questions as `before` was asked, except for what the request sets."""
-    from tpudeploy.examining import MAX_TOKENS
+    from tpudeploy.operations.accuracy import MAX_TOKENS
 
     concurrency = request.concurrency or (before and before.concurrency) or at_once
     max_tokens = request.max_tokens or (before and before.terms.max_tokens) or MAX_TOKENS
@@ -144,8 +144,8 @@ def questions_of(source: str, count: int | None, context: Context) -> QuestionSe
     """Return the first `count` questions of a file or of the built-in set. Raise `errors.UsageError`."""
     from dataclasses import replace
 
+    from tpudeploy.accuracy import arithmetic, questions
     from tpudeploy.adapters import sheets
-    from tpudeploy.core.accuracy import arithmetic, questions
 
     if source == arithmetic.NAME:
         return arithmetic.questions(count or arithmetic.QUESTIONS)
@@ -173,8 +173,8 @@ def _read(path: Path) -> Sheet:
 
 
 def _load_answers(path: Path) -> Sheet | None:
+    from tpudeploy.accuracy import lm_eval, sheet
     from tpudeploy.adapters import sheets
-    from tpudeploy.core.accuracy import lm_eval, sheet
 
     text = sheets.text(path)
     if sheet.is_sheet(text):
@@ -185,7 +185,7 @@ def _load_answers(path: Path) -> Sheet | None:
 def _tell(
     args: argparse.Namespace, context: Context, before: Sheet | None, after: Sheet, verdict: Verdict | None
 ) -> None:
-    from tpudeploy.core.accuracy.verdict import LEAST_BASELINE
+    from tpudeploy.accuracy.verdict import LEAST_BASELINE
     from tpudeploy.views import accuracy as view
 
     terminal = context.terminal

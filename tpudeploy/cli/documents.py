@@ -13,13 +13,11 @@ from tpudeploy.domain.tree import tree
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tpudeploy.ab_test.proposal import Proposal
+    from tpudeploy.ab_test.result import Result
+    from tpudeploy.accuracy.sheet import Sheet
+    from tpudeploy.accuracy.verdict import Verdict
     from tpudeploy.adapters.vllm_client import Completion
-    from tpudeploy.core.ab.proposal import Proposal
-    from tpudeploy.core.ab.result import Result
-    from tpudeploy.core.accuracy.sheet import Sheet
-    from tpudeploy.core.accuracy.verdict import Verdict
-    from tpudeploy.core.deviation import Deviation
-    from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.bootlog import Reading
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.status import DeploymentStatus
     from tpudeploy.domain.timeline import Timeline
+    from tpudeploy.planning.deviation import Deviation
+    from tpudeploy.sizing.sweep import Sweep
 
 Document = dict[str, object]
 
@@ -148,7 +148,7 @@ def draft(draft: Draft | NoDraft | None) -> Document:
 
 def replica_runs(runs: Iterable[Run]) -> Document:
     """Return the whole run of each replica that `bench` measured."""
-    from tpudeploy.core.bench.runfile import dumps
+    from tpudeploy.benchmark.runfile import dumps
 
     return {"format": "tpudeploy.replica-runs/1", "runs": [json.loads(dumps(run)) for run in runs]}
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 
+from tpudeploy.ab_test.arms import Written
+from tpudeploy.ab_test.proposal import Proposal
+from tpudeploy.accuracy.sheet import Sheet
 from tpudeploy.cli import accuracy, sweeping
 from tpudeploy.cli.boundary import interrupted, report
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.interrupts import stopping_gracefully
 from tpudeploy.config.profile import Profile
-from tpudeploy.core.ab.arms import Written
-from tpudeploy.core.ab.proposal import Proposal
-from tpudeploy.core.accuracy.sheet import Sheet
 from tpudeploy.domain import events
 from tpudeploy.domain.benchmark import Bounds
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.experiment import Experiment
 from tpudeploy.domain.side import Side
-from tpudeploy.examining import Examining
-from tpudeploy.experimenting import Arms, Examine, Experimenting, Listener
+from tpudeploy.operations.ab_test import Arms, Examine, Experimenting, Listener
+from tpudeploy.operations.accuracy import Examining
 from tpudeploy.views import ab as view
 from tpudeploy.views.events import line
 

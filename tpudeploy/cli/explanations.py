@@ -17,7 +17,7 @@ from tpudeploy.views.words import duration
 
 if TYPE_CHECKING:
     from tpudeploy.adapters.google.refusals.row import Verdict
-    from tpudeploy.core.bootlog.signatures.row import Signature
+    from tpudeploy.boot_log.signatures.row import Signature
     from tpudeploy.domain.diagnostics import Explanation
 
 _WIDTH = 100
@@ -48,10 +48,12 @@ def explanations() -> dict[str, str]:
 def groups() -> dict[str, dict[str, str]]:
     """Return the text of each code by group. The first line of a text is its title."""
     from tpudeploy.adapters.google.refusals import GROUPS, UNKNOWN
+    from tpudeploy.boot_log.signatures import GROUPS as BOOTS
     from tpudeploy.config.codes import EXPLANATIONS
-    from tpudeploy.core import lost, pins, renamed, room, targets
-    from tpudeploy.core.bootlog.signatures import GROUPS as BOOTS
-    from tpudeploy.core.checks import CHECKS
+    from tpudeploy.orphans import lost
+    from tpudeploy.pins import pins
+    from tpudeploy.planning import renamed, room, targets
+    from tpudeploy.sizing.checks import CHECKS
 
     classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
@@ -91,7 +93,7 @@ def _indented(text: str) -> str:
 
 def explain_text(text: str) -> tuple[str, str]:
     """Return the code and page of a text: a cause of a failed boot, or a refusal by Google."""
-    from tpudeploy.core.bootlog.signatures import SIGNATURES
+    from tpudeploy.boot_log.signatures import SIGNATURES
 
     signature = next((row for row in SIGNATURES if row.found(text)), None)
     if signature is not None:
@@ -105,7 +107,7 @@ def explain_text(text: str) -> tuple[str, str]:
 
 def _boot(row: Signature, text: str | None = None) -> str:
     """Return the page of a cause of failed boots, with its log line."""
-    from tpudeploy.core.bootlog.said import Said
+    from tpudeploy.boot_log.said import Said
 
     log_line = text if text is not None else row.example
     match = row.found(log_line)

@@ -22,9 +22,9 @@ def write_report(
     Each run is an id or the name of a published table. With `profile`, the report also shows the memory and the start
     of its machines. Raise `errors.UsageError` for an unknown run, or for a file that cannot be written.
     """
-    from tpudeploy.core.bench.compare import compare
-    from tpudeploy.core.bench.operating import operating_points
-    from tpudeploy.core.bench.runfile import digest
+    from tpudeploy.benchmark.compare import compare
+    from tpudeploy.benchmark.operating import operating_points
+    from tpudeploy.benchmark.runfile import digest
     from tpudeploy.views.report.exports import to_csv, to_vega_lite
     from tpudeploy.views.report.page import Report, page
 
@@ -54,7 +54,7 @@ def write(path: Path, content: str) -> None:
 
 def find_run(workspace: Workspace, name: str) -> Run:
     """Return a published table by its name, else a run by its id. Raise as `ports.Runs.find`."""
-    from tpudeploy.core.bench.published import published
+    from tpudeploy.benchmark.published import published
 
     table = published().get(name)
     return table if table is not None else workspace.runs.find(name)

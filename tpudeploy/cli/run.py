@@ -13,12 +13,12 @@ from tpudeploy.adapters import pipeline as adapter
 from tpudeploy.cli.boundary import report as tell_error
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.terminal import Terminal
-from tpudeploy.core import approval
 from tpudeploy.domain import errors
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.forge import Host, Pipeline, Status, Verdict
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Plan
+from tpudeploy.planning import approval
 from tpudeploy.ports import Forge
 from tpudeploy.workspace import Workspace
 

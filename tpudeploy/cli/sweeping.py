@@ -52,7 +52,7 @@ def client(parser: argparse.ArgumentParser) -> None:
 
 
 def points(given: argparse.Namespace, usual: Grid) -> tuple[Point, ...]:
-    from tpudeploy.core.bench.grid import grid as cells
+    from tpudeploy.benchmark.grid import grid as cells
 
     return cells(given.concurrency or usual.streams, given.context or usual.contexts, given.output or usual.outputs)
 
@@ -123,7 +123,7 @@ def usd(text: str) -> float:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    from tpudeploy.core.bench.grid import numbers
+    from tpudeploy.benchmark.grid import numbers
 
     try:
         return numbers(text)

@@ -1,6 +1,6 @@
 """A benchmark's run: what was measured, how, and every cell with its figures. What is said of speed is read from here.
 
-`tpudeploy.run/1` is these fields as JSON (core/bench/runfile.py). Units stand in the names; shares are 0 to 1, or above
+`tpudeploy.run/1` is these fields as JSON (benchmark/runfile.py). Units stand in the names; shares are 0 to 1, or above
 where something cannot be true.
 """
 

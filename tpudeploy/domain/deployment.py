@@ -1,4 +1,4 @@
-"""Deployment: the desired state with every default decided. Only core/resolve.py creates it."""
+"""Deployment: the desired state with every default decided. Only planning/resolve.py creates it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ class Remedy(StrEnum):
 class Scope(StrEnum):
     """The scope of a refusal: this pair of zone and provisioning model, the zone, its region, or the project.
 
-    The quotas are those of the pool that this provisioning model uses (core/placement.py), in the zone or its region.
+    The quotas are those of the pool that this provisioning model uses (reconcile/placement.py), in the zone or its
+    region.
     """
 
     PAIR = "pair"
@@ -133,7 +134,7 @@ class BootReport:
     scripts. `pulled` is the percentage of the image's layers that are pulled, or None.
     `change` is the last change that it applied, by its name in the metadata; `undone` is a change that failed because
     of `cause`, after which the node went back to the previous server.
-    `timeline` and `cache` describe its last start, for display only; core/timeline.py parses the former.
+    `timeline` and `cache` describe its last start, for display only; boot_log/start_timeline.py parses the former.
     """
 
     phase: BootPhase

@@ -22,7 +22,7 @@ class Attempt:
     and the request for the reboot. A request that still waits at `expires_at` lapses; None in earlier states.
     `deletion` is the operation of the last release. `is_to_go`: the user requested a replacement. `is_lost`: its loss
     is already recorded, so it is not news. `script` is the hash of the last startup script of its node, or "" in
-    earlier states. `change` is the last change that was sent to its node (see core/node.py), at `told_at`, or "" if
+    earlier states. `change` is the last change that was sent to its node (see node/node.py), at `told_at`, or "" if
     none was sent since its creation, or it is to be sent again. `is_failed`: that change failed, and the failure was
     reported; a later run sends it again. `served`: clients may use its endpoint. From `draining_at` on, clients are
     sent to another slice. `is_ending`: its run ends soon, and a successor may be requested. `not_in_effect` are the
@@ -85,7 +85,7 @@ class Refused:
 
     `limit` and `known` are those of the refusal (domain/slices.py); `held` are the chips that we used ourselves of that
     limit at the time. `stops`: only a person can fix it. `times` counts its repetitions in a row. `landed`: it came
-    after a grant that did not last, not instead of a grant (core/placement.py).
+    after a grant that did not last, not instead of a grant (reconcile/placement.py).
     """
 
     zone: Zone

@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tpudeploy.core.fate import REFUSED
-from tpudeploy.core.fingerprint import live_attributes, server_print, text_print
-from tpudeploy.core.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
-from tpudeploy.core.refusals import remembered
-from tpudeploy.core.request import boot_metadata, slice_request
-from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
@@ -19,7 +13,13 @@ from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.engine.about import About, about
 from tpudeploy.engine.chronicle import Chronicle
 from tpudeploy.engine.session import Session
+from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
+from tpudeploy.node.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
+from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
+from tpudeploy.reconcile.fate import REFUSED
+from tpudeploy.reconcile.refusals import remembered
+from tpudeploy.reconcile.wanted import wanted
 
 
 class Hands:

@@ -7,13 +7,6 @@ from dataclasses import replace
 from functools import partial
 from threading import Lock
 
-from tpudeploy.core.drift import refreshed
-from tpudeploy.core.fingerprint import aim_print, server_print
-from tpudeploy.core.handover import ending
-from tpudeploy.core.placement import is_closed
-from tpudeploy.core.seen import changed
-from tpudeploy.core.targets import marked
-from tpudeploy.core.wanted import wanted
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
@@ -29,7 +22,14 @@ from tpudeploy.engine.lost import tell_adopted, with_adopted
 from tpudeploy.engine.plan import goal as look_anew
 from tpudeploy.engine.schedule import side_by_side
 from tpudeploy.engine.session import session
+from tpudeploy.node.fingerprint import aim_print, server_print
+from tpudeploy.planning.drift import refreshed
+from tpudeploy.planning.seen import changed
+from tpudeploy.planning.targets import marked
 from tpudeploy.ports import Witnesses, World
+from tpudeploy.reconcile.handover import ending
+from tpudeploy.reconcile.placement import is_closed
+from tpudeploy.reconcile.wanted import wanted
 
 
 @frozen

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tpudeploy.core.attest import attest
-from tpudeploy.core.bootlog import effective
-from tpudeploy.core.details import details
-from tpudeploy.core.fingerprint import server_print
+from tpudeploy.boot_log.effective import effective
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.domain.deployment import Deployment
@@ -24,7 +21,10 @@ from tpudeploy.engine.about import about
 from tpudeploy.engine.look import look
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import session
+from tpudeploy.node.fingerprint import server_print
 from tpudeploy.ports import Witnesses, World
+from tpudeploy.verify.attest import attest
+from tpudeploy.verify.details import details
 
 
 @frozen

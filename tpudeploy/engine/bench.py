@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tpudeploy.core.bench.feasible import feasible
-from tpudeploy.core.bench.foreign.reading import Result
-from tpudeploy.core.bench.judge import judge
-from tpudeploy.core.bench.roofline import Roofline
-from tpudeploy.core.sizing.serve import Service
+from tpudeploy.benchmark.feasible import feasible
+from tpudeploy.benchmark.foreign.reading import Result
+from tpudeploy.benchmark.judge import judge
+from tpudeploy.benchmark.roofline import Roofline
 from tpudeploy.domain.benchmark import Bounds, Cell, CellStatus, Ended, Evidence, Figures, Run
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.errors import Interrupted
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Lookups, Offer, Point
 from tpudeploy.ports import Clock, LoadDriver, Runs
+from tpudeploy.sizing.serve import Service
 
 _ROUNDS = 3  # measured requests of each stream: fewer, and the window would not be steady
 _LEAST = 16  # requests, or a percentile means nothing

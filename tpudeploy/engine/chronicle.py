@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.landings import PREEMPTED, Pair, is_failed_landing, pair
-from tpudeploy.core.luck import acquisition, failed_landings, scores
-from tpudeploy.core.placement import Luck
-from tpudeploy.core.refusals import chips
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.ports import World
+from tpudeploy.reconcile.landings import PREEMPTED, Pair, is_failed_landing, pair
+from tpudeploy.reconcile.luck import acquisition, failed_landings, scores
+from tpudeploy.reconcile.placement import Luck
+from tpudeploy.reconcile.refusals import chips
 
 # Seconds for which a refusal that a place repeats is not written down again: a search hears it every minute, and a log
 # that grew with each would be slow to read, and weigh how often was asked.

@@ -6,12 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
-from tpudeploy.core.decide import decide, matches, remove
-from tpudeploy.core.drift import with_losses
-from tpudeploy.core.fate import Moment
-from tpudeploy.core.landings import with_failed_landings
-from tpudeploy.core.outstanding import outstanding
-from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, events, wait
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
@@ -43,7 +37,13 @@ from tpudeploy.engine.look import look
 from tpudeploy.engine.progress import Progress
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import Session, session
+from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
+from tpudeploy.reconcile.decide import decide, matches, remove
+from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.landings import with_failed_landings
+from tpudeploy.reconcile.outstanding import outstanding
+from tpudeploy.reconcile.remember import remember
 
 # What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
 MAY: dict[Action, tuple[type[Step], ...]] = {

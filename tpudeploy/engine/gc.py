@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tpudeploy.core.collect import garbage
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.found import Listing
@@ -16,6 +15,7 @@ from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.engine.removal import Removal
 from tpudeploy.engine.retry import looking_again
+from tpudeploy.orphans.collect import garbage
 from tpudeploy.ports import World
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from tpudeploy.core.adopt import adopted
-from tpudeploy.core.remember import remember
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
@@ -21,7 +19,9 @@ from tpudeploy.engine.about import about
 from tpudeploy.engine.look import look
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import session
+from tpudeploy.orphans.adopt import adopted
 from tpudeploy.ports import World
+from tpudeploy.reconcile.remember import remember
 
 _FULL = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/queuedResources/(?P<name>[^/]+)")
 _SHORT = re.compile(r"(?:(?:(?P<project>[^/]+)/)?(?P<zone>[^/]+)/)?(?P<name>[^/]+)")

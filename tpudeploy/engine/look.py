@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
@@ -14,6 +13,7 @@ from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Pha
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import looking_again
+from tpudeploy.node.node import SPEC_KEY
 from tpudeploy.ports import World
 
 

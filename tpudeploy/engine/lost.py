@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from tpudeploy.core.adopt import adoptable, adopted
-from tpudeploy.core.lost import not_looked
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -19,6 +17,8 @@ from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import State
 from tpudeploy.engine.about import about
 from tpudeploy.engine.retry import looking_again
+from tpudeploy.orphans.adopt import adoptable, adopted
+from tpudeploy.orphans.lost import not_looked
 from tpudeploy.ports import World
 
 

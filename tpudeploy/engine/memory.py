@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tpudeploy.core.memory import forgotten, moved, must_rest, pushed, renamed
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.errors import StateError, UsageError
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.session import session
+from tpudeploy.planning.memory import forgotten, moved, must_rest, pushed, renamed
 from tpudeploy.ports import World
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.metrics import readings
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import StateError
@@ -12,6 +11,7 @@ from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Slice
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import looking_again
+from tpudeploy.metrics.metrics import readings
 from tpudeploy.ports import Meter, World
 
 

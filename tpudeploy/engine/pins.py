@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpudeploy.core.pins import in_attributes, new, unused, with_pins, written
 from tpudeploy.domain import events
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.facts import Unknown
@@ -12,6 +11,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.pins import FILE, Name, Pin, Pins, is_emulated
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
+from tpudeploy.pins.pins import in_attributes, new, unused, with_pins, written
 from tpudeploy.ports import PinStore, Sources, World
 
 _AT_ONCE = 8

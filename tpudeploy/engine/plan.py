@@ -5,24 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tpudeploy.core.adopt import adoptable
-from tpudeploy.core.checks import check
-from tpudeploy.core.deltas import weighed
-from tpudeploy.core.diff import changes, removals
-from tpudeploy.core.drift import drift, refreshed, told
-from tpudeploy.core.fate import Moment
-from tpudeploy.core.fingerprint import aim_print
-from tpudeploy.core.handover import due, ending
-from tpudeploy.core.lifecycle import prevented
-from tpudeploy.core.lost import unremembered
-from tpudeploy.core.luck import acquisition
-from tpudeploy.core.presume import presumed
-from tpudeploy.core.quota import Book
-from tpudeploy.core.remember import remember
-from tpudeploy.core.renamed import renamed
-from tpudeploy.core.room import asks_for_both, no_room
-from tpudeploy.core.seen import seen
-from tpudeploy.core.targets import Targets, marked, partial, within
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, errors_in
 from tpudeploy.domain.errors import CloudError, ConfigError, StateError, TpudeployError
@@ -38,7 +20,25 @@ from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
 from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
 from tpudeploy.engine.scope import Extent, Scope, extents_of
+from tpudeploy.node.fingerprint import aim_print
+from tpudeploy.orphans.adopt import adoptable
+from tpudeploy.orphans.lost import unremembered
+from tpudeploy.planning.deltas import weighed
+from tpudeploy.planning.diff import changes, removals
+from tpudeploy.planning.drift import drift, refreshed, told
+from tpudeploy.planning.quota import Book
+from tpudeploy.planning.renamed import renamed
+from tpudeploy.planning.room import asks_for_both, no_room
+from tpudeploy.planning.seen import seen
+from tpudeploy.planning.targets import Targets, marked, partial, within
 from tpudeploy.ports import Witnesses, World
+from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.handover import due, ending
+from tpudeploy.reconcile.lifecycle import prevented
+from tpudeploy.reconcile.luck import acquisition
+from tpudeploy.reconcile.presume import presumed
+from tpudeploy.reconcile.remember import remember
+from tpudeploy.sizing.checks import check
 
 _ON_RUN_END, _RENEW = "lifecycle.on_run_end", "renew"
 _MOST_OTHERS = 20  # states that are read on the chance that one of them was renamed

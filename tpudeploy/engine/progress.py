@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 
-from tpudeploy.core.fate import Moment
-from tpudeploy.core.outlook import outlook
-from tpudeploy.core.stage import stage
+from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
@@ -18,6 +16,8 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.about import about
 from tpudeploy.ports import World
+from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.outlook import outlook
 
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
 _PATIENT_LINES = (60.0, 120.0, 300.0)

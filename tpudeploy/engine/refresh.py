@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpudeploy.core.drift import drift, ineffective, missing, recorded
-from tpudeploy.core.fate import Moment
-from tpudeploy.core.fingerprint import aim_print
-from tpudeploy.core.targets import Targets, within
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.plan import Action, Drift, DriftKind, Goal, Plan, stopped_by
@@ -19,7 +15,11 @@ from tpudeploy.engine.attest import Server, applied, serving
 from tpudeploy.engine.look import look
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import session
+from tpudeploy.node.fingerprint import aim_print
+from tpudeploy.planning.drift import drift, ineffective, missing, recorded
+from tpudeploy.planning.targets import Targets, within
 from tpudeploy.ports import Witnesses, World
+from tpudeploy.reconcile.fate import Moment
 
 
 def observation(

@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tpudeploy.core.collect import as_attempt, goes
-from tpudeploy.core.decide import remove
-from tpudeploy.core.fate import Moment
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.garbage import Claim, Stray
 from tpudeploy.domain.plan import Action
@@ -21,7 +18,10 @@ from tpudeploy.domain.step import Forget, Release, Step, Wait
 from tpudeploy.engine.about import About, about
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.engine.session import Session, session
+from tpudeploy.orphans.collect import as_attempt, goes
 from tpudeploy.ports import World
+from tpudeploy.reconcile.decide import remove
+from tpudeploy.reconcile.fate import Moment
 
 _SILENCE = 300.0  # seconds without news before each "still waiting"
 _WHY: Mapping[Claim, str] = {

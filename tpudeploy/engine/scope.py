@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from tpudeploy.core.targets import Targets, replicas, to_go
 from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Mode
 from tpudeploy.domain.state import State
+from tpudeploy.planning.targets import Targets, replicas, to_go
 
 
 @frozen

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tpudeploy.core import prices
-from tpudeploy.core.fate import Fate, Judged, Moment, judge
-from tpudeploy.core.stage import stage, unreported
+from tpudeploy.boot_log.stage import stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError, StateLocked
@@ -19,6 +17,8 @@ from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
 from tpudeploy.engine.contention import left_locks
 from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
 from tpudeploy.ports import World
+from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
 
 _NOTHING = "nothing"
 _UNKNOWN = Unsized(because="no profile was named")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tpudeploy.core import bootlog
-from tpudeploy.core.timeline import timeline
+from tpudeploy.boot_log import starts
+from tpudeploy.boot_log.start_timeline import timeline
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.names import address
@@ -30,12 +30,12 @@ def last_start(world: World, source: Logs, attempt: Attempt) -> Start | None:
 
     None where neither tells. Raise `errors.Fault` or `errors.Denied` where the machine cannot be asked.
     """
-    logged = bootlog.last_start(_log(source, attempt))
+    logged = starts.last_start(_log(source, attempt))
     if logged is not None and logged.programs is not None:
         return logged
     where, budget = attempt.name, world.patience.faults_at_plan
     report = looking_again(world, where, lambda: world.cloud.report(attempt.ref), budget=budget)
-    reported = None if report is None else bootlog.reported_start(report)
+    reported = None if report is None else starts.reported_start(report)
     if logged is None or reported is None:
         return logged or reported
     return replace(logged, programs_cached=reported.programs_cached, programs=reported.programs)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from tpudeploy.core.ab.arms import differing, is_risky, setting
-from tpudeploy.core.ab.effect import MARGIN
-from tpudeploy.core.ab.order import order
-from tpudeploy.core.ab.proposal import Proposal
-from tpudeploy.core.ab.result import Reason, Result
-from tpudeploy.core.ab.starts import leaves_firsts_out
-from tpudeploy.core.accuracy.verdict import Verdict as Quality
+from tpudeploy.ab_test.arms import differing, is_risky, setting
+from tpudeploy.ab_test.effect import MARGIN
+from tpudeploy.ab_test.order import order
+from tpudeploy.ab_test.proposal import Proposal
+from tpudeploy.ab_test.result import Reason, Result
+from tpudeploy.ab_test.starts import leaves_firsts_out
+from tpudeploy.accuracy.verdict import Verdict as Quality
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
 from tpudeploy.domain.side import Side

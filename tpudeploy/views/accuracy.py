@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.core.accuracy.paired import POWER
-from tpudeploy.core.accuracy.sheet import Sheet
-from tpudeploy.core.accuracy.verdict import Judgement, Verdict
+from tpudeploy.accuracy.paired import POWER
+from tpudeploy.accuracy.sheet import Sheet
+from tpudeploy.accuracy.verdict import Judgement, Verdict
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.words import plain
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tpudeploy.core.ab.result import Result
-from tpudeploy.core.accuracy.verdict import Verdict
-from tpudeploy.core.deviation import Kind
+from tpudeploy.ab_test.result import Result
+from tpudeploy.accuracy.verdict import Verdict
 from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.comparison import Comparison
 from tpudeploy.domain.details import Details
@@ -22,6 +21,7 @@ from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import Attempt, Record, Written
 from tpudeploy.domain.status import DeploymentStatus
+from tpudeploy.planning.deviation import Kind
 from tpudeploy.views.schema_of import (
     ANYTHING,
     NUMBER,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tpudeploy.core.deviation import Deviation, Kind
-from tpudeploy.core.drift import ENGINE
 from tpudeploy.domain.errors import TpudeployError
+from tpudeploy.planning.deviation import Deviation, Kind
+from tpudeploy.planning.drift import ENGINE
 from tpudeploy.views.comment import Part, code, fence, fit, paragraph, prose
 from tpudeploy.views.markdown import COMMENT_BYTES, difference, outside
 

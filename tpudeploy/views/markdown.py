@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from tpudeploy.core.revision import Holding, Revision
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Severity
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.plan import Action, Change, Drift, Effect, FieldChange, Goal, Plan, Reason
+from tpudeploy.node.revision import Holding, Revision
 from tpudeploy.version import VERSION
 from tpudeploy.views import words
 from tpudeploy.views.comment import Fitted, Part, code, details, fence, fit, paragraph, prose

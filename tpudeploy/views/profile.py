@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tpudeploy.core.pins import COMMIT, DIGEST, unpinned
 from tpudeploy.domain.deployment import Deployment
+from tpudeploy.pins.pins import COMMIT, DIGEST, unpinned
 
 # The key that each pin is shown beside: the lock file holds pins, not the profile.
 _PINS = {"serving.image": DIGEST, "model.id": COMMIT}

@@ -9,8 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from tpudeploy.core import pinfile, statefile
-from tpudeploy.core.bench import runfile
+from tpudeploy.benchmark import runfile
 from tpudeploy.domain import events
 from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -19,6 +18,8 @@ from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.domain.status import DeploymentStatus
+from tpudeploy.pins import pinfile
+from tpudeploy.serialization import statefile
 from tpudeploy.views import jsonl
 from tpudeploy.views.document_schemas import DOCUMENTS
 from tpudeploy.views.schema_of import DIALECT, PRINTED_AS, TEXT, Definitions, Schema, object_of, reference

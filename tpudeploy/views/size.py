@@ -10,7 +10,7 @@ from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
 if TYPE_CHECKING:  # importing it slows the start, and a sweep is rarely asked for
-    from tpudeploy.core.sizing.sweep import Failure, Option, Sweep
+    from tpudeploy.sizing.sweep import Failure, Option, Sweep
 
 _BAR = 64
 _GIB = 1024**3

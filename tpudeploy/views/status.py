@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpudeploy.core.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
+from tpudeploy.boot_log.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.report import Report, Result, Summary
 from tpudeploy.domain.stage import Stage

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from unicodedata import east_asian_width
 
-from tpudeploy.core.pins import FOLLOWS
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.plan import Action, Change, FieldChange
+from tpudeploy.pins.pins import FOLLOWS
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WIDEST = 88

@@ -15,12 +15,6 @@ from bench.hunting.worlds import World
 
 import tpudeploy as td
 from tpudeploy import Workspace
-from tpudeploy.core.decide import decide
-from tpudeploy.core.fate import Moment
-from tpudeploy.core.fingerprint import server_print
-from tpudeploy.core.node import SPEC_KEY
-from tpudeploy.core.refusals import remembered
-from tpudeploy.core.remember import remember
 from tpudeploy.domain.deployment import Candidate, Deployment, Provisioning
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Refusal
@@ -28,6 +22,12 @@ from tpudeploy.domain.state import Attempt, Record, State
 from tpudeploy.domain.step import Done, Forget, GiveUp, Reclaim, Release, Request, Step, Wait
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.engine.budget import CreateBudget
+from tpudeploy.node.fingerprint import server_print
+from tpudeploy.node.node import SPEC_KEY
+from tpudeploy.reconcile.decide import decide
+from tpudeploy.reconcile.fate import Moment
+from tpudeploy.reconcile.refusals import remembered
+from tpudeploy.reconcile.remember import remember
 
 PROFILE = Path(__file__).parents[3] / "profiles" / "gemma4-e2b-v6e1.yaml"
 MODELS = (Provisioning.FLEX_START, Provisioning.SPOT)

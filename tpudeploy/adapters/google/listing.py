@@ -17,13 +17,13 @@ from tpudeploy.adapters.google.lists import Listed, creator_of, list_all, parent
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, Precondition, translate_errors
 from tpudeploy.catalog.generations import GENERATIONS
-from tpudeploy.core.node import SPEC_KEY
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.found import UNMARKED, CloudResource, Listing, Mark, ResourceRequest, mark_in, mark_of
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Slice, SliceRef
+from tpudeploy.node.node import SPEC_KEY
 
 _EVERYWHERE = "-"
 _NO_TPUS = "zone-unsupported"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from tpudeploy.adapters.load.stream import Stream, clock
-from tpudeploy.core.bench.prompts import prompts
+from tpudeploy.benchmark.prompts import prompts
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Answer, Observation, Offer
 

@@ -12,8 +12,8 @@ import ssl
 import threading
 from urllib.parse import urlsplit
 
-from tpudeploy.core.bench.measure import errors as errors_of
-from tpudeploy.core.bench.measure import figures, of_client
+from tpudeploy.benchmark.measure import errors as errors_of
+from tpudeploy.benchmark.measure import figures, of_client
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Evidence, Measured, Slo
 from tpudeploy.domain.load import Observation, Offer

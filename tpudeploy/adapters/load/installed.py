@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tpudeploy.adapters.child import check_interrupt, child
-from tpudeploy.core.bench import foreign
+from tpudeploy.benchmark import foreign
 from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Driver, Evidence, Measured, Slo
 from tpudeploy.domain.frozen import frozen

@@ -9,12 +9,12 @@ from tpudeploy.adapters.google.objects import Moved, Objects
 from tpudeploy.adapters.state import bucket_history, endpoint, stored
 from tpudeploy.adapters.state.aside import Aside
 from tpudeploy.adapters.state.bucket_locks import BucketLocks
-from tpudeploy.core import statefile
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
+from tpudeploy.serialization import statefile
 
 _SUFFIX = ".json"
 _EARLIER = 20  # earlier states to read; the bucket may hold any number

@@ -11,9 +11,9 @@ import uuid
 from dataclasses import replace
 
 from tpudeploy.adapters.google.objects import Moved, Objects
-from tpudeploy.core import zonelog
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
+from tpudeploy.serialization import zonelog
 
 _LINE = "tried"
 _MAX_READ = 1000  # the latest ones; one page of a list

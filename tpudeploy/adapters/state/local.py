@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tpudeploy.adapters.state import disk, earlier, endpoint, holder, stored
-from tpudeploy.core import statefile, zonelog
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
+from tpudeploy.serialization import statefile, zonelog
 
 
 class LocalState:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from tpudeploy.core import statefile
 from tpudeploy.domain import errors
 from tpudeploy.domain.state import State
+from tpudeploy.serialization import statefile
 
 
 def loads(content: bytes, name: str, *, source: str) -> State:

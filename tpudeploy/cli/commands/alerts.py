@@ -12,7 +12,7 @@ from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
-    from tpudeploy.core.alerts.watched import Watched
+    from tpudeploy.alerts.watched import Watched
     from tpudeploy.loading import Profile
 
 _DASHBOARD = "dashboard"
@@ -76,7 +76,7 @@ def made(
 
     `ttft_source` is what must be known of the limit for first tokens wherever it stands, "" for nothing.
     """
-    from tpudeploy.core.alerts.watched import watched
+    from tpudeploy.alerts.watched import watched
     from tpudeploy.loading import sized
 
     all_of = [watched(sized(profile), ttft_seconds=ttft_seconds, ttft_source=ttft_source) for profile in profiles]
@@ -86,11 +86,11 @@ def made(
 
 
 def _text(form: str, all_of: Sequence[Watched]) -> str:
-    from tpudeploy.core.alerts.formats import FORMATS
+    from tpudeploy.alerts.formats import FORMATS
     from tpudeploy.views import alerts as view
 
     if form == _DASHBOARD:
-        from tpudeploy.core.alerts.dashboard import dashboard
+        from tpudeploy.alerts.dashboard import dashboard
 
         return view.dashboard(dashboard(all_of))
     names = ", ".join(of.name for of in all_of)
@@ -102,7 +102,7 @@ def _measured(given: argparse.Namespace, context: Context, profiles: Sequence[Pr
 
     Raise `errors.UsageError` for a run that has no such figure, or that measured something else.
     """
-    from tpudeploy.core.alerts.goal import ROOM, goal
+    from tpudeploy.alerts.goal import ROOM, goal
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.loading import sized
 
@@ -147,7 +147,7 @@ def _write(path: Path, text: str) -> None:
 
 def _remarks(form: str, all_of: Sequence[Watched]) -> list[str]:
     """What whoever reads only the file would miss."""
-    from tpudeploy.core.alerts.watched import around
+    from tpudeploy.alerts.watched import around
 
     silent = [
         f"Warning: {of.name} has --disable-log-stats: its engine tells no metrics, and nothing but VllmDown can fire."

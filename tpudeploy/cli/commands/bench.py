@@ -17,10 +17,10 @@ from tpudeploy.domain.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tpudeploy.benching import Benching
-    from tpudeploy.core.bench.subject import Target
+    from tpudeploy.benchmark.subject import Target
     from tpudeploy.domain.benchmark import Bounds, Run, Sweep
     from tpudeploy.loading import Profile
+    from tpudeploy.operations.benchmark import Benching
     from tpudeploy.workspace import Workspace
 
 _KEY = "VLLM_API_KEY"
@@ -107,7 +107,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _measure(given: argparse.Namespace, context: Context, profile: str | None) -> int:
-    from tpudeploy.benching import Benching
+    from tpudeploy.operations.benchmark import Benching
 
     workspace = context.workspace([] if profile is None else [profile])
     benching = Benching(workspace)
@@ -238,7 +238,7 @@ def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
 
 
 def _import(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.benching import Benching
+    from tpudeploy.operations.benchmark import Benching
 
     files = {name: _content(context, name) for name in given.words[1:]}
     workspace = context.workspace()
@@ -287,7 +287,7 @@ def _list(given: argparse.Namespace, context: Context) -> int:
 
 
 def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Workspace) -> None:
-    from tpudeploy.core.bench.runfile import dumps
+    from tpudeploy.benchmark.runfile import dumps
     from tpudeploy.views.bench import result
 
     terminal, kept = context.terminal, workspace.runs.path(run)

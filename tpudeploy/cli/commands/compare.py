@@ -39,10 +39,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.benchmark.compare import compare
+    from tpudeploy.benchmark.published import published
     from tpudeploy.cli import documents
     from tpudeploy.cli.reporting import find_run
-    from tpudeploy.core.bench.compare import compare
-    from tpudeploy.core.bench.published import published
     from tpudeploy.domain.comparison import Measure
     from tpudeploy.views import compare as view
 

@@ -77,7 +77,7 @@ def _profile(where: Address, args: argparse.Namespace, context: Context) -> Prof
 
 def _write(path: Path, resource: CloudResource, where: Address, args: argparse.Namespace) -> None:
     """Write the profile of a slice. Raise `errors.UsageError` if the file exists or the model is unknown."""
-    from tpudeploy.core.generated import profile
+    from tpudeploy.planning.generated import profile
 
     text = profile(resource, where, model=args.model)
     if text is None:
@@ -95,8 +95,8 @@ def _write(path: Path, resource: CloudResource, where: Address, args: argparse.N
 
 
 def _tell(args: argparse.Namespace, context: Context, resource: CloudResource, attempt: Attempt) -> None:
-    from tpudeploy.core.outstanding import outstanding
     from tpudeploy.domain.tree import tree
+    from tpudeploy.reconcile.outstanding import outstanding
 
     where = _replica(address(args.address))
     if args.json:

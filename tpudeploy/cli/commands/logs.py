@@ -139,7 +139,7 @@ def _request_draft(
     args: argparse.Namespace,
     context: Context,
 ) -> Draft | NoDraft:
-    from tpudeploy import drafting
+    from tpudeploy.operations import diagnose as drafting
 
     path = args.colleague or args.profile
     author = context.load([path], AS_WRITTEN)[0] if args.colleague else profile
@@ -149,7 +149,7 @@ def _request_draft(
 
 def read_all(logs: Mapping[str, str], profile: Profile | None) -> dict[str, Reading]:
     """Return the reading of each log, with remedies for `profile`."""
-    from tpudeploy.core.bootlog import read
+    from tpudeploy.boot_log.read import read
 
     budget = _budget(profile)
     return {name: read(text, budget=budget) for name, text in logs.items()}
@@ -157,7 +157,7 @@ def read_all(logs: Mapping[str, str], profile: Profile | None) -> dict[str, Read
 
 def _follow(profile: Profile, args: argparse.Namespace, context: Context) -> None:
     """Print new lines until the boots of all machines have ended."""
-    from tpudeploy.core.bootlog import has_ended
+    from tpudeploy.boot_log.read import has_ended
     from tpudeploy.views import jsonl
 
     workspace, printed = context.workspace([args.profile]), dict[str, int]()

@@ -51,8 +51,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _operating(given: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.benchmark.operating import operating_points
     from tpudeploy.cli.reporting import find_run
-    from tpudeploy.core.bench.operating import operating_points
     from tpudeploy.views import recommend as view
 
     found = find_run(context.workspace(), given.run)
@@ -65,7 +65,7 @@ def _operating(given: argparse.Namespace, context: Context) -> int:
 
 
 def _workload(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.core.bench.recommend import recommend
+    from tpudeploy.benchmark.recommend import recommend
     from tpudeploy.domain.recommendation import Workload
     from tpudeploy.loading import sized
     from tpudeploy.views import recommend as view

@@ -38,13 +38,13 @@ def _startup_script(_: Profile, deployment: Deployment) -> str:
 
 
 def _docker(_: Profile, deployment: Deployment) -> str:
-    from tpudeploy.core import serving
+    from tpudeploy.node import serving
 
     return serving.docker_shell(deployment.container)
 
 
 def _serve(_: Profile, deployment: Deployment) -> str:
-    from tpudeploy.core import serving
+    from tpudeploy.node import serving
 
     return serving.serve_shell(deployment.container)
 
@@ -56,9 +56,9 @@ def _argv(_: Profile, deployment: Deployment) -> str:
 def _request(_: Profile, deployment: Deployment) -> str:
     """Return the first request that an apply would send. Only an apply creates the lineage in its name."""
     from tpudeploy.adapters.google.body import queued_resource
-    from tpudeploy.core.request import slice_request
     from tpudeploy.domain.errors import ConfigError
     from tpudeploy.domain.names import SliceName
+    from tpudeploy.node.request import slice_request
 
     if not deployment.candidates:
         raise ConfigError("The profile allows no zone and provisioning model to try.", hint="Widen placement.zones.")

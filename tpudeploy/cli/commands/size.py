@@ -9,8 +9,8 @@ from tpudeploy.cli import documents, exits, options
 from tpudeploy.cli.context import Context
 
 if TYPE_CHECKING:
-    from tpudeploy.core.sizing.sweep import Sweep
     from tpudeploy.domain.deployment import Deployment
+    from tpudeploy.sizing.sweep import Sweep
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +41,8 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def swept_around(deployment: Deployment) -> Sweep | None:
-    from tpudeploy.core.sizing.sweep import sweep
     from tpudeploy.domain.budget import Unsized
+    from tpudeploy.sizing.sweep import sweep
 
     if isinstance(deployment.budget, Unsized):
         return None

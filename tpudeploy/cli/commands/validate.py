@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
-from tpudeploy.core.checks import check
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.sizing.checks import check
 from tpudeploy.views.excerpt import diagnostics
 
 if TYPE_CHECKING:

@@ -9,6 +9,9 @@ from typing import Annotated
 from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
+from tpudeploy.ab_test.arms import is_risky, parsed
+from tpudeploy.accuracy import arithmetic
+from tpudeploy.benchmark.grid import grid
 from tpudeploy.cli import documents
 from tpudeploy.cli.ab import GRID
 from tpudeploy.cli.context import AS_WRITTEN
@@ -19,16 +22,13 @@ from tpudeploy.cli.mcp.offline import OneProfile
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
 from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.cli.mcp.trials import Trial
-from tpudeploy.core.ab.arms import is_risky, parsed
-from tpudeploy.core.accuracy import arithmetic
-from tpudeploy.core.bench.grid import grid
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
 from tpudeploy.domain.errors import TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.experiment import Experiment
 from tpudeploy.domain.side import Side
 from tpudeploy.domain.tree import tree
-from tpudeploy.experimenting import Experimenting, Listener
+from tpudeploy.operations.ab_test import Experimenting, Listener
 from tpudeploy.views import jsonl
 from tpudeploy.views.ab import proposal
 from tpudeploy.views.bench import row

@@ -7,16 +7,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tpudeploy.benching import Benching
+from tpudeploy.benchmark.grid import grid
+from tpudeploy.benchmark.runfile import dumps
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.offline import OneProfile
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
 from tpudeploy.cli.mcp.session import Call, session
-from tpudeploy.core.bench.grid import grid
-from tpudeploy.core.bench.runfile import dumps
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Slo, Sweep
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.tree import tree
+from tpudeploy.operations.benchmark import Benching
 from tpudeploy.views.bench import row
 from tpudeploy.views.paint import Paint
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from tpudeploy.benchmark.published import published
 from tpudeploy.cli import documents
 from tpudeploy.cli.commands.recommend import laid_over
 from tpudeploy.cli.context import AS_WRITTEN
 from tpudeploy.cli.mcp.offline import OneProfile
 from tpudeploy.cli.mcp.session import Call, session
-from tpudeploy.core.bench.published import published
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -22,7 +22,7 @@ def compare(
     run_ids: Annotated[tuple[str, ...], Field(min_length=2, description="ids of runs, or names of published tables")],
 ) -> documents.Document:
     """Compare benchmarks point by point: throughput, latency, tokens per dollar, and the gain from more chips."""
-    from tpudeploy.core.bench.compare import compare as compared
+    from tpudeploy.benchmark.compare import compare as compared
 
     tables = published()
     with session(ctx).project.opened() as at:
@@ -43,7 +43,7 @@ def recommend(
     emulated: Annotated[bool, Field(description="accept runs measured on the emulator, where no model runs")] = False,
 ) -> documents.Document:
     """Recommend what would serve a workload, and a profile for it, from measured runs; says if there are none."""
-    from tpudeploy.core.bench.recommend import recommend as recommended
+    from tpudeploy.benchmark.recommend import recommend as recommended
     from tpudeploy.domain.recommendation import Workload
     from tpudeploy.loading import sized
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tpudeploy.cli.mcp.store import EntryStore
-from tpudeploy.core.approval import plan_print
 from tpudeploy.domain.errors import Unapproved
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Plan
+from tpudeploy.planning.approval import plan_print
 
 # Actions that interrupt no client: an update only releases leftovers of an earlier run, which do not serve. Any other
 # action, including future ones, needs approval.

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
+from tpudeploy.benchmark import runfile
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.session import Call, Session, session
-from tpudeploy.core.bench import runfile
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.views import show
 from tpudeploy.workspace import Workspace

@@ -46,7 +46,7 @@ def diagnose(
 ) -> documents.Document:
     """Explain the boot logs as the tool logs does, and add a served model's unverified draft from redacted evidence."""
     from tpudeploy.cli.commands.logs import read_all
-    from tpudeploy.drafting import draft
+    from tpudeploy.operations.diagnose import draft
 
     project = session(ctx).project
     with project.opened(profile) as at, project.opened(colleague or profile) as colleague_at:

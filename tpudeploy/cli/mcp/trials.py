@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tpudeploy.core.ab.proposal import Proposal
+from tpudeploy.ab_test.proposal import Proposal
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.experimenting import Arms
+from tpudeploy.operations.ab_test import Arms
 
 
 @frozen

@@ -7,7 +7,7 @@ import argparse
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.states.words import address
-from tpudeploy.core.memory import named
+from tpudeploy.planning.memory import named
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 

@@ -7,10 +7,10 @@ import argparse
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.states.words import deployment, state_of
-from tpudeploy.core import statefile
 from tpudeploy.domain.errors import StateError
 from tpudeploy.domain.state import State
 from tpudeploy.ports import StateBackend
+from tpudeploy.serialization import statefile
 from tpudeploy.workspace import Workspace
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from tpudeploy.cli import exits
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
-from tpudeploy.core import statefile
-from tpudeploy.core.outstanding import outstanding
 from tpudeploy.domain.errors import StateUnreadable
 from tpudeploy.domain.state import State
+from tpudeploy.reconcile.outstanding import outstanding
+from tpudeploy.serialization import statefile
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 

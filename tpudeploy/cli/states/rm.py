@@ -10,12 +10,12 @@ from tpudeploy.cli.approval import approve
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.states.words import address, state_of
-from tpudeploy.core.memory import must_rest, records
-from tpudeploy.core.outstanding import outstanding
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address as replica_address
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.planning.memory import must_rest, records
 from tpudeploy.ports import StateBackend
+from tpudeploy.reconcile.outstanding import outstanding
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 

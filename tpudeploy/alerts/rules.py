@@ -1,0 +1,140 @@
+"""RULES: the alert rules of a deployment, one function and one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tpudeploy.alerts.rule import Alert, Group, Severity
+from tpudeploy.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
+from tpudeploy.metrics.load import KV_CACHE_FULL
+
+
+def group(deployment: Watched) -> Group:
+    rules = tuple(rule for rules_of in RULES for rule in rules_of(deployment))
+    return Group(deployment=deployment.name, every_seconds=SCRAPE_SECONDS, rules=rules)
+
+
+def _down(deployment: Watched) -> Iterator[Alert]:
+    """Yield alerts for missing servers. The series of a preempted machine end, so `up == 0` would never match."""
+    serving = f"count(up{deployment.scrape} == 1)"
+    yield Alert(
+        name="VllmDown",
+        expr=f"({serving} or vector(0)) == 0",
+        held_seconds=60,
+        severity=Severity.CRITICAL,
+        summary=f"No server of {deployment.name} answers",
+        description=f"For a minute, /metrics could not be read from any server; {deployment.replicas} should answer. "
+        "`tpudeploy status` says whether a slice was preempted; `tpudeploy logs --explain` says why a boot failed.",
+    )
+    if deployment.replicas > 1:
+        yield Alert(
+            name="VllmReplicaDown",
+            expr=f"{serving} < {deployment.replicas}",
+            held_seconds=60,
+            severity=Severity.WARNING,
+            summary=f"Only {{{{ $value }}}} of {deployment.replicas} servers of {deployment.name} answer",
+            description="`tpudeploy status` says which; `tpudeploy apply` replaces preempted slices.",
+        )
+
+
+def _no_progress(deployment: Watched) -> Iterator[Alert]:
+    """Yield an alert for a hang or a compilation. The longest published prefill without either took 55 s."""
+    engine = deployment.engine
+    yield Alert(
+        name="VllmNoProgress",
+        expr=f"vllm:num_requests_running{engine} > 0 and rate(vllm:generation_tokens_total{engine}[1m]) == 0",
+        held_seconds=60,
+        severity=Severity.CRITICAL,
+        summary=f"{deployment.name} runs {{{{ $value }}}} requests and generates no token",
+        description="No token for two minutes on {{ $labels.instance }}: the engine hangs, or compiles a graph that "
+        "the warm-up did not cover. `tpudeploy logs` shows which.",
+    )
+
+
+def _kv_cache(deployment: Watched) -> Iterator[Alert]:
+    """Yield alerts for a full KV cache. Blocks that only the prefix cache holds count as free."""
+    full = f"vllm:kv_cache_usage_perc{deployment.engine} > {KV_CACHE_FULL:g}"
+    yield Alert(
+        name="VllmKvCacheNearlyFull",
+        expr=full,
+        held_seconds=60,
+        severity=Severity.WARNING,
+        summary=f"The KV cache of {deployment.name} is {{{{ $value | humanizePercentage }}}} full",
+        description="On {{ $labels.instance }}, requests will soon wait or be preempted. `tpudeploy size --sweep` says "
+        "what would hold more; another replica shares the load.",
+    )
+    waiting = f'vllm:num_requests_waiting_by_reason{deployment.engine[:-1]},reason="capacity"}}'
+    yield Alert(
+        name="VllmKvCacheExhausted",
+        expr=f"{full} and ignoring (reason) {waiting} > 0",
+        held_seconds=300,
+        severity=Severity.CRITICAL,
+        summary=f"Requests wait for the KV cache of {deployment.name}",
+        description="On {{ $labels.instance }}, it has been full for five minutes, and requests wait for room.",
+    )
+
+
+def _queue(deployment: Watched) -> Iterator[Alert]:
+    yield Alert(
+        name="VllmQueueSaturated",
+        expr=f"vllm:num_requests_waiting{deployment.engine} > 0",
+        held_seconds=WAITING_SECONDS,
+        severity=Severity.WARNING,
+        summary=f"{{{{ $value }}}} requests wait at {deployment.name}",
+        description=f"For {WAITING_SECONDS} s, at least one request was queued on {{{{ $labels.instance }}}}: it gets "
+        "more requests than it can serve.",
+    )
+
+
+def _batch(deployment: Watched) -> Iterator[Alert]:
+    if deployment.max_num_seqs is None:
+        return
+    yield Alert(
+        name="VllmBatchFull",
+        expr=f"vllm:num_requests_running{deployment.engine} >= {deployment.max_num_seqs}",
+        held_seconds=300,
+        severity=Severity.WARNING,
+        summary=f"{deployment.name} runs its maximum of {deployment.max_num_seqs} requests",
+        description="On {{ $labels.instance }}, for five minutes. serving.max_num_seqs makes other requests wait: "
+        "raise it if the KV cache has room, else add a replica.",
+    )
+
+
+def _preempting(deployment: Watched) -> Iterator[Alert]:
+    yield Alert(
+        name="VllmPreempting",
+        expr=f"rate(vllm:num_preemptions_total{deployment.engine}[5m]) > 0",
+        held_seconds=60,
+        severity=Severity.WARNING,
+        summary=f"{deployment.name} preempts requests",
+        description="On {{ $labels.instance }}, the KV cache cannot hold all running requests, and preempted ones are "
+        "computed again. Lower serving.max_num_seqs, or give the cache more room.",
+    )
+
+
+def _ttft(deployment: Watched) -> Iterator[Alert]:
+    """Yield an alert without a recording rule, because Cloud Monitoring imports alert rules only."""
+    if deployment.ttft_seconds is None:
+        return
+    buckets = f"rate(vllm:time_to_first_token_seconds_bucket{deployment.engine}[5m])"
+    yield Alert(
+        name="VllmTtftHigh",
+        expr=f"histogram_quantile(0.95, sum by (job, model_name, le) ({buckets})) > {deployment.ttft_seconds:g}",
+        held_seconds=300,
+        severity=Severity.WARNING,
+        summary=f"5 % of requests wait longer than {deployment.ttft_seconds:g} s for {deployment.name}'s first token",
+        description="For five minutes, the 95th percentile is about {{ $value | humanizeDuration }}, by the buckets of "
+        f"the server's own histogram.{f' {deployment.ttft_source}' if deployment.ttft_source else ''}",
+    )
+
+
+# The order is that of importance: whether it serves, whether it keeps up, whether it is fast.
+RULES: tuple[Callable[[Watched], Iterator[Alert]], ...] = (
+    _down,
+    _no_progress,
+    _kv_cache,
+    _queue,
+    _batch,
+    _preempting,
+    _ttft,
+)

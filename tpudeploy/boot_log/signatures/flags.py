@@ -1,0 +1,152 @@
+"""Flags and variables that vLLM does not take, or not together."""
+
+from __future__ import annotations
+
+import re
+
+from tpudeploy.boot_log.said import Said
+from tpudeploy.boot_log.signatures.row import Signature, always
+
+_IMAGE = "or the image is older or newer than the profile: check serving.image"
+
+
+def _heads(found: re.Match[str], _: Said) -> str:
+    heads = int(found["heads"])
+    fitting = ", ".join(str(n) for n in (1, 2, 4, 8) if heads % n == 0)
+    return f"{heads} attention heads are shared by the chips: set serving.tensor_parallel_size to one of {fitting}."
+
+
+def _too_long(found: re.Match[str], _: Said) -> str:
+    most = f" to {found['most']} or less" if found["most"] else ""
+    return f"Lower serving.max_model_len{most}: the model was trained for no more."
+
+
+def _smaller_batch(found: re.Match[str], _: Said) -> str:
+    batched, length = found["batched"], found["length"]
+    return f"Raise serving.max_num_batched_tokens from {batched} to {length}, or leave chunked prefill enabled."
+
+
+def _batch_of_sequences(found: re.Match[str], _: Said) -> str:
+    batched, seqs = found["batched"], found["seqs"]
+    return (
+        f"Raise serving.max_num_batched_tokens from {batched} to {seqs} or more, or lower "
+        f"serving.max_num_seqs to {batched}."
+    )
+
+
+def _item(found: re.Match[str], _: Said) -> str:
+    item = int(found["item"])
+    return (
+        f"Raise serving.max_num_batched_tokens to {item} or more (4096 compiles no more graphs), or set the modality's "
+        "limit in serving.args.limit_mm_per_prompt to 0 (an item of video is the largest)."
+    )
+
+
+ROWS: tuple[Signature, ...] = (
+    Signature(
+        name="heads-not-divisible",
+        what="The attention heads cannot be shared by so many chips",
+        pattern=(r"Total number of attention heads \((?P<heads>\d{1,6})\) must be divisible by tensor parallel size"),
+        remedy=_heads,
+        example=("Value error, Total number of attention heads (8) must be divisible by tensor parallel size (3)."),
+    ),
+    Signature(
+        name="kv-heads-not-divisible",
+        what="The KV heads cannot be shared by so many chips",
+        pattern=r"in get_padded_num_heads$|line \d+, in get_padded_num_heads",
+        remedy=always(
+            "Choose a serving.tensor_parallel_size that divides the model's KV heads, or is a multiple of them."
+        ),
+        example='  File "/workspace/tpu_inference/tpu_inference/utils.py", line 337, in get_padded_num_heads',
+    ),
+    Signature(
+        name="length-exceeds-model",
+        what="max_model_len is longer than the model allows",
+        pattern=(
+            r"User-specified max_model_len \(\d+\) is greater than the derived max_model_len"
+            r"(?: \(max_position_embeddings=(?P<most>\d+))?"
+        ),
+        remedy=_too_long,
+        example=(
+            "Value error, User-specified max_model_len (200000) is greater than the derived max_model_len "
+            "(max_position_embeddings=131072 or model_max_length=None in model's config.json)."
+        ),
+    ),
+    Signature(
+        name="batch-below-length",
+        what="max_num_batched_tokens is below max_model_len, with chunked prefill off",
+        pattern=r"max_num_batched_tokens \((?P<batched>\d+)\) is smaller than max_model_len \((?P<length>\d+)\)",
+        remedy=_smaller_batch,
+        example=(
+            "Value error, max_num_batched_tokens (2048) is smaller than max_model_len (16384). This effectively limits "
+            "the maximum sequence length to max_num_batched_tokens"
+        ),
+    ),
+    Signature(
+        name="batch-below-sequences",
+        what="max_num_batched_tokens is below max_num_seqs",
+        pattern=(
+            r"max_num_batched_tokens \((?P<batched>\d+)\) must be greater than or equal to "
+            r"max_num_seqs \((?P<seqs>\d+)\)"
+        ),
+        remedy=_batch_of_sequences,
+        example="Value error, max_num_batched_tokens (128) must be greater than or equal to max_num_seqs (256).",
+    ),
+    Signature(
+        name="item-exceeds-batch",
+        what="One image or video is larger than a batch",
+        pattern=r"Chunked MM input disabled but max_tokens_per_mm_item \((?P<item>\d{1,9})\) is larger than",
+        remedy=_item,
+        example=(
+            "ValueError: Chunked MM input disabled but max_tokens_per_mm_item (2496) is larger than "
+            "max_num_batched_tokens (2048). Please increase max_num_batched_tokens."
+        ),
+    ),
+    Signature(
+        name="unknown-parser",
+        what="There is no such tool or reasoning parser in this image",
+        pattern=r"invalid tool call parser: (?P<name>\S+)|Reasoning parser '(?P<other>[^']*)' not found",
+        remedy=always(f"Correct serving.args.tool_call_parser or reasoning_parser, {_IMAGE}."),
+        example="KeyError: invalid tool call parser: gemma5 (chose from { gemma4,hermes,... })",
+    ),
+    Signature(
+        name="flag-refused",
+        what="vLLM does not take this flag, or not this value",
+        pattern=(
+            r"error: (?:argument --?\S+: |unrecognized arguments: |the following arguments are required)"
+            r"|cannot be converted to <function loads|--enable-auto-tool-choice requires --tool-call-parser"
+        ),
+        remedy=always(f"Correct it in the profile ({_IMAGE})."),
+        example=(
+            "vllm serve: error: argument --kv-cache-dtype: invalid choice: 'int9' (choose from 'auto', 'bfloat16', ...)"
+        ),
+    ),
+    Signature(
+        name="kv-dtype-unknown",
+        what="The TPU cannot hold a KV cache of this type",
+        pattern=r"TypeError: data type '(?P<dtype>[^']*)' not understood",
+        remedy=always("Set serving.kv_cache_dtype to auto or fp8."),
+        example="TypeError: data type 'int8_per_token_head' not understood",
+    ),
+    Signature(
+        name="combination-unsupported",
+        what="tpu_inference does not support this combination",
+        pattern=(
+            r"MLA models require both the NEW_MODEL_DESIGN=1|Unsupported kv_connector"
+            r"|continue_decode is not supported with|LoRA is not supported with data parallelism"
+        ),
+        remedy=always("The line names what excludes what: drop one of the two from the profile."),
+        example="ValueError: LoRA is not supported with data parallelism (DP size: 2)",
+    ),
+    Signature(
+        name="port-taken",
+        what="The server's port is taken",
+        # Of asyncio (uvicorn logs it), of socket.bind, and of docker where the container has a network of its own.
+        pattern=(
+            r"\[Errno 98\].*[Aa]ddress already in use|port is already allocated"
+            r"|failed to bind (?:host )?port.*address already in use|listen tcp\S* \S+: bind: address already in use"
+        ),
+        remedy=always("Stop the container that holds it, or set another serving.port."),
+        example="OSError: [Errno 98] Address already in use",
+    ),
+)

@@ -1,0 +1,102 @@
+"""Checkpoints that the engine does not know, or cannot load."""
+
+from __future__ import annotations
+
+from tpudeploy.boot_log.signatures.row import Signature, always
+
+ROWS: tuple[Signature, ...] = (
+    Signature(
+        name="model-type-unknown",
+        what="The image's transformers does not know this type of model",
+        pattern=(
+            r"but Transformers does not recognize this architecture|Unrecognized model in "
+            r"|Should have a `model_type` key"
+            r"|Unrecognized configuration class"
+        ),
+        remedy=always(
+            "Take a newer serving.image: the model is newer than its transformers. If config.json was edited or comes "
+            "from another library, take the original checkpoint."
+        ),
+        # transformers models/auto/configuration_auto.py
+        example=(
+            "ValueError: The checkpoint you are trying to load has model type `gemma9` but Transformers does not "
+            "recognize this architecture. This could be because of an issue with the checkpoint, or because your "
+            "version of Transformers is out of date."
+        ),
+    ),
+    Signature(
+        name="architecture-unsupported",
+        what="The engine does not serve this architecture",
+        pattern=(
+            r"Model architectures? (?P<names>\[[^\]]*\]|\S+) (?:are not supported|is not supported|was supported"
+            r"|failed to be inspected)|No model architectures are specified|Cannot find model module\. "
+            r"|The Transformers implementation of \S+ is not compatible with vLLM"
+        ),
+        remedy=always(
+            "Take a newer serving.image, or another model: `tpudeploy size` names the families that are known to run."
+        ),
+        # vLLM model_executor/models/registry.py
+        example=(
+            "ValueError: Model architectures ['Gemma9ForCausalLM'] are not supported for now. Supported architectures: "
+            "dict_keys(['AfmoeForCausalLM', ...])"
+        ),
+    ),
+    Signature(
+        name="remote-code",
+        what="The model brings code of its own, which vLLM runs only where the profile allows it",
+        pattern=(
+            r"requires you to execute the configuration file in that repo|trust_remote_code=True"
+            r"|contains custom code which must be executed"
+        ),
+        remedy=always(
+            "Read that code, and set serving.args.trust_remote_code if you trust it; or take a model that needs none."
+        ),
+        # vLLM transformers_utils/config.py
+        example=(
+            "RuntimeError: Failed to load the model config. If the model is a custom model not yet available in the "
+            "HuggingFace transformers library, consider setting `trust_remote_code=True` in LLM or using the "
+            "`--trust-remote-code` flag in the CLI."
+        ),
+    ),
+    Signature(
+        name="tokenizer-missing",
+        what="The checkpoint has no tokenizer",
+        pattern=r"Couldn't instantiate the backend tokenizer from one of",
+        remedy=always("Name one in serving.args.tokenizer, or take a checkpoint that brings its own."),
+        example="ValueError: Couldn't instantiate the backend tokenizer from one of: (1) a `tokenizers` library ...",
+    ),
+    Signature(
+        name="checkpoint-mismatch",
+        what="The checkpoint's tensors are not those the loader expects",
+        pattern=(
+            r"There is no module or parameter named|Missing .*k_norm\.weight|Attempted to load weight \("
+            r"|Failed to load weight '[^']*' with shape|Shape mismatch (?:in non-vocab layer|when loading weight)"
+            r"|size mismatch for \S+"
+        ),
+        remedy=always(
+            "An export for quantization-aware training is laid out differently: take the plain checkpoint, or a newer "
+            "serving.image."
+        ),
+        example="ValueError: There is no module or parameter named 'layers.0.self_attn.k_norm' in Gemma4ForCausalLM",
+    ),
+    Signature(
+        name="quantization-unsupported",
+        what="tpu_inference cannot run this quantization",
+        pattern=(
+            r"Unknown quantization method|quantization is currently not supported in tpu"
+            r"|quantization method not supported|compressed-tensors scheme for .* is not yet supported in the JAX path"
+        ),
+        remedy=always("Take a checkpoint in bfloat16, or compressed-tensors in fp8 (w8a8)."),
+        example="ValueError: awq quantization is currently not supported in tpu.",
+    ),
+    Signature(
+        name="disk-full",
+        what="The machine's disk is full",
+        pattern=r"[Nn]o space left on device|Not enough free disk space to download",
+        remedy=always(
+            "Raise tpu.boot_disk_size; it can only be set when a slice is made. /dev/shm is memory: weights kept there "
+            "take the machine's RAM."
+        ),
+        example="OSError: [Errno 28] No space left on device: '/root/.cache/huggingface/hub/...'",
+    ),
+)

@@ -1,0 +1,111 @@
+"""Servers that were killed, that were not ready in time, or that do not answer all requests."""
+
+from __future__ import annotations
+
+import re
+
+from tpudeploy.boot_log.said import Said
+from tpudeploy.boot_log.signatures.row import Signature, always
+
+_SHARED = "Weights in /dev/shm take the machine's memory too."
+
+
+def _timeout(found: re.Match[str], said: Said) -> str:
+    seconds, milestone = int(found["seconds"]), (found["at"] or "").strip().rstrip(".")
+    reached = f"It was at: {milestone}. " if milestone else ""
+    raised = f"Raise health.timeout (now {seconds} s)"
+    if milestone.startswith("Compiling graph"):
+        return (
+            f"{reached}It still compiled. {raised}, or compile fewer graphs ({_fewer_graphs(said)}). "
+            "With serving.xla_cache_bucket a later start need not compile again."
+        )
+    if re.search(r"download|[Cc]heckpoint|[Ww]eights|shards", milestone):
+        return f"{reached}It still loaded the weights. {raised}, or load them from a bucket with model.mirror."
+    return f"{reached}{raised} if it was still at work; the log of the container shows whether it was."
+
+
+def _fewer_graphs(said: Said) -> str:
+    """Return the settings that make fewer graphs; a padding gap that is not there cannot be left out."""
+    has_gap = said.budget is None or said.budget.engine.padding_gap > 0
+    return f"{'serving.padding_gap, ' if has_gap else ''}serving.max_num_seqs"
+
+
+ROWS: tuple[Signature, ...] = (
+    Signature(
+        name="host-memory",
+        what="The machine ran out of memory (RAM, not HBM)",
+        pattern=(
+            r"Out of memory: Killed process|oom-kill:constraint|[Mm]emory cgroup out of memory|^MemoryError\b"
+            r"|Cannot allocate memory"
+        ),
+        remedy=always(
+            "Take a slice whose hosts have more memory, or load less at once: model.mirror onto the disk instead of "
+            f"memory, a smaller or quantized checkpoint. {_SHARED}"
+        ),
+        # Linux mm/oom_kill.c
+        example=(
+            "Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:271828182kB, anon-rss:48123456kB, "
+            "file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:98304kB oom_score_adj:0"
+        ),
+    ),
+    Signature(
+        name="killed",
+        what="The server was killed from outside (SIGKILL)",
+        pattern=r"exit code 137\b|Exited \(137\)|Failed core proc\(s\): \{[^}]*: -9\b|died with exit code -9\b",
+        remedy=always(
+            "Most often the machine ran out of memory (RAM, not HBM): `dmesg | grep -i oom` on the machine says so. "
+            "If it did, take a slice whose hosts have more memory or load less at once. If it did not, somebody "
+            f"stopped the container (docker kill, a shutdown). {_SHARED}"
+        ),
+        example="failed: The container ended (exit code 137): Loading safetensors checkpoint shards:  50% Completed",
+        is_consequence=True,
+    ),
+    Signature(
+        name="ready-timeout",
+        what="The server was not ready in the time that the profile allows",
+        pattern=r"The server was not healthy within (?P<seconds>\d{1,9}) s(?:; it was at: (?P<at>[^\n]*))?",
+        remedy=_timeout,
+        example="failed: The server was not healthy within 1800 s; it was at: Compiling graph 87",
+        is_consequence=True,
+    ),
+    Signature(
+        name="chat-template-missing",
+        what="The tokenizer has no chat template, so chat requests fail",
+        pattern=r"default chat template is no longer allowed",
+        remedy=always(
+            "Set serving.args.chat_template to a template that lies in the container, or serve an instruction-tuned "
+            "checkpoint that brings its own. Requests to /v1/completions need none."
+        ),
+        # vLLM renderers/hf.py
+        example=(
+            "vllm.entrypoints.chat_utils.ChatTemplateResolutionError: As of transformers v4.44, default chat template "
+            "is no longer allowed, so you must provide a chat template if the tokenizer does not define one."
+        ),
+        ends_server=False,
+    ),
+    Signature(
+        name="completion-failed",
+        what="The server is healthy, but does not complete a prompt",
+        pattern=r"The server is healthy, but a completion failed \(HTTP (?P<status>\d{3})\)",
+        remedy=always(
+            "The answer is in the line. Read the container's log at that time: an engine that dies at its first "
+            "request mostly lacks room for a program that was not compiled at the start."
+        ),
+        example="failed: The server is healthy, but a completion failed (HTTP 500): Internal Server Error",
+        is_consequence=True,
+    ),
+    Signature(
+        name="chat-template-not-found",
+        what="The file of the chat template is not in the container",
+        pattern=(
+            r"The supplied chat template .*(?:doesn't exist|failed to be opened)"
+            r"|supplied chat template path doesn't exist"
+        ),
+        remedy=always("Correct serving.args.chat_template, or mount the folder that holds the file (serving.volumes)."),
+        # vLLM entrypoints/chat_utils.py
+        example=(
+            "ValueError: The supplied chat template string (/templates/chat.jinja) appears path-like, but doesn't "
+            "exist! Tried: /templates/chat.jinja and /workspace/vllm/vllm/examples/chat.jinja"
+        ),
+    ),
+)

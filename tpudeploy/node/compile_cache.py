@@ -1,0 +1,75 @@
+"""The compile cache in a bucket: which folder of the machine it fills, and what its programs were compiled for.
+
+Compiled programs depend on the software, which the image's digest stands for (jax and libtpu are in it) and the setup
+steps change; on the model; on the chips; and on every flag and variable but those that are known not to matter here.
+The engine looks each program up by its content: a key that is too narrow costs a compilation, none is ever wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from tpudeploy.config.schema import ProfileSpec
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.bucket import BucketFolder
+from tpudeploy.domain.deployment import CompileCache, Container
+from tpudeploy.node.mounts import host_path
+
+VARIABLE = "VLLM_XLA_CACHE_PATH"
+# vLLM's own default, in its container: ~/.cache/vllm/xla_cache.
+DEFAULT = "/root/.cache/vllm/xla_cache"
+# Flags and variables of what is around the programs: the API, logs, where files lie.
+_AROUND = """
+api-key allowed-headers allowed-methods allowed-origins chat-template disable-log-stats download-dir
+enable-auto-tool-choice enable-log-requests host port reasoning-parser response-role root-path
+safetensors-load-strategy served-model-name ssl-ca-certs ssl-certfile ssl-keyfile tool-call-parser uvicorn-log-level
+"""
+_AROUND_FLAGS = frozenset(_AROUND.split())
+_AROUND_VARIABLES = frozenset(
+    (VARIABLE, "DO_NOT_TRACK", "HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE", "VLLM_LOGGING_LEVEL", "VLLM_NO_USAGE_STATS")
+)
+_KEY = 20  # hexadecimal digits: 80 bits tell settings apart that one bucket ever sees
+
+
+def inside(container: Container) -> str:
+    """Where the container keeps what it compiles."""
+    return container.environment.get(VARIABLE, DEFAULT)
+
+
+def compile_cache(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> CompileCache | None:
+    """None where the profile names no bucket, or keeps the cache in no volume (a check tells of that)."""
+    folder = host_path(container, inside(container))
+    if spec.serving.xla_cache_bucket is None or folder is None:
+        return None
+    return CompileCache(
+        bucket=BucketFolder.parse(spec.serving.xla_cache_bucket),
+        key=_key(spec, container, kind),
+        digest=container.image.partition("@sha256:")[2],
+        folder=folder,
+    )
+
+
+def _key(spec: ProfileSpec, container: Container, kind: AcceleratorType) -> str:
+    settings = {
+        "model": spec.model.id,
+        "chips": kind.name,
+        "flags": sorted(_flags(container.serve[3:])),
+        "variables": sorted(_variables(container.environment)),
+        "setup": container.setup,
+    }
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:_KEY]
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Each flag with its values, without those around the programs."""
+    starts = [n for n, word in enumerate(words) if word.startswith("--")]
+    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+        name = words[start].partition("=")[0].removeprefix("--")
+        if name not in _AROUND_FLAGS and name.removeprefix("no-") not in _AROUND_FLAGS:
+            yield tuple(words[start:end])
+
+
+def _variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((name, value) for name, value in environment.items() if name not in _AROUND_VARIABLES)

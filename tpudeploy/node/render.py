@@ -1,0 +1,165 @@
+"""A deployment and the texts of the templates become the startup script; adapters/assets.py reads the texts.
+
+Only `startup.sh.j2` is a template; the files of `boot/` are plain bash and go in as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tpudeploy.domain import errors
+from tpudeploy.domain.deployment import CompileCache, Container, Deployment, SecretRef
+from tpudeploy.node import serving
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+# A metadata value of Compute Engine holds 262,144 bytes (compute v1, `Metadata.items.value`).
+MAX_SCRIPT_BYTES = 262_144
+# Linux passes no longer argument or variable to a process (MAX_ARG_STRLEN, its end mark included).
+MAX_WORD_BYTES = 131_071
+# What the templates together stay below, so that they need not be read to know that a script fits.
+TEMPLATE_BYTES = 49_152
+# Quoting, or JSON, makes at most six bytes of one, and no word of a profile stands in the script more than three times.
+_GROWTH = 18
+_PER_WORD = 8
+
+
+def startup_script(deployment: Deployment, templates: Mapping[str, str], spec: str) -> str:
+    """The script Google runs at every boot. `spec` is the fingerprint of the server it starts.
+
+    Raise `errors.ConfigError` where Google or Linux would refuse its size.
+    """
+    script = _template(tuple(templates.items())).render(templates=templates, **_words(deployment, spec))
+    _check_sizes(deployment, script)
+    return script
+
+
+@cache
+def _template(texts: tuple[tuple[str, str], ...]) -> Template:
+    """Compiled once: that takes ten times as long as rendering it, and a fleet renders hundreds."""
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    environment = Environment(
+        loader=DictLoader(dict(texts)),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 -- bash, not HTML: every word of a profile is shell-quoted below
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("startup.sh.j2")
+
+
+def check_size(deployment: Deployment, templates: Callable[[], Mapping[str, str]]) -> None:
+    """Raise as `startup_script` would, but sooner: only what may come near Google's limit is rendered."""
+    _check_words(deployment)
+    if longest(deployment) > MAX_SCRIPT_BYTES:
+        startup_script(deployment, templates(), "")
+
+
+def longest(deployment: Deployment) -> int:
+    """Bytes that the script cannot exceed."""
+    of, mirror, cache = deployment.container, deployment.mirror, deployment.compile_cache
+    texts = [of.name, of.image, deployment.model_id, deployment.health.prompt, of.shm_size or "", *of.serve, *of.setup]
+    for pair in (*of.environment.items(), *of.volumes, *((ref.variable, ref.secret) for ref in of.secrets)):
+        texts += pair
+    texts += [] if mirror is None else [mirror.bucket.name, mirror.bucket.prefix, mirror.folder]
+    texts += [] if cache is None else [cache.bucket.name, cache.bucket.prefix, cache.key, cache.digest, cache.folder]
+    # Each word also has its own line, its flag, and the quotes around it.
+    return TEMPLATE_BYTES + _GROWTH * (_size("".join(texts)) + _PER_WORD * len(texts))
+
+
+def _words(deployment: Deployment, spec: str) -> dict[str, object]:
+    container, mirror = deployment.container, deployment.mirror
+    return {
+        "spec": shlex.quote(spec),
+        "name": shlex.quote(container.name),
+        "image": shlex.quote(container.image),
+        "port": container.port,
+        "patience": math.ceil(deployment.health.timeout_seconds),
+        "chat": shlex.quote(_ask(deployment, "messages", [{"role": "user", "content": deployment.health.prompt}])),
+        "completion": shlex.quote(_ask(deployment, "prompt", deployment.health.prompt)),
+        "secret_variables": [shlex.quote(ref.variable) for ref in container.secrets],
+        "secret_resources": [shlex.quote(_resource(ref)) for ref in container.secrets],
+        "host_paths": [shlex.quote(host) for host, _ in container.volumes],
+        "docker_run": tuple(_docker_run(container)),
+        # What a deployment does not use stays out of its script.
+        "cached": deployment.compile_cache is not None,
+        "mirrored": mirror is not None,
+        **_cache_words(deployment.compile_cache),
+        "mirror_bucket": shlex.quote("" if mirror is None else mirror.bucket.name),
+        "mirror_prefix": shlex.quote("" if mirror is None else mirror.bucket.prefix),
+        "mirror_folder": shlex.quote("" if mirror is None else mirror.folder),
+    }
+
+
+def _cache_words(cache: CompileCache | None) -> dict[str, object]:
+    """Of a deployment that keeps none, the bucket is empty."""
+    return {
+        "cache_bucket": shlex.quote("" if cache is None else cache.bucket.name),
+        "cache_prefix": shlex.quote("" if cache is None else cache.bucket.prefix),
+        "cache_key": shlex.quote("" if cache is None else cache.key),
+        "cache_folder": shlex.quote("" if cache is None else cache.folder),
+        "image_digest": shlex.quote("" if cache is None else cache.digest),
+    }
+
+
+def _docker_run(container: Container) -> Iterator[str]:
+    """`serving.docker_run`, quoted, with `$root` before every host path."""
+    yield from map(shlex.quote, serving.before_volumes(container))
+    for host, inside in container.volumes:
+        yield '-v "$root"' + shlex.quote(f"{host}:{inside}")
+    yield from map(shlex.quote, serving.after_volumes(container))
+
+
+def _ask(deployment: Deployment, key: str, prompt: object) -> str:
+    return json.dumps({"model": serving.served_model(deployment), key: prompt, "max_tokens": 64, "temperature": 0})
+
+
+def _resource(ref: SecretRef) -> str:
+    """The version to read; without a project, the script puts the machine's own before it."""
+    resource = ref.secret if "/" in ref.secret else f"secrets/{ref.secret}"
+    return resource if "/versions/" in resource else f"{resource}/versions/latest"
+
+
+def _check_words(deployment: Deployment) -> None:
+    for what, word in _written(deployment):
+        if _size(word) > MAX_WORD_BYTES:
+            raise errors.ConfigError(
+                f"`{what}` takes {_size(word):,} bytes; Linux passes at most {MAX_WORD_BYTES:,} in one word.",
+                hint="Put the text into a file of the image or of a mounted volume, and name the file.",
+            )
+
+
+def _check_sizes(deployment: Deployment, script: str) -> None:
+    _check_words(deployment)
+    if _size(script) > MAX_SCRIPT_BYTES:
+        longest = sorted(_written(deployment), key=lambda pair: _size(pair[1]), reverse=True)[:3]
+        sizes = ", ".join(f"`{what}` ({_size(word):,} bytes)" for what, word in longest)
+        raise errors.ConfigError(
+            f"The startup script takes {_size(script):,} bytes; Google takes at most {MAX_SCRIPT_BYTES:,}.",
+            hint=f"Shorten, or move into a file of the image or of a mounted volume: {sizes}.",
+        )
+
+
+def _written(deployment: Deployment) -> Iterator[tuple[str, str]]:
+    """What a person can shorten, by the profile's own names."""
+    container = deployment.container
+    yield from ((f"serving.setup[{index}]", step) for index, step in enumerate(container.setup))
+    yield from ((f"serving.env.{name}", f"{name}={value}") for name, value in container.environment.items())
+    flag = "model.id"
+    for word in container.serve:
+        if word.startswith("--"):
+            flag = f"serving.args.{word[2:].partition('=')[0].replace('-', '_')}"
+        yield flag, word
+    yield "health.prompt", _ask(deployment, "prompt", deployment.health.prompt)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())

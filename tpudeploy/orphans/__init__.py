@@ -1,0 +1,1 @@
+"""Resources in the project that carry our label and that no state tracks."""

@@ -1,0 +1,1 @@
+"""The lock file: digests and commits that names are held to."""

@@ -1,0 +1,211 @@
+"""Desired, remembered and observed, side by side: what would happen to each replica, and because of which line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.plan import Action, Change, Effect, FieldChange, Reason
+from tpudeploy.domain.slices import Phase
+from tpudeploy.domain.state import Attempt, Goal, Record, State
+from tpudeploy.node.fingerprint import effect, server_print
+from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.decide import fits, matches
+from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
+from tpudeploy.reconcile.handover import ends_at, is_blue, is_handed_over
+from tpudeploy.reconcile.placement import allows
+from tpudeploy.reconcile.serve import Standing
+from tpudeploy.reconcile.wanted import wanted
+
+_PLACES = {"placement.zones", "placement.provisioning"}
+
+
+def changes(deployment: Deployment, state: State, moment: Moment) -> tuple[Change, ...]:
+    """One change for each replica that is wanted or remembered."""
+    known = {r.index for r in state.records if r.attempts}
+    wanted = [_wanted(deployment, state.record(index), moment, state.goal) for index in range(deployment.replicas)]
+    surplus = sorted(i for i in known if i >= deployment.replicas)
+    return (*wanted, *(_unwanted(deployment.name, state.record(i), moment, Reason.SURPLUS) for i in surplus))
+
+
+def removals(name: str, state: State, moment: Moment) -> tuple[Change, ...]:
+    """What destroying the deployment means."""
+    return tuple(_unwanted(name, record, moment, Reason.NONE) for record in state.records if record.attempts)
+
+
+def field_changes(deployment: Deployment, attempt: Attempt) -> Iterator[FieldChange]:
+    """Every attribute in which the slice differs from what the profile wants of it."""
+    before, after = attempt.spec, wanted(deployment, attempt)
+    differing = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    is_same_server = bool(differing) and server_print(before) == server_print(after)
+    for path in differing:
+        cost = effect(path)
+        if cost is Effect.RESTART and is_same_server:
+            cost = Effect.COSMETIC  # another way to write what runs
+        if path in _PLACES and not allows(deployment, attempt):
+            cost = Effect.REPLACE
+        yield FieldChange(
+            path=path,
+            before=before.get(path),
+            after=after.get(path),
+            effect=cost,
+            origin=deployment.origin(path),
+        )
+
+
+def _wanted(deployment: Deployment, record: Record, moment: Moment, goal: Goal | None) -> Change:
+    judged = [judge(a, moment) for a in record.attempts]
+    alive = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING, Fate.HIDDEN}]
+    if not alive:
+        return _create(deployment, record, _why_none_is_left(judged, goal), moment)
+    current = min(alive, key=lambda j: _rank(deployment, j))
+    hands_over = fits(deployment, current.attempt) and is_handed_over(deployment, current.attempt)
+    fields = tuple(field_changes(deployment, current.attempt))
+    action, reason = _action(deployment, current, fields, moment)
+    boots_anew = ""
+    if action is Action.REPLACE and any(matches(deployment, j.attempt) for j in alive):
+        reason = Reason.RESUMES  # its replacement was asked for already
+        boots_anew = next((j.attempt.name for j in alive if _did_not_come_up(deployment, j, moment)), "")
+    if action is Action.NO_OP and len(judged) > 1:
+        action, reason = Action.UPDATE, Reason.LEFTOVER
+    return Change(
+        deployment=deployment.name,
+        replica=record.index,
+        action=action,
+        reason=reason,
+        fields=fields,
+        unchanged=len(deployment.attributes) - sum(1 for f in fields if f.path in deployment.attributes),
+        slice_name=current.attempt.name,
+        zone=current.attempt.zone,
+        create_before_destroy=hands_over or deployment.lifecycle.create_before_destroy,
+        hands_over=hands_over,
+        boots_anew=boots_anew,
+        run_ends_at=ends_at(current.attempt, moment) if hands_over and current.attempt.is_ending else None,
+        usd_per_hour_before=prices.of_attempt(current.attempt),
+        usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
+        usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
+        **(_at_once(deployment, moment, beside=current.attempt) if action is Action.REPLACE else {}),
+        max_run_seconds=deployment.max_run_seconds if action is Action.REPLACE else None,
+        before=current.attempt.spec,
+        after=wanted(deployment, current.attempt),
+    )
+
+
+def _action(
+    deployment: Deployment, current: Judged, fields: tuple[FieldChange, ...], moment: Moment
+) -> tuple[Action, Reason]:
+    effects = {f.effect for f in fields}
+    if Effect.REPLACE in effects or not matches(deployment, current.attempt):
+        return Action.REPLACE, _why_another(deployment, current)
+    if current.fate is not Fate.UP:
+        return Action.CREATE, Reason.RESUMES
+    if Effect.RESTART in effects:
+        return Action.RESTART, Reason.NONE
+    standing = Standing(deployment=deployment, replica=0, attempt=current.attempt, moment=moment)
+    if standing.must_restart:
+        is_other = current.attempt.booted not in {standing.wanted, server_print(current.attempt.spec)}
+        return Action.RESTART, Reason.DRIFTED if is_other else Reason.RESUMES
+    if not current.attempt.served:
+        return (Action.RESTART, Reason.FAILED) if standing.failure else (Action.CREATE, Reason.RESUMES)
+    if fields:
+        return Action.UPDATE, Reason.NONE
+    is_told = standing.has_current_metadata or standing.is_updating
+    return (Action.NO_OP, Reason.NONE) if is_told else (Action.UPDATE, Reason.DRIFTED)
+
+
+def _why_another(deployment: Deployment, current: Judged) -> Reason:
+    if current.attempt.is_to_go:
+        return Reason.REQUESTED
+    if not fits(deployment, current.attempt):
+        return Reason.NONE
+    return Reason.BLUE_GREEN if is_blue(deployment, current.attempt) else Reason.RENEWS
+
+
+def _did_not_come_up(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
+    """Whether it is what is wanted, and its server has failed as it is."""
+    if judged.fate is not Fate.UP or judged.attempt.served or not matches(deployment, judged.attempt):
+        return False
+    standing = Standing(deployment=deployment, replica=0, attempt=judged.attempt, moment=moment)
+    return not standing.must_restart and bool(standing.failure)
+
+
+def _why_none_is_left(judged: list[Judged], goal: Goal | None) -> Reason:
+    """Return why a replica has to be asked for: whether its slice was taken away, or an earlier run gave it up."""
+    granted = [j for j in judged if j.attempt.granted_at is not None]
+    is_ours = all(j.attempt.releasing_at is not None for j in granted)
+    if goal is not None and goal.is_removal and any(j.attempt.releasing_at is not None for j in judged) and is_ours:
+        return Reason.DESTROYED
+    if judged and is_ours:
+        # Nothing was granted yet, or an earlier run gave up what was: it had yet to ask for the next one.
+        return Reason.RESUMES
+    if not judged:
+        return Reason.NONE
+    return Reason.GONE if all(map(_was_deleted, judged)) else Reason.LOST
+
+
+def _was_deleted(judged: Judged) -> bool:
+    """Return whether somebody deleted a slice, or is deleting it at this moment: Google itself only suspends one."""
+    return judged.fate is Fate.GONE or (judged.slice is not None and judged.slice.phase is Phase.LEAVING)
+
+
+def _create(deployment: Deployment, record: Record, reason: Reason, moment: Moment) -> Change:
+    after = deployment.attributes
+    return Change(
+        deployment=deployment.name,
+        replica=record.index,
+        action=Action.CREATE,
+        reason=reason,
+        fields=tuple(
+            FieldChange(path=p, before=None, after=v, effect=effect(p), origin=deployment.origin(p))
+            for p, v in after.items()
+        ),
+        usd_per_hour_after=_first_price(deployment),
+        usd_per_hour_most=_most(deployment),
+        **_at_once(deployment, moment),
+        max_run_seconds=deployment.max_run_seconds,
+        after=after,
+    )
+
+
+def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Change:
+    judged = [judge(a, moment) for a in record.attempts]
+    current = min(judged, key=lambda j: list(Fate).index(j.fate) if j.fate is not Fate.UP else -1)
+    return Change(
+        deployment=name,
+        replica=record.index,
+        action=Action.DESTROY,
+        reason=reason,
+        fields=tuple(
+            FieldChange(path=p, before=v, after=None, effect=Effect.REPLACE) for p, v in current.attempt.spec.items()
+        ),
+        slice_name=current.attempt.name,
+        zone=current.attempt.zone,
+        usd_per_hour_before=prices.of_attempt(current.attempt) if current.attempt.granted_at is not None else None,
+        before=current.attempt.spec,
+    )
+
+
+def _first_price(deployment: Deployment) -> float | None:
+    return prices.of_candidate(deployment, next(iter(deployment.candidates), None))
+
+
+def _most(deployment: Deployment) -> float | None:
+    known = [p for c in deployment.candidates if (p := prices.of_candidate(deployment, c)) is not None]
+    return max(known, default=None)
+
+
+def _at_once(deployment: Deployment, moment: Moment, *, beside: Attempt | None = None) -> dict[str, Any]:
+    """What may be billed at one time, beside a slice that goes only once another one serves, and for how long."""
+    count, usd = prices.at_once(deployment)
+    if beside is not None and (deployment.lifecycle.create_before_destroy or is_handed_over(deployment, beside)):
+        old = prices.of_attempt(beside)
+        count, usd = count + 1, None if usd is None or old is None else usd + old
+    seconds = moment.patience.poll_most + moment.patience.deletion
+    return {"slices_at_once": count, "usd_per_hour_at_once": usd, "seconds_at_once": seconds}
+
+
+def _rank(deployment: Deployment, judged: Judged) -> tuple[bool, bool, bool, str]:
+    """The slice to speak of: one that would be given up first, then one that clients have not left, that stands."""
+    has_left = judged.attempt.draining_at is not None
+    return (matches(deployment, judged.attempt), has_left, judged.fate is not Fate.UP, judged.attempt.name)

@@ -1,0 +1,1 @@
+"""The heart: from one observation of a replica to the steps that bring it closer to its deployment."""

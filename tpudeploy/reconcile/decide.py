@@ -1,0 +1,352 @@
+"""One replica, one moment: every step that is right now, in an order that is safe to stop after any of them.
+
+`decide` aims at a deployment, `remove` at nothing. Both see only data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import Denied, ServingError
+from tpudeploy.domain.slices import Phase
+from tpudeploy.domain.state import Attempt, Record
+from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
+from tpudeploy.node.fingerprint import slice_print
+from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
+from tpudeploy.reconcile.handover import drains_for, given_up, is_due, is_handed_over, serves
+from tpudeploy.reconcile.keep import seniority
+from tpudeploy.reconcile.landings import LASTING, doubtful_places, pair
+from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_places, opens_at
+from tpudeploy.reconcile.refusals import standing_refusals
+from tpudeploy.reconcile.serve import Standing, serve
+from tpudeploy.reconcile.wanted import wanted
+
+_MADE = frozenset({Phase.PROVISIONING, Phase.LOST})
+
+
+def decide(deployment: Deployment, record: Record, moment: Moment) -> tuple[Step, ...]:
+    """The steps towards `deployment` for one replica. Never empty."""
+    judged = [judge(a, moment) for a in record.attempts]
+    spare = _needed_spare(deployment, record, judged, moment)
+    if spare is not None:
+        # Nothing else is sure to land: keep what was given up for it, and decide anew with that.
+        reclaim = Reclaim(replica=record.index, name=spare.attempt.name)
+        others = [j for j in judged if j is not spare]
+        why = f"{spare.attempt.name} is kept after all"
+        return (*_clear(record, others, moment), reclaim, Wait(replica=record.index, why=why, seconds=0.0))
+    return (*_clear(record, judged, moment), *_aim(deployment, record, judged, moment))
+
+
+def remove(record: Record, moment: Moment) -> tuple[Step, ...]:
+    """The steps towards nothing; empty once nothing is left."""
+    judged = [judge(a, moment) for a in record.attempts]
+    unwanted = [j for j in judged if j.fate in {Fate.UP, Fate.WAITING}]
+    waits = [j for j in judged if j.fate is not Fate.GONE]
+    return (
+        *_clear(record, judged, moment),
+        *(_release(record, j, "no longer wanted") for j in unwanted),
+        *(_hold(record, j, moment) for j in waits),
+    )
+
+
+def matches(deployment: Deployment, attempt: Attempt) -> bool:
+    """Whether this attempt's slice can be what `deployment` wants without being replaced."""
+    return fits(deployment, attempt) and not is_handed_over(deployment, attempt)
+
+
+def fits(deployment: Deployment, attempt: Attempt) -> bool:
+    """Whether another slice would be no other than this one, whatever it serves."""
+    if attempt.is_to_go:
+        return False
+    want = wanted(deployment, attempt)
+    same = attempt.spec == want or slice_print(attempt.spec) == slice_print(want)
+    return same and allows(deployment, attempt)
+
+
+def _clear(record: Record, judged: Iterable[Judged], moment: Moment) -> Iterator[Step]:
+    """Forget what is gone, release what is dead (it eats quota), ask again for deletions that did not take."""
+    for j in judged:
+        match j.fate:
+            case Fate.GONE:
+                yield Forget(replica=record.index, name=j.attempt.name, reason=j.reason, refusal=j.refusal)
+            case Fate.DEAD:
+                yield _release(record, j, j.reason)
+            case Fate.LEAVING if _did_not_take(j, moment):
+                yield replace(_release(record, j, j.attempt.release_reason), is_spare=j.attempt.is_spare)
+            case _:
+                pass
+
+
+def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Step]:
+    fitting: list[Judged] = []
+    outdated: list[Judged] = []
+    for j in judged:
+        if matches(deployment, j.attempt):
+            fitting.append(j)
+        elif j.fate in {Fate.UP, Fate.WAITING}:
+            outdated.append(j)
+    doubtful = doubtful_places(record, moment.now)
+    up = sorted((j for j in fitting if j.fate is Fate.UP), key=lambda j: seniority(j.attempt, doubtful))
+    waiting = [j for j in fitting if j.fate in {Fate.HIDDEN, Fate.WAITING} and j.attempt.releasing_at is None]
+    if up:
+        keep, *surplus = up
+        outdated += [j for j in surplus if j.attempt.served]  # clients may hold it
+        yield from (_spare(record, j, "another slice is kept") for j in surplus if not j.attempt.served)
+        steps = tuple(_keep(deployment, record, keep, judged, outdated, moment))
+        ends = any(isinstance(step, Done | GiveUp) for step in steps)
+        if not ends and moment.may_ask and not outdated and _is_unproven(record, keep, moment):
+            # It may be gone in minutes, like the last one there: the hunt goes on beside it until it serves.
+            yield from steps
+            yield from _hunt(deployment, record, judged, waiting, moment, beside=(keep.attempt,))
+            return
+        yield from (_spare(record, j, "another slice is kept") for j in fitting if j.fate is Fate.WAITING)
+        yield from steps
+        return
+    # A waiting request for what is no longer wanted holds nothing that serves; neither does a slice that
+    # must go first.
+    first = [j for j in outdated if j.fate is Fate.WAITING or _goes_first(deployment, j.attempt)]
+    yield from (_release(record, j, "the profile asks for another slice") for j in first)
+    leaving = [j for j in outdated if j not in first and j.attempt.draining_at is not None]
+    if any(serves(j, moment) for j in outdated if j.attempt.draining_at is None):
+        yield from _retire(record, leaving, moment)
+    else:  # what was to take over is gone itself
+        yield from (Drain(replica=record.index, name=j.attempt.name, begins=False) for j in leaving)
+        leaving = []
+    granted = (j for j in judged if j.attempt.granted_at is not None)
+    blocking = [*first, *leaving, *(j for j in granted if _blocks(deployment, j, moment))]
+    if blocking:
+        yield from (_hold(record, j, moment) for j in (*waiting, *blocking))
+    else:
+        yield from _hunt(deployment, record, judged, waiting, moment)
+
+
+def _keep(  # noqa: PLR0917 - one replica's slices, told apart
+    deployment: Deployment,
+    record: Record,
+    keep: Judged,
+    judged: list[Judged],
+    outdated: list[Judged],
+    moment: Moment,
+) -> Iterator[Step]:
+    """Bring up the slice that is kept; once it serves, let go of those that it takes over from."""
+    replica = record.index
+    standing = Standing(deployment=deployment, replica=replica, attempt=keep.attempt, moment=moment)
+    step = _told(standing, outdated)
+    yield step
+    if isinstance(step, Done):
+        if keep.attempt.draining_at is not None:
+            yield Drain(replica=replica, name=keep.attempt.name, begins=False)
+        yield from _retire(record, outdated, moment)
+        if moment.renews and is_due(deployment, keep.attempt, moment):
+            yield Renew(replica=replica, name=keep.attempt.name)
+            yield Wait(replica=replica, why="its run ends", seconds=0.0)
+    elif isinstance(step, GiveUp):
+        back = (j.attempt.name for j in outdated if j.attempt.draining_at is not None)
+        yield from (Drain(replica=replica, name=name, begins=False) for name in back)
+    # The end is reached only when nothing else of ours is left, or can still appear: Google may yet grant it.
+    # What a slice that failed was to replace stays, though.
+    others = [j for j in judged if j is not keep and j.fate is not Fate.GONE]
+    left = [j for j in others if isinstance(step, Done) or j not in outdated]
+    if left and isinstance(step, Done | GiveUp):
+        yield _hold(record, left[0], moment)
+
+
+def _told(standing: Standing, outdated: list[Judged]) -> Step:
+    """Its next step; where it gives up, and another slice serves on, its error says so."""
+    step = serve(standing)
+    old = next((j.attempt for j in outdated if serves(j, standing.moment)), None)
+    if not isinstance(step, GiveUp) or old is None:
+        return step
+    if step.serves:
+        # A change of a slice that was yet to take over was undone: it serves again, but no client was ever sent there.
+        return replace(step, error=given_up(standing, old, cause=standing.undone))
+    if type(step.error) is ServingError:
+        return replace(step, error=given_up(standing, old, cause=standing.failure))
+    return step
+
+
+def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Iterator[Step]:
+    """Let go of what another one has taken over from: what nobody was given at once, the rest once it is drained."""
+    for j in outdated:
+        if j.fate is Fate.UP and j.attempt.served and j.attempt.draining_at is None:
+            yield Drain(replica=record.index, name=j.attempt.name)
+        elif j.attempt.draining_at is None or drains_for(j.attempt, moment) <= 0:
+            running = moment.observed.running.get(j.attempt.name)
+            cut = f"; {running} requests took longer than may be waited for" if running else ""
+            yield _release(record, j, f"its replacement serves{cut}")
+
+
+def _hunt(
+    deployment: Deployment,
+    record: Record,
+    judged: list[Judged],
+    waiting: list[Judged],
+    moment: Moment,
+    *,
+    beside: tuple[Attempt, ...] = (),
+) -> Iterator[Step]:
+    """Ask in as many places as may be; once one is about to land, in none, with one spare for a landing that fails.
+
+    A landing in a doubtful place is one request among others: it ends nothing. `beside` is a slice that is up there.
+    """
+    # What this very look refused is written down first, then counts.
+    if any(j.fate in {Fate.GONE, Fate.DEAD} and j.refusal is not None for j in judged):
+        yield Wait(replica=record.index, why="choosing the next place", seconds=0.0)
+        return
+    if any(_is_landing(j, moment) and not _is_unproven(record, j, moment) for j in waiting):
+        made = [j for j in waiting if _is_provisioning(j)]
+        queued = sorted((j for j in waiting if not _is_provisioning(j)), key=_place_in_queue)
+        yield from (_spare(record, j, "another one is about to land") for j in queued[1:])
+        yield from (_hold(record, j, moment) for j in (*made, *queued[:1]))
+        return
+    # What is gone holds nothing: it makes room in this very look.
+    record = replace(record, attempts=tuple(j.attempt for j in judged if j.fate is not Fate.GONE))
+    most = deployment.max_parallel_requests - len(beside)
+    kept = sorted(waiting, key=_place_in_queue)[:most]
+    yield from (_spare(record, j, "more are asked for than may be") for j in waiting if j not in kept)
+    waiting = [j for j in waiting if j in kept]
+    yield from (_hold(record, j, moment) for j in waiting)
+    denied = _denied(deployment, record, moment)
+    left = [j for j in judged if j.fate is not Fate.GONE]
+    if denied is not None:
+        yield _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
+        return
+    attempts = [*beside, *(j.attempt for j in waiting)]
+    unsaid = [pair(j.attempt) for j in left if _goes_by_itself(j)]
+    places = next_places(
+        deployment, record, attempts, unsaid=unsaid, luck=moment.luck, now=moment.now, patience=moment.patience
+    )
+    yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
+    if len(places) > moment.creates:
+        pause = max(moment.creates_in, moment.patience.create_every)
+        why = "the project's creates a minute are used up"
+        yield Wait(replica=record.index, why=why, seconds=pause, is_rationed=True)
+    elif len(waiting) + len(places) < most:
+        opens = opens_at(deployment, record, attempts, moment.now, moment.patience)
+        if opens is not None:
+            why = "refused everywhere else" if waiting or places else "refused everywhere"
+            yield Wait(replica=record.index, why=why, seconds=max(0.0, opens - moment.now))
+        elif left and not waiting and not places:
+            yield _hold(record, left[0], moment)
+
+
+def _denied(deployment: Deployment, record: Record, moment: Moment) -> Denied | None:
+    """Why waiting is no use, or None."""
+    if not deployment.candidates:
+        hint = "Widen placement.zones, placement.provisioning or placement.max_price_per_chip_hour."
+        return Denied("No place is left that the profile allows to ask.", hint=hint)
+    standing = standing_refusals(deployment.candidates, record, moment.now, moment.patience)
+    stop = next((r for r in standing if r.stops), None)
+    if stop is not None:
+        return Denied(stop.message, hint=f"`tpudeploy explain {stop.kind}` says what to do.")
+    if is_closed(deployment.candidates, standing, moment.now, moment.patience):
+        said = "\n".join(f"{r.zone}, {r.provisioning}: {r.message}" for r in standing)
+        hint = f"{said}\nAsk for quota, or widen placement.zones; `tpudeploy apply` then asks everywhere anew."
+        return Denied("Every place that the profile allows has refused, and waiting will not change that.", hint=hint)
+    return None
+
+
+def _needed_spare(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Judged | None:
+    """Return a slice to keep after all: a released spare that Google still has, where nothing else is sure to land.
+
+    Google takes a deletion while a slice is PROVISIONING, and its operation fails (cloud_tpu: the delete is refused,
+    and must be asked for again). So a spare may come up though it was given up. Taking it back decides nothing: it
+    counts again beside whatever else there is, of which one is kept. Where its deletion was not seen to fail, it may
+    yet be carried out; then the slice is as doubtful as one in a doubtful place, and goes like a preempted one.
+    """
+    others = [j for j in judged if j.attempt.releasing_at is None and matches(deployment, j.attempt)]
+    if any(j.fate is Fate.UP and (j.attempt.served or not _is_unproven(record, j, moment)) for j in others):
+        return None
+    is_sure = any(_is_landing(j, moment) and not _is_unproven(record, j, moment) for j in others)
+    spares = [j for j in judged if j.attempt.is_spare and _is_alive(j) and matches(deployment, j.attempt)]
+    if is_sure:  # what is up beats what is about to be
+        spares = [j for j in spares if j.slice is not None and j.slice.phase is Phase.UP and j.slice.undeleted]
+    doubtful = doubtful_places(record, moment.now)
+    return min(spares, key=lambda j: seniority(j.attempt, doubtful), default=None)
+
+
+def _is_alive(judged: Judged) -> bool:
+    """Whether Google makes it or has made it, and does not delete it."""
+    return judged.slice is not None and judged.slice.phase in {Phase.PROVISIONING, Phase.UP}
+
+
+def _is_unproven(record: Record, judged: Judged, moment: Moment) -> bool:
+    """Whether a slice may be gone in minutes: by the last landings of its place, or by a deletion still under way."""
+    attempt, found = judged.attempt, judged.slice
+    if attempt.served or (attempt.granted_at is not None and moment.now - attempt.granted_at >= LASTING):
+        return False
+    may_be_deleted = attempt.is_reclaimed and (found is None or found.undeleted is None)
+    return may_be_deleted or pair(attempt) in doubtful_places(record, moment.now)
+
+
+def _is_provisioning(judged: Judged) -> bool:
+    """Whether Google has chosen it: a machine is being made."""
+    return judged.fate is Fate.WAITING and judged.slice is not None and judged.slice.phase in _MADE
+
+
+def _is_landing(judged: Judged, moment: Moment) -> bool:
+    """Whether it can be expected to be usable within minutes. One that takes longer may loop for ever."""
+    since = judged.attempt.provisioning_at
+    return _is_provisioning(judged) and (since is None or moment.now - since < moment.patience.landing)
+
+
+def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
+    if judged.fate in {Fate.HIDDEN, Fate.REFUSED}:
+        left = judged.attempt.asked_at + moment.patience.grace - moment.now
+        return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
+    if judged.fate is Fate.UP and judged.attempt.draining_at is not None:
+        left, still = drains_for(judged.attempt, moment), moment.observed.running.get(judged.attempt.name, 0)
+        what = f"{still} requests that {judged.attempt.name} still runs" if still else "clients that may still hold"
+        return Wait(replica=record.index, why=f"for {what}{'' if still else f' {judged.attempt.name}'}", seconds=left)
+    state = judged.slice.raw_state if judged.slice is not None else judged.reason
+    if judged.slice is not None and judged.slice.undeleted is not None:
+        state = f"{state}; its deletion failed: {judged.slice.undeleted.message}"
+    going = judged.fate in {Fate.LEAVING, Fate.DEAD}
+    return Wait(replica=record.index, why=f"for {judged.attempt.name} to be gone ({state})" if going else state)
+
+
+def _spare(record: Record, judged: Judged, reason: str) -> Release:
+    """Give it up because another one is expected to do."""
+    return replace(_release(record, judged, reason), is_spare=True)
+
+
+def _release(record: Record, judged: Judged, reason: str) -> Release:
+    return Release(replica=record.index, name=judged.attempt.name, reason=reason, refusal=judged.refusal)
+
+
+def _did_not_take(judged: Judged, moment: Moment) -> bool:
+    """Whether a deletion must be asked for again. Never while Google itself is deleting (AXLearn was told so)."""
+    asked, found = judged.attempt.releasing_at, judged.slice
+    if asked is None or found is None or found.phase in {Phase.SUSPENDING, Phase.LEAVING}:
+        return False
+    return moment.now - asked >= moment.patience.release_again
+
+
+def _goes_by_itself(judged: Judged) -> bool:
+    """Whether Google ends it, which says why only at the end."""
+    return judged.fate is Fate.LEAVING and judged.attempt.releasing_at is None
+
+
+def _blocks(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
+    """Whether to wait until a slice that was granted is gone: it holds quota, and goes within a minute.
+
+    Where it must go first, it is waited for as long as it takes.
+    """
+    if judged.fate not in {Fate.DEAD, Fate.LEAVING}:
+        return False
+    if _goes_first(deployment, judged.attempt):
+        return True
+    since = judged.attempt.releasing_at
+    return since is None or moment.now - since < moment.patience.husk
+
+
+def _goes_first(deployment: Deployment, attempt: Attempt) -> bool:
+    """Whether another slice is wanted, but none before this one has gone."""
+    return not deployment.lifecycle.create_before_destroy and not fits(deployment, attempt)
+
+
+def _place_in_queue(judged: Judged) -> tuple[bool, float]:
+    """The best spare first: one that queues, and has for longest."""
+    return (judged.attempt.provisioning not in QUEUED, judged.attempt.asked_at)

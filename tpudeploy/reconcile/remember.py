@@ -1,0 +1,99 @@
+"""What one look teaches that must outlive the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
+from tpudeploy.domain.state import Attempt, Record, Refused, State
+from tpudeploy.reconcile.keep import seniority
+from tpudeploy.reconcile.landings import doubtful_places, without_forgiven
+
+_TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at", "told_at", "draining_at")
+
+
+def remember(state: State, observed: Observed) -> State:
+    """The state with what was seen written into it; the same object where nothing is new."""
+    for record in state.records:
+        known = _remembered(record, observed)
+        if known != record:
+            state = state.with_record(known)
+    return state
+
+
+def _remembered(record: Record, observed: Observed) -> Record:
+    reckoned = (_reckoned(a, observed.at) for a in record.attempts)
+    attempts = [_learn(a, observed.slices.get(a.name), observed) for a in reckoned]
+    refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
+    up = [a for a in attempts if (found := observed.slices.get(a.name)) is not None and found.phase is Phase.UP]
+    refusals = without_forgiven(refusals, up, observed.at)
+    prefer = partial(seniority, doubtful=doubtful_places(replace(record, refusals=refusals), observed.at))
+    served = _first_served(attempts, observed, prefer)
+    standing = [a for a in served if a.granted_at is not None and a.releasing_at is None]
+    home = min(standing, key=prefer).zone if standing else record.home
+    return replace(record, attempts=served, refusals=refusals, home=home)
+
+
+def _reckoned(attempt: Attempt, now: float) -> Attempt:
+    """Its times, none later than now: where the clock went back, every wait begins anew, and none lasts until then."""
+    times = {name: getattr(attempt, name) for name in _TIMES}
+    if all(at is None or at <= now for at in times.values()):
+        return attempt
+    ahead = max(0.0, attempt.asked_at - now)
+    expires = None if attempt.expires_at is None else attempt.expires_at - ahead
+    known = {name: min(at, now) for name, at in times.items() if at is not None}
+    return replace(attempt, expires_at=expires, **known)
+
+
+def _reckoned_refusal(refused: Refused, now: float) -> Refused:
+    ahead = refused.at - now
+    if ahead <= 0:
+        return refused
+    return replace(refused, at=refused.at - ahead, until=refused.until - ahead)
+
+
+def _learn(attempt: Attempt, found: Slice | None, observed: Observed) -> Attempt:
+    if found is None or found.phase is Phase.REFUSED:
+        return attempt
+    if not attempt.seen:
+        attempt = replace(attempt, seen=True)
+    if found.phase in {Phase.PROVISIONING, Phase.LOST} and attempt.provisioning_at is None:
+        attempt = replace(attempt, provisioning_at=observed.at)
+    if found.phase is Phase.UP and attempt.granted_at is None:
+        attempt = replace(attempt, granted_at=observed.at)
+    return _answered(attempt, observed.reports.get(attempt.name), observed.at)
+
+
+def _answered(attempt: Attempt, report: BootReport | None, now: float) -> Attempt:
+    """What its node made of the change that it was told: taken over; undone, which is a start of its own."""
+    if report is None or not attempt.change or report.change != attempt.change:
+        return attempt
+    if attempt.booted != report.spec or not attempt.boot_asked:
+        attempt = replace(
+            attempt, booted=report.spec, booted_before=attempt.booted, booted_at=now, boot_asked=True, served=False
+        )
+    if report.undone == attempt.change and report.phase is BootPhase.SERVING and not attempt.is_failed:
+        attempt = replace(attempt, is_failed=True)
+    return attempt
+
+
+def _first_served(
+    attempts: list[Attempt], observed: Observed, prefer: Callable[[Attempt], tuple[object, ...]]
+) -> tuple[Attempt, ...]:
+    """Which clients may hold: what serves, unless another one does already, from which it is yet to take over."""
+    answering = [a for a in attempts if (health := observed.health.get(a.name)) is not None and health.serving]
+    serving = [a for a in answering if not _awaits_acknowledgement(a)]
+    if not serving or any(a.served and a.releasing_at is None for a in attempts):
+        return tuple(attempts)
+    first = min(serving, key=prefer)
+    return tuple(replace(a, served=True) if a is first else a for a in attempts)
+
+
+def _awaits_acknowledgement(attempt: Attempt) -> bool:
+    """Return whether its node was given another server and has not said yet that it took it over.
+
+    The endpoint answers before the report is read, or although the report was lost: which server answers is not known.
+    """
+    return bool(attempt.change) and attempt.update_asked not in {"", attempt.booted}

@@ -1,0 +1,1 @@
+"""Values as JSON documents and back, with a format number each."""

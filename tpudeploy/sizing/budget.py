@@ -1,0 +1,85 @@
+"""What one chip holds: a model, a slice and an engine's settings become an HbmBudget, or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy import catalog
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
+from tpudeploy.domain.model import Implementation, LanguageModel
+from tpudeploy.sizing.blocks import block_size, num_blocks
+from tpudeploy.sizing.graphs import compile_plan
+from tpudeploy.sizing.kv import blocks_per_request, layout
+from tpudeploy.sizing.programs import program_room
+from tpudeploy.sizing.starts import start
+from tpudeploy.sizing.weights import weights_bytes_per_chip
+
+
+def budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -> HbmBudget | Unsized:
+    """Unsized where the heads do not divide, or the slice has fewer chips than are asked for."""
+    because = impossible(model, accelerator, engine)
+    if because:
+        return Unsized(because=because, is_impossible=True)
+    hbm = catalog.generation(accelerator.generation).bytes_limit
+    weights = weights_bytes_per_chip(model, engine)
+    block = block_size(engine)
+    kv = layout(model, engine, block)
+    blocks = num_blocks(engine, hbm_bytes=hbm, weights_bytes=sum(weights.values()), bytes_per_block=kv.bytes_per_block)
+    each = blocks_per_request(kv, engine, block, engine.max_model_len)
+    plan = compile_plan(engine)
+    return HbmBudget(
+        model=model,
+        accelerator=accelerator,
+        engine=engine,
+        hbm_bytes_per_chip=hbm,
+        weights=weights,
+        bytes_per_block=kv.bytes_per_block,
+        blocks_per_request=each,
+        block_size=block,
+        num_blocks=blocks,
+        # int(concurrency x max_model_len), as vLLM logs it (kv_cache_utils.py:2300), for each rank.
+        kv_cache_tokens=int(blocks / each * engine.max_model_len) * engine.data_parallel,
+        program_bytes_per_chip=program_room(model, engine).needed,
+        compilation=plan,
+        start=start(model, plan),
+        estimates=tuple(_estimates(model, engine)),
+    )
+
+
+def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engine, *, has_layout: bool = True) -> str:
+    """Return why the engine would not even start with this parallelism, or "".
+
+    Without `has_layout` something else decides where KV heads and experts lie; vLLM divides the heads in any case.
+    """
+    chips = engine.tensor_parallel
+    if chips * engine.data_parallel > accelerator.chips:
+        return f"{chips * engine.data_parallel} chips are asked for and {accelerator.name} has {accelerator.chips}"
+    if model.heads % chips:
+        return f"tensor_parallel_size {chips} does not divide the {model.heads} attention heads"
+    if not has_layout:
+        return ""
+    for heads in model.kv_heads:
+        if heads % chips and chips % heads:
+            return f"tensor_parallel_size {chips} neither divides the {heads} KV heads nor is a multiple of them"
+    experts = model.experts
+    if experts is not None and (experts.count if engine.is_expert_parallel else experts.width) % chips:
+        return f"tensor_parallel_size {chips} does not divide its experts"
+    return ""
+
+
+def _estimates(model: LanguageModel, engine: Engine) -> Iterator[str]:
+    """What rests on something unverified, and why."""
+    yield from model.unverified
+    yield "num_blocks: 0.4 to 5 MB a chip of the runtime's own are not modelled; measured boots agree within 0.03 %"
+    yield "start times: measured on one model and chip, carried over to others"
+    if model.vision is not None and model.vision.split and model.vision.heads % engine.tensor_parallel:
+        heads, chips = model.vision.heads, engine.tensor_parallel
+        yield f"weights: whether a vision tower of {heads} heads loads on {chips} chips is not verified"
+    if model.implementation is Implementation.TORCHAX:
+        yield "program_bytes_per_chip: on torchax, from one report of another chip"
+    if engine.speculation is not None:
+        yield "program_bytes_per_chip: with speculation, from the arrays' shapes, not measured"
+        yield "graphs: with speculation, from the source; no boot log shows them, and some may be left out"
+    if engine.blocks_override is not None:
+        yield "num_blocks: taken from num_gpu_blocks_override, whether or not the memory is there"

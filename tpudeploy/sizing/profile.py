@@ -1,0 +1,204 @@
+"""A profile's settings as an Engine, every default decided as vLLM decides it; or why they cannot be sized."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from tpudeploy import catalog
+from tpudeploy.catalog import families, flags
+from tpudeploy.config.schema import ProfileSpec, ServingSpec
+from tpudeploy.domain.accelerator import AcceleratorType
+from tpudeploy.domain.budget import UTILIZATION, Engine, HbmBudget, Speculation, Unsized
+from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
+from tpudeploy.sizing.advice import fitted
+from tpudeploy.sizing.budget import budget, impossible
+from tpudeploy.sizing.unsized import Effect, Unknown, out_of_range, unknown_effects
+
+# vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
+_SEQS, _BATCHED_TOKENS = 256, 2_048
+_ON = {"1", "true"}
+
+Settings = Mapping[str, Any]
+
+
+def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Unsized:
+    """The budget of a profile. `config_json` is the text of `model.config`, where the profile names one."""
+    kind = catalog.accelerator_type(spec.tpu.type)
+    if kind is None:
+        raise KeyError(spec.tpu.type)  # the parser has refused unknown types
+    settings = written(spec.serving)
+    part: tuple[Unknown, ...] = ()
+    try:
+        model = language_model(spec, config_json)
+    except PartlyCovered as refusal:
+        effect = Effect.ADDS if refusal.only_adds else Effect.WEIGHTS
+        model, part = refusal.model, (Unknown(name="", effect=effect, why=str(refusal)),)
+    except NotCovered as refusal:
+        return Unsized(because=str(refusal), engine=_engine_without_model(spec.serving, settings, kind))
+    unknown = (*part, *unknown_effects(settings, spec.serving.env, model))
+    is_other_model = any(each.effect is Effect.MODEL for each in unknown)
+    partial = Unsized(
+        because=" and ".join(each.why for each in unknown),
+        settings=tuple(dict.fromkeys(each.name for each in unknown if each.name)),
+        model=None if is_other_model else model,
+    )
+    try:
+        asked = engine(spec.serving, settings, kind, model)
+    except (AttributeError, TypeError, ValueError) as cause:
+        return replace(partial, because=f"a setting is not of the form that vLLM takes ({cause})")
+    because = out_of_range(asked)
+    if because:
+        return replace(partial, because=because)
+    is_auto = spec.serving.max_model_len == "auto"
+    if unknown:
+        return _partly(partial, {each.effect for each in unknown}, asked, kind, is_auto=is_auto)
+    computed = budget(model, kind, asked) if config_json is not None else _of_known(spec.model.id, spec.tpu.type, asked)
+    return fitted(computed) if is_auto else computed
+
+
+def _partly(
+    of: Unsized, effects: Collection[Effect], asked: Engine, kind: AcceleratorType, *, is_auto: bool
+) -> Unsized:
+    """Return `of` with what is certain in spite of settings that have these effects."""
+    model = of.model
+    if model is None:
+        return of
+    has_layout = Effect.LAYOUT not in effects
+    because = impossible(model, kind, asked, has_layout=has_layout)
+    if because:
+        return replace(of, because=because, is_impossible=True, settings=(), engine=asked)
+    of = replace(of, engine=asked, has_layout=has_layout)
+    if set(effects) != {Effect.ADDS}:
+        return of
+    base = budget(model, kind, asked)
+    base = fitted(base) if is_auto else base
+    return replace(of, at_least=base) if isinstance(base, HbmBudget) else of
+
+
+def _engine_without_model(serving: ServingSpec, settings: Settings, kind: AcceleratorType) -> Engine | None:
+    """Return the engine for a model that is not known, or None where a default depends on the model."""
+    if not isinstance(serving.max_model_len, int) or serving.max_num_batched_tokens is None:
+        return None
+    try:
+        asked = engine(serving, settings, kind, None)
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return None if out_of_range(asked) else asked
+
+
+@lru_cache(maxsize=256)
+def _of_known(model_id: str, type_name: str, asked: Engine) -> HbmBudget | Unsized:
+    """By names, of what the catalogue knows: a fleet is many deployments of few kinds."""
+    model, kind = families.known(model_id), catalog.accelerator_type(type_name)
+    assert model is not None
+    assert kind is not None
+    return budget(model, kind, asked)
+
+
+def language_model(spec: ProfileSpec, config_json: str | None) -> LanguageModel:
+    """Return the catalogue's model, or the one that `model.config` describes. Raise NotCovered, with the reason."""
+    if config_json is not None:
+        return families.from_text(spec.model.id, config_json)
+    model = families.known(spec.model.id)
+    if model is None:
+        raise NotCovered(f"the catalogue does not know {spec.model.id}, and model.config names no config")
+    return model
+
+
+def written(serving: ServingSpec) -> dict[str, Any]:
+    """`args` by canonical flag name; JSON that was written as text is read."""
+    named = ((flags.find(name), value) for name, value in serving.args.items())
+    return {flag.name: _value(flag, value) for flag, value in named if flag is not None and value is not None}
+
+
+def engine(serving: ServingSpec, settings: Settings, kind: AcceleratorType, model: LanguageModel | None) -> Engine:
+    """Return what `vllm serve` makes of these settings on that slice.
+
+    Without a model the profile has to name both `max_model_len` and `max_num_batched_tokens`.
+    """
+    length = serving.max_model_len if isinstance(serving.max_model_len, int) else 0
+    length = length or (0 if model is None else model.max_position)
+    proposing = _speculation(settings)
+    seqs, batched = _batch(serving, settings, model, length)
+    data = serving.data_parallel_size or 1
+    additional = settings.get("additional-config", {})
+    return Engine(
+        tensor_parallel=serving.tensor_parallel_size or kind.chips // data,
+        data_parallel=data,
+        dtype=_dtype(serving.dtype),
+        kv_dtype=serving.kv_cache_dtype or "auto",
+        utilization=serving.hbm_utilization or UTILIZATION,
+        block_size=serving.block_size,
+        blocks_override=_optional_int(settings.get("num-gpu-blocks-override")),
+        max_model_len=length,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=batched,
+        padding_gap=serving.padding_gap or 0,
+        extra_token_buckets=tuple(map(int, additional.get("compilation_sizes", ()))),
+        min_token_bucket=int(serving.env.get("MIN_TOKEN_BUCKET", "16")),
+        attention_buckets=_attention_buckets(serving.env),
+        speculation=proposing,
+        is_multimodal=model is not None and model.is_multimodal and not _is_text_alone(settings),
+        is_async=settings.get("async-scheduling", proposing is None) is True,
+        is_expert_parallel=settings.get("enable-expert-parallel") is True,
+        is_vision_replicated=additional.get("mm-encoder-tp-mode") == "data",
+        is_precompiled=settings.get("enforce-eager") is not True
+        and serving.env.get("SKIP_JAX_PRECOMPILE", "0").lower() not in _ON,
+    )
+
+
+def _batch(serving: ServingSpec, settings: Settings, model: LanguageModel | None, length: int) -> tuple[int, int]:
+    """Requests and tokens of one step (arg_utils.py:3098-3180)."""
+    doubled = 2 if settings.get("performance-mode") == "throughput" else 1
+    seqs = serving.max_num_seqs or _SEQS * doubled
+    tokens = serving.max_num_batched_tokens
+    if tokens is None:
+        tokens = _BATCHED_TOKENS * doubled
+        if settings.get("enable-chunked-prefill") is False:
+            tokens = max(tokens, length)
+        if model is not None and model.is_prefix_lm and model.is_multimodal:
+            tokens = max(tokens, *model.item_tokens.values())
+        tokens = min(tokens, seqs * length)
+    return (seqs if serving.max_num_seqs else min(seqs, tokens)), tokens
+
+
+def _speculation(settings: Settings) -> Speculation | None:
+    config = settings.get("speculative-config")
+    if not config:
+        return None
+    return Speculation(method=str(config.get("method", "")), tokens=int(config.get("num_speculative_tokens", 0)))
+
+
+def _is_text_alone(settings: Settings) -> bool:
+    """A modality whose limit is not written is not limited; all written as zero turns them off (tpu_runner.py:1307)."""
+    if settings.get("language-model-only") is True:
+        return True
+    limits = [_limit(value) for value in settings.get("limit-mm-per-prompt", {}).values()]
+    return bool(limits) and not any(limits)
+
+
+def _limit(value: Any) -> Any:
+    return value.get("count", 1) if isinstance(value, Mapping) else value
+
+
+def _attention_buckets(env: Mapping[str, str]) -> tuple[int, ...] | None:
+    if env.get("ATTN_BUCKETIZED_NUM_REQS", "0").lower() not in _ON:
+        return None
+    return tuple(int(size) for size in env.get("ATTN_CUSTOM_NUM_REQS_BUCKETS", "").split(",") if size.strip())
+
+
+def _dtype(written_dtype: str | None) -> str:
+    """`auto` is the checkpoint's, and every model here is published in bfloat16."""
+    return "bfloat16" if written_dtype in (None, "auto") else written_dtype
+
+
+def _value(flag: flags.Flag, value: Any) -> Any:
+    return json.loads(value) if flag.style is flags.Style.JSON and isinstance(value, str) else value
+
+
+def _optional_int(value: Any) -> int | None:
+    return None if value is None else int(value)

@@ -1,0 +1,52 @@
+"""Can a deployment serve so many users at that context? At once, by queueing, or never."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.sizing.kv import blocks_per_request, layout
+
+
+class Service(StrEnum):
+    FITS = "fits"  # all run at once
+    QUEUES = "queues"  # some wait for others to end
+    REFUSED = "refused"  # each is answered with HTTP 400
+
+
+@frozen
+class Verdict:
+    """`at_once` is how many of these requests run together. `why` is a sentence for a person."""
+
+    service: Service
+    at_once: int
+    why: str
+
+
+def can_serve(budget: HbmBudget, *, users: int, context: int, output: int) -> Verdict:
+    """`users` requests at once, each of `context` prompt tokens and up to `output` new ones.
+
+    A prompt and its output share `max_model_len`: a prompt that leaves no room for one token is refused.
+    """
+    longest = budget.engine.max_model_len
+    if context + output > longest or output < 1:
+        usable = max(longest - max(output, 1), 0)
+        why = f"{context} + {output} tokens exceed max_model_len {longest}: at most {usable} prompt tokens"
+        return Verdict(service=Service.REFUSED, at_once=0, why=why)
+    room, why = _at_once(budget, context + output)
+    if room == 0:
+        return Verdict(service=Service.REFUSED, at_once=0, why="not one such request fits in the KV cache")
+    if users <= room:
+        return Verdict(service=Service.FITS, at_once=users, why=f"{room} such requests run at once")
+    return Verdict(service=Service.QUEUES, at_once=room, why=f"{room} of {users} run at once, {why}; the rest queue")
+
+
+def _at_once(budget: HbmBudget, tokens: int) -> tuple[int, str]:
+    """Each rank holds what its blocks hold, less the null block, and never more than `max_num_seqs`."""
+    engine = budget.engine
+    kv = layout(budget.model, engine, budget.block_size)
+    each = blocks_per_request(kv, engine, budget.block_size, tokens)
+    held = max(budget.num_blocks - 1, 0) // each
+    why = "for want of KV cache" if held < engine.max_num_seqs else f"by max_num_seqs {engine.max_num_seqs}"
+    return min(held, engine.max_num_seqs) * engine.data_parallel, why

@@ -1,0 +1,130 @@
+"""Weights on one chip, by parameter group, with the sharding that tpu_inference really uses.
+
+An element split over `tensor_parallel` chips counts once a chip, one that is replicated counts whole. Sources:
+tpu_inference 0.32.0 models/jax/{gemma4,gemma4_mm,llama3,qwen2,qwen3}.py and layers/common/process_weights. Gemma 4 E2B
+equals `nnx.eval_shape` of the real class to the byte: 9,631,988,294 at TP 1, 2,494,036,550 at 4, 1,304,377,926 at 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tpudeploy.domain.budget import Engine
+from tpudeploy.domain.model import Attention, Experts, Implementation, LanguageModel
+from tpudeploy.sizing.numbers import LANES, align, itemsize, padded_head_dim
+
+
+def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str, int]:
+    """Group → bytes on one chip. Groups that the model has not are left out."""
+    size, chips = itemsize(engine.dtype), engine.tensor_parallel
+    experts = model.experts
+    elements = {
+        "embeddings": _embeddings(model, chips),
+        "attention": sum(_attention(model, _padded(model, kind), chips) for kind in model.attention),
+        # gate, up and down: 3 x hidden x width, split by width.
+        "feed_forward": sum(3 * model.hidden * part.width // chips * part.layers for part in model.feed_forward),
+        "experts": 0 if experts is None else _experts(model, experts, engine),
+        # hidden x experts a layer, whole on each chip, so that all route alike.
+        "routers": 0 if experts is None else experts.layers * model.hidden * experts.count,
+        "per_layer_inputs": _per_layer_inputs(model),
+        "norms": model.norms,
+        "vision": _vision(model, engine),
+    }
+    return {group: count * size for group, count in elements.items() if count}
+
+
+def parameters(model: LanguageModel) -> int:
+    """Elements of the checkpoint, without the padding of a chip and with what no chip loads."""
+    experts = model.experts
+    each = 0 if experts is None else experts.count * model.hidden * (3 * experts.width + 1)
+    return sum(
+        (
+            _embeddings(model, 1),
+            sum(_attention(model, kind, 1) for kind in model.attention),
+            sum(3 * model.hidden * part.width * part.layers for part in model.feed_forward),
+            0 if experts is None else experts.layers * each,
+            _per_layer_inputs(model),
+            model.norms,
+            0 if model.vision is None else model.vision.split + model.vision.replicated,
+            model.unloaded,
+        )
+    )
+
+
+def active_parameters(model: LanguageModel) -> int:
+    """Elements that every token is multiplied with on its way through the layers: of experts those it goes through.
+
+    Tables are looked up, not multiplied with; the output's is `head_parameters`, which prompts need but once.
+    """
+    experts = model.experts
+    each = 0 if experts is None else model.hidden * (experts.count + 3 * experts.per_token * experts.width)
+    return sum(
+        (
+            sum(_attention(model, kind, 1) - _unused(model, kind) for kind in model.attention),
+            sum(3 * model.hidden * part.width * part.layers for part in model.feed_forward),
+            0 if experts is None else experts.layers * each,
+            _per_layer_inputs(model),
+        )
+    )
+
+
+def head_parameters(model: LanguageModel) -> int:
+    """Elements that each new token takes to be chosen."""
+    return model.vocabulary * model.hidden
+
+
+def _embeddings(model: LanguageModel, chips: int) -> int:
+    """Tables split by vocabulary, padded to the chips: input, output unless tied, per layer (gemma4.py:785,806)."""
+    vocabulary = align(model.vocabulary, chips)
+    tables = 1 if model.is_tied else 2
+    return vocabulary * (model.hidden * tables + model.per_layer_width * model.layers) // chips
+
+
+def _unused(model: LanguageModel, kind: Attention) -> int:
+    """Keys and values of layers that read another's: loaded, and never multiplied with."""
+    return (kind.layers - kind.cached) * model.hidden * kind.projections * kind.kv_heads * kind.head_dim
+
+
+def _padded(model: LanguageModel, kind: Attention) -> Attention:
+    """tpu_inference's own code pads the heads of the weights as those of the cache (llama3.py:106, gemma4.py:292)."""
+    if model.implementation is not Implementation.JAX:
+        return kind
+    return replace(kind, head_dim=padded_head_dim(kind.head_dim))
+
+
+def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
+    """Q and O split by heads; K and V by KV heads, and with fewer heads than chips copied or split further."""
+    queries = kind.heads * kind.head_dim // chips
+    if model.pads_kv_weights:
+        keys = max(kind.kv_heads // chips, 1) * kind.head_dim  # llama3.py:100: heads are padded to the chips
+    else:
+        keys = kind.kv_heads * kind.head_dim // chips  # gemma4.py:303: else split by head_dim
+    bias = queries + kind.projections * keys if kind.has_bias else 0
+    return kind.layers * (model.hidden * (2 * queries + kind.projections * keys) + bias)
+
+
+def _experts(model: LanguageModel, experts: Experts, engine: Engine) -> int:
+    """Gate and up are padded to whole lanes, a shard each or, with experts split, an expert each.
+
+    moe_weights.py:167,423. 26B at TP 4: 704 / 4 = 176 becomes 256.
+    """
+    chips, width = engine.tensor_parallel, experts.width
+    if engine.is_expert_parallel:
+        held = experts.count // chips
+        return experts.layers * held * model.hidden * (2 * align(width, LANES) + width)
+    shard = width // chips
+    return experts.layers * experts.count * model.hidden * (2 * align(shard, LANES) + shard)
+
+
+def _per_layer_inputs(model: LanguageModel) -> int:
+    """Gate and projection of each layer and the projection of all, whole on each chip (gemma4.py:610,620,830)."""
+    return 3 * model.layers * model.hidden * model.per_layer_width
+
+
+def _vision(model: LanguageModel, engine: Engine) -> int:
+    """The tower is loaded even where every modality is limited to zero; `mm-encoder-tp-mode: data` copies it."""
+    if model.vision is None:
+        return 0
+    shards = 1 if engine.is_vision_replicated else engine.tensor_parallel
+    return model.vision.split // shards + model.vision.replicated

@@ -1,0 +1,1 @@
+"""The effective configuration of a server, compared with what its profile declares."""
