@@ -54,7 +54,7 @@ def runs(world: World, random: Random, *, doubted: Mapping[int, CellStatus] | No
                 ttft_seconds=ttft,
                 tpot_seconds=None,
             )
-            status = (doubted or {}).get(point.concurrency, CellStatus.OK) if place == 2 else CellStatus.OK
+            status = (doubted or {}).get(point.sizes[0], CellStatus.OK) if place == 2 else CellStatus.OK
             cells.append(Cell(point=point, status=status, figures=figures))
         made.append(
             Run(

@@ -37,7 +37,7 @@ def test_a_cell_that_is_not_believed_takes_no_part_in_the_verdict() -> None:
 
 
 def test_where_no_cell_is_believed_all_count_and_that_is_said() -> None:
-    statuses = {point.concurrency: CellStatus.FAILED for point in POINTS}
+    statuses = {point.sizes[0]: CellStatus.FAILED for point in POINTS}
     found = result(OF, runs(nothing, Random(1), doubted=statuses), None)
     assert found.is_doubted
     assert found.overall is not None

@@ -105,6 +105,15 @@ def test_each_piece_is_heard_as_it_comes_and_speed_is_told_with_and_without_the_
 
 def test_an_answer_of_one_piece_has_no_speed_after_its_first_token() -> None:
     seconds = iter([0.0, 1.0])
-    with answering({CHAT: _stream(_piece("a"))}) as url:
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+    with answering({CHAT: _stream(_piece("a"), usage)}) as url:
         answer = VllmClient(url).complete("m", "Hi", max_tokens=1, now=lambda: next(seconds))
     assert (answer.tokens_per_second, answer.tokens_per_second_then) == (1.0, None)
+
+
+def test_tokens_that_a_server_does_not_count_are_unknown_and_so_is_its_speed() -> None:
+    seconds = iter([0.0, 1.0, 2.0])
+    with answering({CHAT: _stream(_piece("a"), _piece("b"))}) as url:
+        answer = VllmClient(url).complete("m", "Hi", max_tokens=2, now=lambda: next(seconds))
+    assert (answer.prompt_tokens, answer.completion_tokens) == (None, None)
+    assert (answer.tokens_per_second, answer.tokens_per_second_then) == (None, None)

@@ -113,7 +113,7 @@ def test_a_bounded_run_keeps_what_it_has_and_goes_on_later(serving: Desk, bound:
     run = kept(serving)
     assert run["ended"] == ended
     assert len(run["cells"]) < 6
-    assert f"cells are left: go on with --resume {run['id']}." in said.out
+    assert f"cells are left: --resume {run['id']} continues." in said.out
     again = serving.run("bench", "gemma.yaml", "--resume", run["id"][:15])
     assert again.code == 0, again.all
     whole = kept(serving)

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,8 @@ def test_a_grid_of_somebodys_is_kept_with_where_it_came_from(bench: Bench, tmp_p
     assert why.startswith("1390.2 of 2048 streams were under way on average, by rate and latency: ")
     assert why.endswith("the run was short, or its client was the limit")
     assert cells[1, 16_384]["errors"] == {"the file says `failed`": 1}
-    assert "outputs not told" in bench("show", run["id"]).out
+    assert {cell["point"]["output_tokens"] for cell in run["cells"]} == {None}
+    assert "requests/s, answers of unknown length" in bench("show", run["id"]).out
 
 
 def test_a_grid_that_is_wider_than_the_terminal_is_told_in_parts(tmp_path: Path) -> None:
@@ -181,6 +183,36 @@ def test_a_result_of_aiperf_is_a_cell_with_its_units_read(bench: Bench, tmp_path
     assert cell["figures"]["tpot_seconds"]["mean"] == pytest.approx(0.03)
     assert cell["figures"]["itl_seconds"] is None
     assert cell["status"] == "ok"
+
+
+def test_lengths_that_a_result_does_not_say_are_unknown_and_not_0(bench: Bench, tmp_path: Path) -> None:
+    silent = {name: value for name, value in AIPERF.items() if not name.endswith("_sequence_length")}
+    run = imported(bench, tmp_path, silent)
+    assert run["cells"][0]["point"] == {"concurrency": 16, "context_tokens": None, "output_tokens": None}
+    shown = bench("show", run["id"]).out
+    assert "requests/s, answers of unknown length" in shown
+    assert shown.splitlines()[4].split() == ["?"], "the column of prompts whose length nobody knows"
+    failed = imported(bench, tmp_path, VLLM | {"completed": 0, "total_input_tokens": 0, "total_output_tokens": 0})
+    assert failed["cells"][0]["point"] == {"concurrency": 8, "context_tokens": None, "output_tokens": None}
+
+
+def test_a_run_of_an_earlier_version_is_read_with_its_0_as_unknown(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "grid.csv").write_text("concurrency,context_len,throughput_req_sec,avg_latency_s\n1,8,5,0.2\n")
+    run = json.loads(bench("import", "grid.csv", "--json").out)
+    path = tmp_path / ".tpudeploy" / "runs" / f"{run['id']}.json"
+    path.write_text(_as_written_before(run))
+    (cell,) = json.loads(bench("show", run["id"], "--json").out)["cells"]
+    assert cell["point"] == {"concurrency": 1, "context_tokens": 8, "output_tokens": None}
+
+
+def _as_written_before(run: dict[str, Any]) -> str:
+    """The same run with 0 for what is unknown, and the hash of that."""
+    head = {name: value for name, value in run.items() if name not in {"format", "hash", "cells"}}
+    for point in (*head["sweep"]["points"], *(cell["point"] for cell in run["cells"])):
+        point["output_tokens"] = 0
+    canonical = partial(json.dumps, sort_keys=True, separators=(",", ":"))
+    digest = sha256("\n".join([canonical(head), *map(canonical, run["cells"])]).encode()).hexdigest()
+    return json.dumps({"format": run["format"], "hash": f"sha256:{digest}", **head, "cells": run["cells"]})
 
 
 @pytest.mark.parametrize(

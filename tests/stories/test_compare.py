@@ -40,7 +40,7 @@ def test_a_published_table_is_reproduced_with_its_copied_figures_marked(run: Run
     assert told.code == 0, told.all
     rows = {line.split()[0]: line.split()[1:3] for line in told.out.splitlines()[2:14]}
     assert rows == {f"{users:,}": list(row) for users, row in E2B.items()}
-    assert "=  the same figure stands under another subject" in told.out
+    assert "=  another subject has the same figure" in told.out
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,13 @@ def test_runs_without_a_cell_in_common_are_not_compared(run: Run) -> None:
     assert told.code == 1
     assert "have no cell in common" in told.err
     assert "fp8-26b-v6e-4: streams 1,32,128,1024" in told.err
+
+
+def test_the_streams_and_the_answers_that_a_published_table_leaves_out_are_unknown_and_not_0(run: Run) -> None:
+    runs = json.loads(run("compare", "--published", "--json").out)["runs"]
+    points = {each["id"]: each["sweep"]["points"] for each in runs}
+    assert {point["output_tokens"] for point in points["agent-e2b-v6e-1"]} == {None}
+    assert points["agent-12b-v6e-1"] == [{"concurrency": None, "context_tokens": 8, "output_tokens": None}]
 
 
 def test_what_there_is_to_compare_with_is_listed(run: Run) -> None:

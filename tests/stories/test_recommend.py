@@ -97,7 +97,7 @@ def test_a_run_that_is_too_slow_or_too_dear_is_named_with_its_reason(run: Run, t
 def test_what_cannot_be_had_is_refused_with_the_reasons(run: Run) -> None:
     told = run(*_asked("--budget", "200"))
     assert told.code == 13
-    assert "nothing will do" in told.err
+    assert "no slice serves it" in told.err
     assert "a month" in told.err
     assert not told.out
 

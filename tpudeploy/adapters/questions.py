@@ -47,11 +47,12 @@ def _answer(client: VllmClient, model: str, question: Question, max_tokens: int,
         completion = client.complete(model, question.prompt, max_tokens=max_tokens, now=now, sampling=_SAMPLING)
     except NothingSaid:
         return Answer(question=question.id, said="", is_right=False)
+    tokens = len(completion.pieces) if completion.completion_tokens is None else completion.completion_tokens
     return Answer(
         question=question.id,
         said=completion.text,
         is_right=is_right(completion.text, question.answer),
-        is_cut=completion.completion_tokens >= max_tokens,
+        is_cut=tokens >= max_tokens,
     )
 
 

@@ -42,12 +42,15 @@ def _ignore_piece(_: str) -> None:
 
 @frozen
 class Completion:
-    """A completion. `pieces` are (seconds since the request, text) in order, at least one; tokens are the server's."""
+    """A completion. `pieces` are (seconds since the request, text) in order, at least one.
+
+    The tokens are the server's own count, None where it reports none.
+    """
 
     text: str
     pieces: tuple[tuple[float, str], ...]
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
     endpoint: str
 
     @property
@@ -61,13 +64,17 @@ class Completion:
     @property
     def tokens_per_second(self) -> float | None:
         """The rate over the whole answer, including the wait for its first token."""
-        return self.completion_tokens / self.seconds if self.seconds > 0 else None
+        if self.completion_tokens is None or self.seconds <= 0:
+            return None
+        return self.completion_tokens / self.seconds
 
     @property
     def tokens_per_second_then(self) -> float | None:
         """The rate from the first token on, or None if nothing came after it."""
         rest = self.seconds - self.seconds_to_first
-        return (self.completion_tokens - 1) / rest if rest > 0 else None
+        if self.completion_tokens is None or rest <= 0:
+            return None
+        return (self.completion_tokens - 1) / rest
 
 
 class VllmClient:
@@ -170,8 +177,8 @@ class VllmClient:
         return Completion(
             text="".join(p for _, p in pieces),
             pieces=tuple(pieces),
-            prompt_tokens=int(usage.get("prompt_tokens", 0)),
-            completion_tokens=int(usage.get("completion_tokens", len(pieces))),
+            prompt_tokens=_token_count(usage, "prompt_tokens"),
+            completion_tokens=_token_count(usage, "completion_tokens"),
             endpoint=path,
         )
 
@@ -228,6 +235,11 @@ class VllmClient:
             headers["Authorization"] = f"Bearer {self._api_key}"
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         return connection.getresponse()
+
+
+def _token_count(usage: Mapping[str, Any], name: str) -> int | None:
+    """Return a count of the server's, or None where it reports none. Raise TypeError or ValueError for another form."""
+    return int(usage[name]) if name in usage else None
 
 
 @contextmanager

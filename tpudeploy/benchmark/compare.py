@@ -49,14 +49,14 @@ def _rate(cell: Cell, run: Run) -> float | None:
 
 
 def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[Row]:
-    def key(point: Point) -> tuple[int, ...]:
+    def key(point: Point) -> tuple[int | None, ...]:
         return (point.concurrency, *(() if by_streams else (point.context_tokens, point.output_tokens)))
 
     found = [{key(cell.point): cell for cell in run.cells if cell.figures is not None} for run in runs]
     points = {key(cell.point): cell.point for run in runs for cell in run.cells}
-    for each in sorted(points, key=lambda k: (k[1:], k[0])):
+    for each in sorted(points, key=lambda k: [part or 0 for part in (*k[1:], k[0])]):
         cells = tuple(of.get(each) for of in found)
-        if sum(cell is not None for cell in cells) > 1 and points[each].concurrency:
+        if sum(cell is not None for cell in cells) > 1 and points[each].concurrency is not None:
             yield Row(point=points[each], cells=cells)
 
 
@@ -79,7 +79,7 @@ def _scalings(runs: Sequence[Run], bests: Sequence[Cell | None]) -> Iterator[Sca
             )
 
 
-def _load(cell: Cell) -> tuple[int, int]:
+def _load(cell: Cell) -> tuple[int | None, int | None]:
     return cell.point.context_tokens, cell.point.output_tokens
 
 
@@ -88,7 +88,7 @@ def _is_alike(one: Run, other: Run) -> bool:
     return one.subject.model_id == other.subject.model_id and len(kinds) == 1
 
 
-def _notes(runs: Sequence[Run], shapes: Sequence[set[tuple[int, int]]]) -> Iterator[str]:
+def _notes(runs: Sequence[Run], shapes: Sequence[set[tuple[int | None, int | None]]]) -> Iterator[str]:
     if shapes:
         told = ", ".join(f"{run.id} {_shape(*next(iter(shape)))}" for run, shape in zip(runs, shapes, strict=True))
         yield f"Not the same load: {told}."
@@ -105,12 +105,13 @@ def _notes(runs: Sequence[Run], shapes: Sequence[set[tuple[int, int]]]) -> Itera
     yield from (f"{', '.join(ids)}: {source}." for source, ids in sources.items() if source)
 
 
-def _shape(context: int, output: int) -> str:
-    return f"{context:,} in, {f'{output:,} out' if output else 'answers of a length that is not told'}"
+def _shape(context: int | None, output: int | None) -> str:
+    prompt = "prompts of unknown length" if context is None else f"{context:,} in"
+    return f"{prompt}, {'answers of unknown length' if output is None else f'{output:,} out'}"
 
 
 def _grid(run: Run) -> str:
     points = [cell.point for cell in run.cells]
     names = {"streams": "concurrency", "context": "context_tokens", "output": "output_tokens"}
-    values = {what: sorted({getattr(point, name) for point in points}) for what, name in names.items()}
-    return ", ".join(f"{what} {','.join(map(str, of))}" for what, of in values.items())
+    values = {what: sorted({getattr(point, name) or 0 for point in points}) for what, name in names.items()}
+    return ", ".join(f"{what} {','.join(str(n or 'unknown') for n in of)}" for what, of in values.items())

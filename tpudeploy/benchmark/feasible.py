@@ -14,7 +14,8 @@ def feasible(point: Point, budget: HbmBudget | Unsized | None, engine: Mapping[s
     """None where nobody knows. What the engine says of itself (`engine`) counts more than what was computed."""
     if isinstance(budget, HbmBudget):
         known = _as_told(budget, engine)
-        return can_serve(known, users=point.concurrency, context=point.context_tokens, output=point.output_tokens)
+        users, context, output = point.sizes
+        return can_serve(known, users=users, context=context, output=output)
     return _by_its_word(point, engine)
 
 
@@ -28,17 +29,18 @@ def _as_told(budget: HbmBudget, engine: Mapping[str, str]) -> HbmBudget:
 def _by_its_word(point: Point, engine: Mapping[str, str]) -> Verdict | None:
     """Length, and tokens of its cache in whole blocks; how many requests it runs at once, it does not tell."""
     length, cache = _number(engine, "max_model_len"), _number(engine, "kv_cache_tokens")
-    tokens = point.context_tokens + point.output_tokens
+    streams, context, output = point.sizes
+    tokens = context + output
     if length is not None and tokens > length:
-        why = f"{point.context_tokens} + {point.output_tokens} tokens exceed max_model_len {length}"
+        why = f"{context} + {output} tokens exceed max_model_len {length}"
         return Verdict(service=Service.REFUSED, at_once=0, why=why)
     if cache is None:
         return None
     block = _number(engine, "block_size") or 1
     room = cache // (-(-tokens // block) * block)
-    if point.concurrency <= room:
-        return Verdict(service=Service.FITS, at_once=point.concurrency, why=f"{room} such requests run at once")
-    why = f"{room} of {point.concurrency} run at once, for want of KV cache; the rest queue"
+    if streams <= room:
+        return Verdict(service=Service.FITS, at_once=streams, why=f"{room} such requests run at once")
+    why = f"{room} of {streams} run at once, for want of KV cache; the rest queue"
     return Verdict(service=Service.QUEUES, at_once=room, why=why)
 
 

@@ -39,16 +39,21 @@ def _doubts(point: Point, of: Figures, seen: Evidence, verdict: Verdict | None) 
     if seen.client_lag_p99_seconds is not None and seen.client_lag_p99_seconds > LAG:
         late = seen.client_lag_p99_seconds * 1000
         yield CellStatus.CLIENT_BOUND, f"the client was {late:.0f} ms late itself (p99)"
-    if seen.streams_mean is not None and seen.streams_mean < _STREAMS * point.concurrency:
-        held = f"{seen.streams_mean:.1f} of {point.concurrency}"
-        yield CellStatus.CLIENT_BOUND, f"{held} streams were under way on average"
-    computed = seen.streams_by_latency
-    if seen.streams_mean is None and computed is not None and computed < _STREAMS * point.concurrency:
-        # Not the client's doing for certain: a run of few requests reads low by its beginning and its end alone.
-        few = f"{computed:.1f} of {point.concurrency} streams were under way on average, by rate and latency"
-        yield CellStatus.FEW_STREAMS, f"{few}: the run was short, or its client was the limit"
+    yield from _too_few_streams(point.concurrency, seen)
     if verdict is not None and verdict.service is Service.QUEUES:
         yield CellStatus.OVERSUBSCRIBED, verdict.why
+
+
+def _too_few_streams(streams: int | None, seen: Evidence) -> Iterator[Doubt]:
+    if streams is None:
+        return
+    counted, computed = seen.streams_mean, seen.streams_by_latency
+    if counted is not None and counted < _STREAMS * streams:
+        yield CellStatus.CLIENT_BOUND, f"{counted:.1f} of {streams} streams were under way on average"
+    if counted is None and computed is not None and computed < _STREAMS * streams:
+        # The client may not be the reason: a run of few requests reads low by its beginning and its end alone.
+        few = f"{computed:.1f} of {streams} streams were under way on average, by rate and latency"
+        yield CellStatus.FEW_STREAMS, f"{few}: the run was short, or its client was the limit"
 
 
 def _impossible(seen: Evidence) -> Iterator[Doubt]:

@@ -16,7 +16,7 @@ from tpudeploy.domain.recommendation import Aim, OperatingPoint
 _SLOWER = 1.5
 _NEARLY_ALL = 0.98
 
-Load = tuple[int, int]  # tokens in, tokens out
+Load = tuple[int | None, int | None]  # tokens in, tokens out; None: unknown
 
 
 def operating_points(run: Run) -> Mapping[Load, tuple[OperatingPoint, ...]]:
@@ -25,7 +25,11 @@ def operating_points(run: Run) -> Mapping[Load, tuple[OperatingPoint, ...]]:
     for cell in run.cells:
         if is_believed(cell) and _rate(cell) > 0:
             loads.setdefault((cell.point.context_tokens, cell.point.output_tokens), []).append(cell)
-    return {load: tuple(_points(sorted(cells, key=_streams))) for load, cells in sorted(loads.items())}
+    return {load: tuple(_points(sorted(cells, key=_streams))) for load, cells in _by_tokens(loads)}
+
+
+def _by_tokens(loads: Mapping[Load, list[Cell]]) -> list[tuple[Load, list[Cell]]]:
+    return sorted(loads.items(), key=lambda pair: (pair[0][0] or 0, pair[0][1] or 0))
 
 
 def _points(cells: list[Cell]) -> Iterator[OperatingPoint]:
@@ -50,7 +54,7 @@ def _most(cells: Iterable[Cell]) -> Cell:
 
 
 def _streams(cell: Cell) -> int:
-    return cell.point.concurrency
+    return cell.point.concurrency or 0
 
 
 def _rate(cell: Cell) -> float:

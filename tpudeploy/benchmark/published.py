@@ -62,7 +62,7 @@ def _cell(claim: Claim, line: Roofline | None, others: Iterable[Baseline]) -> Ce
         requests_failed=0,
         requests_per_second=claim.requests_per_second,
         input_tokens_per_second=claim.input_tokens_per_second,
-        output_tokens_mean=claim.output_tokens or None,
+        output_tokens_mean=claim.output_tokens,
         ttft_seconds=_mean(claim.ttft_mean_seconds),
         tpot_seconds=_mean(claim.tpot_mean_seconds),
     )

@@ -55,7 +55,7 @@ def _measured(run: Run, workload: Workload) -> Choice | str:
     cells = [cell for cell in run.cells if _covers(cell, workload)]
     if not cells:
         return "no cell that can be believed has so many streams of such a length"
-    cell = min(cells, key=lambda c: (c.point.concurrency, c.point.context_tokens, c.point.output_tokens))
+    cell = min(cells, key=lambda cell: cell.point.sizes)
     first = tail(cell.figures.ttft_seconds) if cell.figures is not None else None
     if workload.ttft_seconds is not None and (first is None or first > workload.ttft_seconds):
         return (
@@ -64,9 +64,8 @@ def _measured(run: Run, workload: Workload) -> Choice | str:
     month = None if run.subject.usd_per_hour is None else run.subject.usd_per_hour * HOURS_PER_MONTH
     if workload.usd_per_month is not None and (month is None or month > workload.usd_per_month):
         return "its price is not known" if month is None else f"it costs ${month:,.0f} a month"
-    point = cell.point
-    tokens = f"{point.context_tokens:,} tokens in and {point.output_tokens:,} out"
-    why = f"measured at {point.concurrency:,} streams of {tokens}"
+    streams, context, output = cell.point.sizes
+    why = f"measured at {streams:,} streams of {context:,} tokens in and {output:,} out"
     return Choice(
         settings=dict(_settings_of(run)),
         accelerator_type=run.subject.accelerator_type,
@@ -79,9 +78,14 @@ def _measured(run: Run, workload: Workload) -> Choice | str:
 
 
 def _covers(cell: Cell, of: Workload) -> bool:
+    """Return whether a trusted cell has at least this load. A cell of unknown size covers none."""
     point = cell.point
+    if cell.figures is None or not is_believed(cell):
+        return False
+    if point.concurrency is None or point.context_tokens is None or point.output_tokens is None:
+        return False
     is_enough = point.concurrency >= of.users and point.context_tokens >= of.context_tokens
-    return is_enough and point.output_tokens >= of.output_tokens and cell.figures is not None and is_believed(cell)
+    return is_enough and point.output_tokens >= of.output_tokens
 
 
 def _settings_of(run: Run) -> Iterator[tuple[str, Json]]:

@@ -56,6 +56,9 @@ def loads(text: str, *, source: str) -> Run:
     if stamp != _hash(content, map(_canonical, cells)):
         raise _unreadable(source, "it was changed after it was measured")
     try:
+        for point in (*content["sweep"]["points"], *(cell["point"] for cell in cells)):
+            # Earlier versions wrote 0 for what a table or another client did not say.
+            point.update({name: None for name, size in point.items() if size == 0})
         return read(Run, {**content, "cells": cells})
     except (ValueError, KeyError, TypeError) as cause:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause

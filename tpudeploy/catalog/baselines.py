@@ -23,7 +23,7 @@ def _rates(of: Mapping[int, float]) -> tuple[Claim, ...]:
 
 def _peak(rate: float) -> tuple[Claim, ...]:
     """The best of a table that was not printed."""
-    return (Claim(users=0, context_tokens=8, requests_per_second=rate),)
+    return (Claim(users=None, context_tokens=8, requests_per_second=rate),)
 
 
 def _prefill(of: Mapping[tuple[int, int], tuple[float | None, float]]) -> tuple[Claim, ...]:

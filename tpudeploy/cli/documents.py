@@ -100,7 +100,7 @@ def ab_proposal(proposal: Proposal) -> Document:
     }
 
 
-def operating(run: Run, loads: Mapping[tuple[int, int], Iterable[OperatingPoint]]) -> Document:
+def operating(run: Run, loads: Mapping[tuple[int | None, int | None], Iterable[OperatingPoint]]) -> Document:
     """Return the operating points of each load of a run."""
     rows = [
         {"context_tokens": context, "output_tokens": output, "points": [tree(point) for point in points]}

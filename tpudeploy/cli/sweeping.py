@@ -73,14 +73,14 @@ class Rows:
         self._terminal = terminal
 
     def begin(self) -> None:
-        from tpudeploy.views.bench import head
+        from tpudeploy.views.bench import row_header
 
-        self.talk(head(self._terminal.paint))
+        self.talk(row_header(self._terminal.paint))
 
     def under_way(self, run: Run, point: Point) -> None:
-        from tpudeploy.views.bench import under_way
+        from tpudeploy.views.bench import unfinished_row
 
-        self.passing(under_way(run, point))
+        self.passing(unfinished_row(run, point))
 
     def passing(self, text: str) -> None:
         """What the next line takes the place of: for a person who looks, and for nobody else."""

@@ -7,11 +7,11 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Claim:
-    """One cell of a published table. Missing values are None; missing `users` and `output_tokens` are 0."""
+    """One cell of a published table. Missing values are None."""
 
-    users: int
+    users: int | None
     context_tokens: int
-    output_tokens: int = 0
+    output_tokens: int | None = None
     requests_per_second: float | None = None
     input_tokens_per_second: float | None = None
     ttft_mean_seconds: float | None = None

@@ -65,6 +65,16 @@ class Spread:
     p99: float | None
     most: float | None
 
+    @property
+    def middle(self) -> float:
+        """The median, or the mean where the median is unknown."""
+        return self.mean if self.p50 is None else self.p50
+
+    @property
+    def tail(self) -> float:
+        """The value that 95 of 100 samples do not exceed, or the mean where that is unknown."""
+        return self.mean if self.p95 is None else self.p95
+
 
 @frozen
 class Figures:
@@ -142,6 +152,19 @@ class Cell:
     figures: Figures | None = None
     evidence: Evidence | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether its figures can be used. A queue makes no throughput doubtful; every other status does."""
+        return self.status in {CellStatus.OK, CellStatus.OVERSUBSCRIBED}
+
+    @property
+    def requests_per_second(self) -> float | None:
+        return None if self.figures is None else self.figures.requests_per_second
+
+    @property
+    def ttft_seconds(self) -> Spread | None:
+        return None if self.figures is None else self.figures.ttft_seconds
 
 
 @frozen

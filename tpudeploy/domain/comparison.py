@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from tpudeploy.domain.benchmark import Cell, Figures, Run, Spread, Subject
+from tpudeploy.domain.benchmark import Cell, Figures, Run, Subject
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 
@@ -47,20 +47,13 @@ class Measure(StrEnum):
             case Measure.INPUT:
                 return figures.input_tokens_per_second
             case Measure.TTFT:
-                return _middle(figures.ttft_seconds)
+                return None if figures.ttft_seconds is None else figures.ttft_seconds.middle
             case Measure.TTFT_P99:
                 return None if figures.ttft_seconds is None else figures.ttft_seconds.p99
             case Measure.TPOT:
-                return _middle(figures.tpot_seconds)
+                return None if figures.tpot_seconds is None else figures.tpot_seconds.middle
             case _:  # tokens per USD
                 return _per_usd(figures, subject.usd_per_hour)
-
-
-def _middle(spread: Spread | None) -> float | None:
-    """Return the median, or the mean where the median is unknown."""
-    if spread is None:
-        return None
-    return spread.mean if spread.p50 is None else spread.p50
 
 
 def _per_usd(figures: Figures, usd_per_hour: float | None) -> float | None:

@@ -7,11 +7,27 @@ from tpudeploy.domain.frozen import frozen
 
 @frozen
 class Point:
-    """So many streams at once, each asking again as soon as it is answered, with prompts and answers of one length."""
+    """One cell: this many streams at once, each asking again as soon as it is answered, with prompts of one length.
 
-    concurrency: int
-    context_tokens: int
-    output_tokens: int
+    None is unknown: published tables and the results of other clients leave some of it out. A sweep of ours does not.
+    """
+
+    concurrency: int | None
+    context_tokens: int | None
+    output_tokens: int | None
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The streams, the tokens of a prompt, and those of an answer, for a cell that is measured here."""
+        assert self.concurrency is not None
+        assert self.context_tokens is not None
+        assert self.output_tokens is not None
+        return self.concurrency, self.context_tokens, self.output_tokens
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The order of cells in tables: by answer, prompt and streams; unknown ones come first."""
+        return self.output_tokens or 0, self.context_tokens or 0, self.concurrency or 0
 
 
 @frozen

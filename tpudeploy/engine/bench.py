@@ -135,7 +135,7 @@ def _offer(run: Run, point: Point, by: Bench, began: float, most_seconds: float 
         point=point,
         model=run.subject.model,
         seed=int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]),
-        requests=max(_ROUNDS * point.concurrency, _LEAST),
+        requests=max(_ROUNDS * point.sizes[0], _LEAST),
         window_seconds=run.sweep.window_seconds,
         least_seconds=min(_STEADY, run.sweep.window_seconds),
         most_seconds=most_seconds,

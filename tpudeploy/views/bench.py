@@ -1,9 +1,9 @@
-"""A benchmark as it goes and as it came out: a row a cell, a heat table a length of answer, and what to make of it."""
+"""Format a benchmark while it runs and afterwards: a row per cell, a heat table per answer length, and a summary."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import log
 
 from tpudeploy.domain.benchmark import Cell, CellStatus, Ended, Run, Slo, Spread
@@ -11,7 +11,8 @@ from tpudeploy.domain.load import Point
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
-# Beside a figure that is not simply so.
+Place = tuple[int | None, int | None]  # streams, tokens of a prompt
+# Beside a figure that has a caveat: the mark, and its explanation.
 MARKS: Mapping[CellStatus, str] = {
     CellStatus.SKIPPED_LEN: "-",
     CellStatus.FAILED: "F",
@@ -24,22 +25,22 @@ MARKS: Mapping[CellStatus, str] = {
     CellStatus.OK: "",
 }
 LEGEND: Mapping[CellStatus, str] = {
-    CellStatus.SKIPPED_LEN: "longer than the engine takes: not asked",
+    CellStatus.SKIPPED_LEN: "longer than the engine accepts: not measured",
     CellStatus.FAILED: "requests failed",
-    CellStatus.COPY_SUSPECT: "the same figure stands under another subject",
+    CellStatus.COPY_SUSPECT: "another subject has the same figure",
     CellStatus.CACHE_SUSPECT: "prompts came from the prefix cache",
     CellStatus.ROOFLINE_SUSPECT: "faster than the chips can be",
     CellStatus.CLIENT_BOUND: "the client was the limit",
-    CellStatus.FEW_STREAMS: "fewer streams ran than were asked for",
+    CellStatus.FEW_STREAMS: "fewer streams ran than were requested",
     CellStatus.OVERSUBSCRIBED: "requests queued: more than run at once",
 }
+EMULATOR = "emulator"  # beside the id of a run that was measured there, wherever its figures are shown
+EMULATED = "On the emulator: no figure here says anything about a TPU."
 _SHADES = " ░▒▓█"
 _HEAD = "   cell  streams  context  output     req/s  TTFT p50     p99   ITL p50  out tok/s  status"
-EMULATOR = "emulator"  # beside the id of a run that was measured there, wherever its figures stand
-EMULATED = "On the emulator: no figure here says anything about a TPU."
 _NOTHING = "."
 _MOST_WORDS = 160  # characters of a server's error beside its cell; the run has all of it
-_MARGIN = 10  # columns: how many streams, before the figures
+_MARGIN = 10  # columns for the number of streams, before the figures
 _ENDS: Mapping[Ended, str] = {
     Ended.NOT_YET: "Under way, or killed",
     Ended.COMPLETE: "Complete",
@@ -54,186 +55,158 @@ def marked_id(run: Run) -> str:
     return f"{run.id} ({EMULATOR})" if run.subject.is_emulated else run.id
 
 
-def head(paint: Paint) -> str:
-    """Above the rows."""
+def row_header(paint: Paint) -> str:
     return paint.bold(_HEAD)
 
 
 def row(run: Run, cell: Cell, paint: Paint) -> str:
-    """One cell that has ended, and why it is not believed where it is not."""
-    of, point = cell.figures, cell.point
-    numbers = ("", "", "", "", "")
-    if of is not None:
-        ttft, itl = of.ttft_seconds, of.itl_seconds
-        numbers = (
-            number(of.requests_per_second),
-            _seconds(ttft, "p50"),
-            _seconds(ttft, "p99"),
-            _seconds(itl, "p50"),
-            number(of.output_tokens_per_second),
-        )
-    rate, p50, p99, gap, tokens = numbers
-    count = f"{len(run.cells)}/{len(run.sweep.points)}"
-    why = "".join(f": {text}" for text in (*cell.reasons[:1], _commonest_error(cell)) if text)
+    """Return the row of a cell that ended, with the reason where its figures are not trusted."""
+    figures = cell.figures
+    rate = p50 = p99 = gap = tokens = ""
+    if figures is not None:
+        rate = number(figures.requests_per_second)
+        p50, p99 = _quantile(figures.ttft_seconds, "p50"), _quantile(figures.ttft_seconds, "p99")
+        gap = _quantile(figures.itl_seconds, "p50")
+        tokens = number(figures.output_tokens_per_second)
+    reasons = "".join(f": {text}" for text in (*cell.reasons[:1], _commonest_error(cell)) if text)
     return (
-        f"{count:>7}  {point.concurrency:>7,}  {point.context_tokens:>7,}  {point.output_tokens:>6,}  {rate:>8}"
-        f"  {p50:>8}  {p99:>6}  {gap:>8}  {tokens:>9}  {_coloured(cell.status, paint)}{words.plain(why)}"
+        f"{_row_start(run, len(run.cells), cell.point)}  {rate:>8}  {p50:>8}  {p99:>6}  {gap:>8}  {tokens:>9}"
+        f"  {_coloured(cell.status, paint)}{words.plain(reasons)}"
     )
+
+
+def unfinished_row(run: Run, point: Point) -> str:
+    """Return the row of the cell that is being measured."""
+    elapsed = f", {words.duration(run.seconds)} so far" if run.seconds else ""
+    return f"{_row_start(run, len(run.cells) + 1, point)}  measuring{elapsed} …"
+
+
+def _row_start(run: Run, ordinal: int, point: Point) -> str:
+    position = f"{ordinal}/{len(run.sweep.points)}"
+    streams, context, output = map(count, (point.concurrency, point.context_tokens, point.output_tokens))
+    return f"{position:>7}  {streams:>7}  {context:>7}  {output:>6}"
 
 
 def _commonest_error(cell: Cell) -> str:
-    """Return what the server said most often while it failed, on one line; "" where the cell did not fail."""
+    """Return the most frequent error of a cell that failed, on one line, or ""."""
     if cell.status is not CellStatus.FAILED or not cell.errors:
         return ""
-    text = " ".join(max(cell.errors, key=lambda each: cell.errors[each]).split())
+    text = " ".join(max(cell.errors, key=lambda error: cell.errors[error]).split())
     return text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1]}…"
 
 
-def under_way(run: Run, point: Point) -> str:
-    """The cell that is being measured, where its row will stand."""
-    count = f"{len(run.cells) + 1}/{len(run.sweep.points)}"
-    return (
-        f"{count:>7}  {point.concurrency:>7,}  {point.context_tokens:>7,}  {point.output_tokens:>6,}  measuring"
-        f"{f', {words.duration(run.seconds)} so far' if run.seconds else ''} …"
-    )
-
-
-def result(run: Run, paint: Paint, *, kept: str, width: int | None) -> str:
-    """All of a run. `kept` is the file it stands in; `width` as in `views.zones`: what is wider is told in parts."""
+def result(run: Run, paint: Paint, *, path: str, width: int | None) -> str:
+    """Return a whole run. `path` is its file; tables wider than `width` are printed in parts (None: never)."""
     note = paint.yellow(EMULATED) if run.subject.is_emulated else ""
-    blocks = [_title(run, paint), note, *_tables(run, paint, width), _summary(run, paint)]
-    return "\n\n".join(block for block in (*blocks, f"Run {run.id}, kept in {kept}") if block)
+    outputs = dict.fromkeys(point.output_tokens for point in run.sweep.points)
+    tables = ["\n".join(_table(run, output, paint, width)) for output in outputs]
+    blocks = [_title(run, paint), note, *tables, _summary(run, paint), f"Run {run.id}, kept in {path}"]
+    return "\n\n".join(block for block in blocks if block)
 
 
 def listed(runs: Sequence[Run], paint: Paint) -> str:
-    """A line a run."""
+    """Return one line for each run."""
     if not runs:
-        return "No run is kept here. `tpudeploy bench PROFILE` measures one."
+        return "This folder has no runs. `tpudeploy bench PROFILE` measures one."
     rows: list[tuple[str, ...]] = [("run", "of", "slice", "driver", "cells", "believed", "cost", "")]
     rows += [_entry(run) for run in runs]
-    widths = [max(len(line[i]) for line in rows) for i in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in rows]
     return "\n".join([paint.bold(lines[0]), *lines[1:]])
 
 
 def _entry(run: Run) -> tuple[str, ...]:
-    of, done = run.subject, f"{len(run.cells)}/{len(run.sweep.points)}"
-    believed = sum(cell.status in _BELIEVED and cell.figures is not None for cell in run.cells)
-    cost = "" if run.usd is None else f"${run.usd:.2f}"
-    ended = "" if run.ended is Ended.COMPLETE else _ENDS[run.ended].lower()
-    ended = ", ".join(filter(None, (EMULATOR if of.is_emulated else "", ended)))
-    if run.turn is not None:
-        ended = ", ".join(filter(None, (f"{run.turn.side} of {run.turn.experiment}", ended)))
-    who = words.plain(of.replica or of.deployment or of.model)
-    return run.id, who, of.accelerator_type or "?", str(run.driver), done, str(believed), cost, ended
-
-
-_BELIEVED = {CellStatus.OK, CellStatus.OVERSUBSCRIBED}
+    subject = run.subject
+    trusted = sum(cell.is_trusted and cell.figures is not None for cell in run.cells)
+    notes = (
+        "" if run.turn is None else f"{run.turn.side} of {run.turn.experiment}",
+        EMULATOR if subject.is_emulated else "",
+        "" if run.ended is Ended.COMPLETE else _ENDS[run.ended].lower(),
+    )
+    return (
+        run.id,
+        words.plain(subject.replica or subject.deployment or subject.model),
+        subject.accelerator_type or "?",
+        str(run.driver),
+        f"{len(run.cells)}/{len(run.sweep.points)}",
+        str(trusted),
+        "" if run.usd is None else f"${run.usd:.2f}",
+        ", ".join(filter(None, notes)),
+    )
 
 
 def _title(run: Run, paint: Paint) -> str:
-    of = run.subject
-    where = ", ".join(filter(None, (of.accelerator_type, of.zone, of.provisioning)))
-    engine = f"vLLM {of.engine['version']}" if of.engine.get("version") else ""
-    told = ", ".join(filter(None, (words.plain(of.model_id or of.model), where, words.plain(engine))))
-    return f"{paint.bold(words.plain(of.replica or of.deployment or of.url or run.source))}  {told}"
+    subject = run.subject
+    where = ", ".join(filter(None, (subject.accelerator_type, subject.zone, subject.provisioning)))
+    version = subject.engine.get("version")
+    engine = words.plain(f"vLLM {version}") if version else ""
+    facts = ", ".join(filter(None, (words.plain(subject.model_id or subject.model), where, engine)))
+    return f"{paint.bold(words.plain(subject.replica or subject.deployment or subject.url or run.source))}  {facts}"
 
 
-def _tables(run: Run, paint: Paint, width: int | None) -> Iterator[str]:
-    outputs = dict.fromkeys(point.output_tokens for point in run.sweep.points)
-    for output in outputs:
-        cells = {
-            (cell.point.concurrency, cell.point.context_tokens): cell
-            for cell in run.cells
-            if cell.point.output_tokens == output
-        }
-        yield "\n".join(_table(run, output, cells, paint, width))
-
-
-def _table(
-    run: Run, output: int, cells: Mapping[tuple[int, int], Cell], paint: Paint, columns: int | None
-) -> Iterator[str]:
-    """Streams down, context across."""
-    points = [point for point in run.sweep.points if point.output_tokens == output]
-    streams, contexts = (sorted({getattr(p, name) for p in points}) for name in ("concurrency", "context_tokens"))
-    slo = run.sweep.slo
-    rates = {at: rate for at, cell in cells.items() if (rate := _rate(cell, slo)) is not None}
-    above = [rate for rate in rates.values() if rate > 0]
-    ends = (min(above), max(above)) if above else (1.0, 1.0)
-    texts = {at: f"{number(rates.get(at))}{MARKS[cell.status]}" for at, cell in cells.items()}
-    width = max([8, *(len(f"{context:,}") + 1 for context in contexts), *map(len, texts.values())])
-    tokens = f"{output:,} token{'s' if output > 1 else ''} out" if output else "outputs not told"
-    what = "requests/s" if slo == Slo() else f"requests/s within {_objective(slo)}"
-    yield paint.bold(f"{what}, {tokens}") + paint.dim("  (streams down, context across)")
-    whole = {
-        (count, context): _heat(
-            cells.get((count, context)),
-            texts.get((count, context), _NOTHING).rjust(width),
-            _shade(rates.get((count, context)), ends),
-            paint,
-        )
-        for count in streams
-        for context in contexts
+def _table(run: Run, output: int | None, paint: Paint, columns: int | None) -> Iterator[str]:
+    """Yield the heat table of one answer length: a row per number of streams, a column per prompt length."""
+    cells = {
+        (cell.point.concurrency, cell.point.context_tokens): cell
+        for cell in run.cells
+        if cell.point.output_tokens == output
     }
+    points = [point for point in run.sweep.points if point.output_tokens == output]
+    streams, contexts = ordered({p.concurrency for p in points}), ordered({p.context_tokens for p in points})
+    slo = run.sweep.slo
+    rates = {place: _rate(cell, slo) for place, cell in cells.items()}
+    shares = heat_shares(rates)
+    texts = {place: f"{number(rates[place])}{MARKS[cell.status]}" for place, cell in cells.items()}
+    width = max([8, *(len(count(context)) + 1 for context in contexts), *map(len, texts.values())])
+    measure = "requests/s" if slo == Slo() else f"requests/s within {_objective(slo)}"
+    yield paint.bold(f"{measure}, {output_text(output)}") + paint.dim("  (streams down, context across)")
     most = len(contexts) if columns is None else max((columns - _MARGIN) // (width + 2), 1)
     for begin in range(0, len(contexts), most):
-        yield from _part(whole, streams, contexts[begin : begin + most], width)
+        part = contexts[begin : begin + most]
+        yield " " * _MARGIN + " ".join(count(context).rjust(width + 1) for context in part)
+        for number_of_streams in streams:
+            places = [(number_of_streams, context) for context in part]
+            shown = (
+                _heat(cells.get(place), texts.get(place, _NOTHING).rjust(width), shares.get(place, 0.0), paint)
+                for place in places
+            )
+            yield f"{count(number_of_streams):>{_MARGIN - 2}}  " + " ".join(shown)
 
 
-def _part(
-    whole: Mapping[tuple[int, int], str], streams: Sequence[int], contexts: Sequence[int], width: int
-) -> Iterator[str]:
-    yield " " * _MARGIN + " ".join(f"{context:,}".rjust(width + 1) for context in contexts)
-    for count in streams:
-        yield f"{count:>{_MARGIN - 2},}  " + " ".join(whole[count, context] for context in contexts)
-
-
-def _heat(cell: Cell | None, text: str, shade: str, paint: Paint) -> str:
+def _heat(cell: Cell | None, text: str, share: float, paint: Paint) -> str:
+    shade = _SHADES[round(share * (len(_SHADES) - 1))]
     if cell is None or cell.status is CellStatus.SKIPPED_LEN:
         return shade + paint.dim(text)
-    return shade + (text if cell.status in _BELIEVED else paint.yellow(text))
-
-
-def _shade(rate: float | None, ends: tuple[float, float]) -> str:
-    """By the logarithm: a sweep doubles from cell to cell."""
-    least, most = ends
-    share = log(rate / least) / log(most / least) if rate and most > least else 0.0
-    return _SHADES[round(share * (len(_SHADES) - 1))]
+    return shade + (text if cell.is_trusted else paint.yellow(text))
 
 
 def _rate(cell: Cell, slo: Slo) -> float | None:
-    """With an objective, of the requests that kept it."""
-    of = cell.figures
-    if of is None:
-        return None
-    return of.requests_per_second if slo == Slo() else of.goodput_requests_per_second
+    """Return the requests per second: with an objective, only those that met it."""
+    if cell.figures is None or slo == Slo():
+        return cell.requests_per_second
+    return cell.figures.goodput_requests_per_second
 
 
-def _objective(of: Slo) -> str:
-    parts = {"TTFT": of.ttft_seconds, "TPOT": of.tpot_seconds}
+def _objective(slo: Slo) -> str:
+    parts = {"TTFT": slo.ttft_seconds, "TPOT": slo.tpot_seconds}
     return ", ".join(f"{name} {seconds:g} s" for name, seconds in parts.items() if seconds is not None)
 
 
 def _summary(run: Run, paint: Paint) -> str:
     counts = Counter(cell.status for cell in run.cells)
-    told = ", ".join(f"{counts[status]} {status}" for status in reversed(CellStatus) if counts[status])
+    statuses = ", ".join(f"{counts[status]} {status}" for status in reversed(CellStatus) if counts[status])
     cost = "" if run.usd is None else f", ${run.usd:.2f} of the slice"
-    took = f" in {words.duration(run.seconds)}{cost}" if run.seconds else ""
-    lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{took}: {told or 'none'}."]
+    time = f" in {words.duration(run.seconds)}{cost}" if run.seconds else ""
+    lines = [f"{_ENDS[run.ended]}: {len(run.cells)} of {len(run.sweep.points)} cells{time}: {statuses or 'none'}."]
     lines += [paint.dim(f"  {MARKS[status]}  {text}") for status, text in LEGEND.items() if counts[status]]
-    lines += list(_why(run.cells))
-    if run.remaining_points and run.ended is not Ended.COMPLETE:
-        lines.append(f"{len(run.remaining_points)} cells are left: go on with --resume {run.id}.")
-    return "\n".join(lines)
-
-
-def _why(cells: Iterable[Cell]) -> Iterator[str]:
-    """What failed, in the server's own words: the commonest."""
     errors: Counter[str] = Counter()
-    for cell in cells:
+    for cell in run.cells:
         errors.update(cell.errors)
-    for text, count in errors.most_common(3):
-        yield f"  {count:,} request{'s' if count > 1 else ''}: {words.plain(text)}"
+    for text, times in errors.most_common(3):
+        lines.append(f"  {times:,} request{'s' if times > 1 else ''}: {words.plain(text)}")
+    if run.remaining_points and run.ended is not Ended.COMPLETE:
+        lines.append(f"{len(run.remaining_points)} cells are left: --resume {run.id} continues.")
+    return "\n".join(lines)
 
 
 def _coloured(status: CellStatus, paint: Paint) -> str:
@@ -248,18 +221,50 @@ def _coloured(status: CellStatus, paint: Paint) -> str:
             return paint.yellow(status)
 
 
-def _seconds(of: Spread | None, which: str) -> str:
-    value = None if of is None else getattr(of, which)
+def _quantile(spread: Spread | None, name: str) -> str:
+    value = None if spread is None else getattr(spread, name)
     return "" if value is None else seconds(value)
 
 
+def heat_shares(rates: Mapping[Place, float | None]) -> dict[Place, float]:
+    """Return the strength of each cell's shade, 0 to 1, by the logarithm, because a sweep doubles from cell to cell."""
+    positive = {place: rate for place, rate in rates.items() if rate}
+    if not positive:
+        return {}
+    least, most = min(positive.values()), max(positive.values())
+    span = log(most / least)
+    return {place: log(rate / least) / span if span else 0.0 for place, rate in positive.items()}
+
+
+def ordered(sizes: set[int | None]) -> list[int | None]:
+    """Return sizes from the smallest up; an unknown one comes first."""
+    return sorted(sizes, key=lambda size: size or 0)
+
+
+def count(size: int | None) -> str:
+    """Return a number of streams or tokens, `?` where it is unknown."""
+    return "?" if size is None else f"{size:,}"
+
+
+def output_text(output: int | None) -> str:
+    if output is None:
+        return "answers of unknown length"
+    return f"{output:,} token{'s' if output != 1 else ''} out"
+
+
+def load_text(context: int | None, output: int | None) -> str:
+    """Return the lengths of prompts and answers as text: `1,024 tokens in, 128 out`."""
+    prompt = "prompts of unknown length" if context is None else f"{context:,} tokens in"
+    return f"{prompt}, {'answers of unknown length' if output is None else f'{output:,} out'}"
+
+
 def seconds(value: float) -> str:
-    """Milliseconds where they are few."""
+    """Return a duration, in milliseconds where it is short."""
     return f"{value * 1000:.1f}ms" if value < 0.1 else f"{value:.3f}s"  # noqa: PLR2004 - three digits either way
 
 
-def number(of: float | None) -> str:
-    """Three digits at least."""
-    if of is None:
+def number(value: float | None) -> str:
+    """Return a figure with three digits at least, or "" where it is unknown."""
+    if value is None:
         return ""
-    return f"{of:,.0f}" if of >= 100 else f"{of:.3g}"  # noqa: PLR2004 - three digits
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits

@@ -218,7 +218,7 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         {
             "answer": TEXT,
             **dict.fromkeys(("ttft_seconds", "total_seconds"), NUMBER),
-            **dict.fromkeys(("prompt_tokens", "completion_tokens"), WHOLE),
+            **dict.fromkeys(("prompt_tokens", "completion_tokens"), nullable(WHOLE)),
             **dict.fromkeys(("tokens_per_second", "tokens_per_second_after_first"), nullable(NUMBER)),
         },
     ),
@@ -235,7 +235,9 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
         {
             "emulated": TRUTH,
             "run": TEXT,
-            "loads": [{"context_tokens": WHOLE, "output_tokens": WHOLE, "points": tuple[OperatingPoint, ...]}],
+            "loads": [
+                {"context_tokens": int | None, "output_tokens": int | None, "points": tuple[OperatingPoint, ...]}
+            ],
         },
     ),
     "recommendation": _class_document("recommendation", Recommendation, {"profile": nullable(TEXT)}),

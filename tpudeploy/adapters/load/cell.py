@@ -35,10 +35,11 @@ class Requests:
     """The requests of a cell as bytes: all but the few tokens that make one its own is written once."""
 
     def __init__(self, place: Place, offer: Offer) -> None:
-        self._prompts = prompts(offer.point.context_tokens, offer.seed, offer.vocabulary)
+        _, context_tokens, output_tokens = offer.point.sizes
+        self._prompts = prompts(context_tokens, offer.seed, offer.vocabulary)
         self._number = 0
         settings = {
-            "max_tokens": offer.point.output_tokens,
+            "max_tokens": output_tokens,
             "ignore_eos": True,
             "temperature": 0,
             "stream": True,
@@ -71,7 +72,7 @@ class Cell:
         self._requests = Requests(place, offer)
         self._answers: list[Answer] = []
         self._measured = 0
-        self._warming = self._working = offer.point.concurrency
+        self._count = self._warming = self._working = offer.point.sizes[0]
         self._began: float | None = None
         self._ended: float | None = None
         self._cpu = 0.0
@@ -107,7 +108,7 @@ class Cell:
 
     async def _open(self) -> None:
         """Open all connections, before the clock runs."""
-        self._streams = [Stream(self._end) for _ in range(self._offer.point.concurrency)]
+        self._streams = [Stream(self._end) for _ in range(self._count)]
         for batch in _batches(self._streams, _CONNECT_BATCH):
             await asyncio.gather(*map(self._connect, batch))
 

@@ -67,7 +67,7 @@ class LoadClient:
 
         from tpudeploy.adapters.load.cell import Cell, Place
 
-        _make_room(offer.point.concurrency + _SPARE)
+        _make_room(offer.point.sizes[0] + _SPARE)
         where = urlsplit(self._url)
         place = Place(
             host=where.hostname or "",

@@ -141,7 +141,7 @@ class Installed:
 
     def measure(self, offer: Offer, slo: Slo) -> Measured:  # noqa: ARG002 - each client has an SLO of its own
         began = time.monotonic()
-        streams = offer.point.concurrency
+        streams = offer.point.sizes[0]
         is_over = self._run(offer, began, requests=streams, seconds=min(_WARM_UP, offer.window_seconds)) is None
         text = None if is_over else self._run(offer, began, requests=offer.requests, seconds=offer.window_seconds)
         seconds = time.monotonic() - began

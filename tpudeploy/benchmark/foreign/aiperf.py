@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpudeploy.benchmark.foreign.reading import Result, number, spread, times
+from tpudeploy.benchmark.foreign.reading import Result, number, spread, times, whole
 from tpudeploy.domain.benchmark import Evidence, Figures, Spread
 from tpudeploy.domain.load import Point
 
@@ -37,11 +37,9 @@ def read(tree: Mapping[str, Any]) -> Sequence[Result]:
         e2e_seconds=_spread(tree, "request_latency"),
     )
     asked = _concurrency(tree.get("input_config"))
-    point = Point(
-        concurrency=asked if asked is not None else max(1, round(held or 1)),
-        context_tokens=round(given or 0),
-        output_tokens=round(made or 0),
-    )
+    # Without the configured number of streams, the measured mean is the nearest to it.
+    streams = asked if asked is not None else whole(held)
+    point = Point(concurrency=streams, context_tokens=whole(given), output_tokens=whole(made))
     model = _first_model(tree.get("input_config"))
     return (
         Result(point=point, figures=figures, evidence=Evidence(streams_mean=held), model=model, seconds=seconds or 0.0),

@@ -1,6 +1,6 @@
 """A grid as people write it down: CSV with concurrency, context_len, throughput_req_sec, avg_latency_s, status.
 
-It tells neither how many requests there were nor how long their answers; an output of 0 tokens stands for that.
+It holds neither the number of requests nor the length of their answers: both are unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _cell(row: Mapping[str, str], line: int) -> Result:
         rate, latency = float(row["throughput_req_sec"]), float(row["avg_latency_s"])
     except (ValueError, TypeError) as cause:
         raise ValueError(f"line {line}: {cause}") from cause
-    point = Point(concurrency=streams, context_tokens=context, output_tokens=0)
+    point = Point(concurrency=streams, context_tokens=context, output_tokens=None)
     status = str(row.get("status") or "")
     told = f"the file says `{status}`"
     if status.startswith(_LEFT_OUT):

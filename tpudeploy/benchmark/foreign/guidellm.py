@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tpudeploy.benchmark.foreign.reading import Result, number, spread, times
+from tpudeploy.benchmark.foreign.reading import Result, number, spread, times, whole
 from tpudeploy.domain.benchmark import Evidence, Figures, Spread
 from tpudeploy.domain.load import Point
 
@@ -40,7 +40,7 @@ def _cell(tree: Mapping[str, Any]) -> Result:
         tpot_seconds=_spread(metrics, "time_per_output_token_ms", _MS),
         e2e_seconds=_spread(metrics, "request_latency", _S),
     )
-    point = Point(concurrency=_streams(tree), context_tokens=round(given or 0), output_tokens=round(made or 0))
+    point = Point(concurrency=_streams(tree), context_tokens=whole(given), output_tokens=whole(made))
     return Result(
         point=point,
         figures=figures,

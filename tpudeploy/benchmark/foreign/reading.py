@@ -63,5 +63,10 @@ def spread(values: Mapping[str, float | None], *, count: int | None, scale: floa
     )
 
 
+def whole(mean: float | None) -> int | None:
+    """Return a mean number of tokens or streams, rounded; None where it is unknown, or 0: then nothing was measured."""
+    return None if mean is None else round(mean) or None
+
+
 def times(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one * other

@@ -42,8 +42,8 @@ def read(tree: Mapping[str, Any]) -> Sequence[Result]:
     held = None if latency is None else completed * latency.mean / seconds
     point = Point(
         concurrency=int(needed(tree, "max_concurrency")),
-        context_tokens=round(given / completed) if completed else 0,
-        output_tokens=round(made / completed) if completed else 0,
+        context_tokens=round(given / completed) if completed else None,
+        output_tokens=round(made / completed) if completed else None,
     )
     model = str(tree.get("model_id") or "")
     return (

@@ -294,7 +294,7 @@ def _tell(run: Run, given: argparse.Namespace, context: Context, workspace: Work
     if given.json:
         context.reply.set_text(dumps(run))
     else:
-        terminal.data("\n" + result(run, terminal.paint, kept=str(kept), width=terminal.width))
+        terminal.data("\n" + result(run, terminal.paint, path=str(kept), width=terminal.width))
 
 
 def _address(url: str) -> str:

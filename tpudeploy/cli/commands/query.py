@@ -47,8 +47,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _summary(completion: Completion) -> str:
     rate, later_rate = documents.rate(completion.tokens_per_second), documents.rate(completion.tokens_per_second_then)
     later_text = f" ({later_rate} after the first)" if later_rate else ""
+    counts = [completion.prompt_tokens, completion.completion_tokens]
+    prompt, answer = ("unknown" if count is None else count for count in counts)
     return (
-        f"TTFT {completion.seconds_to_first:.3f} s, total {completion.seconds:.3f} s, "
-        f"{completion.prompt_tokens} prompt + "
-        f"{completion.completion_tokens} completion tokens{f', {rate} tok/s{later_text}' if rate else ''}"
+        f"TTFT {completion.seconds_to_first:.3f} s, total {completion.seconds:.3f} s, {prompt} prompt + "
+        f"{answer} completion tokens{f', {rate} tok/s{later_text}' if rate else ''}"
     )

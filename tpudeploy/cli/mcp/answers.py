@@ -113,8 +113,8 @@ class Completion(Answer):
     answer: str
     ttft_seconds: float
     total_seconds: float
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
     tokens_per_second: float | None
 
 

@@ -1,4 +1,4 @@
-"""The figures for other people's tools: CSV, and a Vega-Lite chart of the same rows."""
+"""The figures of a run for other tools: CSV, and a Vega-Lite chart of the same rows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ HEAD = (
     "TTFT p50 s", "TTFT p95 s", "TTFT p99 s", "ITL p50 s", "TPOT p50 s", "E2E p50 s", "requests", "failed", "emulated",
 )  # fmt: skip
 _CURVE = {"x": "requests/s", "y": "TTFT p50 s"}
+_SIZES = 4  # columns before the figures
 
 
 def rows(run: Run) -> Iterator[tuple[str, ...]]:
@@ -22,37 +23,37 @@ def rows(run: Run) -> Iterator[tuple[str, ...]]:
 
     The last column says whether the emulator measured it, so that a row that is copied elsewhere still does.
     """
-    for cell in sorted(run.cells, key=lambda c: (c.point.output_tokens, c.point.context_tokens, c.point.concurrency)):
-        yield (*_row(cell), "yes" if run.subject.is_emulated else "no")
+    for cell in sorted(run.cells, key=lambda cell: cell.point.rank):
+        point = cell.point
+        sizes = (point.concurrency, point.context_tokens, point.output_tokens)
+        emulated = "yes" if run.subject.is_emulated else "no"
+        yield (*("" if size is None else str(size) for size in sizes), str(cell.status), *_figures(cell), emulated)
 
 
-def _row(cell: Cell) -> Iterator[str]:
-    point, of = cell.point, cell.figures
-    yield from (str(point.concurrency), str(point.context_tokens), str(point.output_tokens), str(cell.status))
-    if of is None:
-        yield from [""] * (len(HEAD) - 5)
+def _figures(cell: Cell) -> Iterator[str]:
+    figures = cell.figures
+    if figures is None:
+        yield from [""] * (len(HEAD) - _SIZES - 1)
         return
-    rates = (
-        of.requests_per_second,
-        of.goodput_requests_per_second,
-        of.input_tokens_per_second,
-        of.output_tokens_per_second,
-    )
-    yield from map(_figure, rates)
-    yield from (_quantile(of.ttft_seconds, which) for which in ("p50", "p95", "p99"))
-    yield from (_quantile(each, "p50") for each in (of.itl_seconds, of.tpot_seconds, of.e2e_seconds))
-    yield from ("" if of.requests is None else str(of.requests), str(of.requests_failed))
+    yield _text(figures.requests_per_second)
+    yield _text(figures.goodput_requests_per_second)
+    yield _text(figures.input_tokens_per_second)
+    yield _text(figures.output_tokens_per_second)
+    yield from (_quantile(figures.ttft_seconds, name) for name in ("p50", "p95", "p99"))
+    yield from (_quantile(spread, "p50") for spread in (figures.itl_seconds, figures.tpot_seconds, figures.e2e_seconds))
+    yield "" if figures.requests is None else str(figures.requests)
+    yield str(figures.requests_failed)
 
 
 def to_csv(run: Run) -> str:
-    """With a head of names and units."""
+    """Return CSV whose head has names and units."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([HEAD, *rows(run)])
     return out.getvalue()
 
 
 def to_vega_lite(run: Run) -> str:
-    """Throughput against the time to the first token, a line a load; the data stand in it."""
+    """Return a chart of throughput against the time to the first token, one line per load, with its data."""
     values = [{name: _value(text) for name, text in zip(HEAD, row, strict=True)} for row in rows(run)]
     encoding = {axis: {"field": field, "type": "quantitative"} for axis, field in _CURVE.items()}
     chart = {
@@ -71,16 +72,16 @@ def to_vega_lite(run: Run) -> str:
     return json.dumps(chart, indent=1, ensure_ascii=False) + "\n"
 
 
-def _value(of: str) -> str | float | None:
+def _value(text: str) -> str | float | None:
     try:
-        return float(of) if of else None
+        return float(text) if text else None
     except ValueError:
-        return of
+        return text
 
 
-def _figure(of: float | None) -> str:
-    return "" if of is None else f"{of:.6g}"
+def _text(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:.6g}"
 
 
-def _quantile(of: Spread | None, which: str) -> str:
-    return "" if of is None else _figure(getattr(of, which))
+def _quantile(spread: Spread | None, name: str) -> str:
+    return "" if spread is None else _text(getattr(spread, name))

@@ -1,38 +1,36 @@
-"""The page of a fleet: how each deployment stands, where it answers, what it costs. In the manner of a run's page."""
+"""The page of a fleet: whether each deployment serves, its address, and what it costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+from tpudeploy.domain.status import DeploymentStatus
 from tpudeploy.views import words
-from tpudeploy.views.report.html import document, note, section, table, tag, text
+from tpudeploy.views.report import render
 from tpudeploy.views.status import describe_unfinished_run, facts, state_text, why_unknown
 
 
-def fleet(of: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
-    """One HTML file, whole. `at` is when it was looked, in seconds since the epoch."""
-    replicas = [replica for each in of for replica in each.replicas]
+def fleet(deployments: Sequence[DeploymentStatus], *, at: float, emulated: bool) -> str:
+    """Return the page. `at` is the time of the observation, in seconds since the epoch."""
+    replicas = [replica for deployment in deployments for replica in deployment.replicas]
     serving = sum(replica.serving is True for replica in replicas)
     price = sum(replica.usd_per_hour or 0.0 for replica in replicas)
-    told = f"{serving} of {len(replicas)} replicas serve; {words.hourly(price)} at list price"
-    unknown = sum(each.error is not None for each in of)
+    summary = f"{serving} of {len(replicas)} replicas serve; {words.hourly(price)} at list price"
+    unknown = sum(deployment.error is not None for deployment in deployments)
     if unknown:
-        told += f"; {unknown} of {len(of)} deployments cannot be looked at"
-    looked = f"Looked at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
-    head = [tag("h1", "Deployments"), note(told), note(looked)]
-    head += [note("On the emulator: no chip is allocated and nothing is billed.")] if emulated else []
-    return document("Deployments", *head, *map(_deployment, of))
-
-
-def _deployment(of: DeploymentStatus) -> str:
-    unknown = "" if of.error is None else note(" ".join(["Unknown.", *why_unknown(of.error)]))
-    unfinished = note(describe_unfinished_run(of)) if of.underway else ""
-    return section(of.name, unknown, *map(_replica, of.replicas), unfinished)
-
-
-def _replica(of: ReplicaStatus) -> str:
-    title = tag("h3", text(f"{of.address}: {'serving' if of.serving else state_text(of)}"))
-    known = [(text(name), text(value)) for name, value in facts(of)]
-    return title + (table(("", "what is known"), known, class_="facts") if known else "")
+        summary += f"; {unknown} of {len(deployments)} deployments cannot be observed"
+    notes = [summary, f"Observed at {words.moment(at)}"]
+    notes += ["On the emulator: no chip is allocated and nothing is billed."] if emulated else []
+    rows = [
+        (
+            deployment.name,
+            [] if deployment.error is None else [" ".join(["Unknown.", *why_unknown(deployment.error)])],
+            [
+                (f"{replica.address}: {'serving' if replica.serving else state_text(replica)}", list(facts(replica)))
+                for replica in deployment.replicas
+            ],
+            [describe_unfinished_run(deployment)] if deployment.underway else [],
+        )
+        for deployment in deployments
+    ]
+    return render("fleet.html.j2", title="Deployments", notes=notes, deployments=rows)

@@ -1,115 +1,146 @@
-"""The page of a run: what was measured, where to run it, what it was held against, and every figure."""
+"""The page of a run: its figures, its operating points, other runs beside it, and the machines that served."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
-from tpudeploy.domain.benchmark import Run
-from tpudeploy.domain.comparison import Comparison
+from tpudeploy.domain.benchmark import CellStatus, Run
+from tpudeploy.domain.comparison import Comparison, Measure
 from tpudeploy.domain.details import Details
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import OperatingPoint
 from tpudeploy.domain.timeline import Timeline
-from tpudeploy.views.bench import EMULATED, marked_id, number, seconds
-from tpudeploy.views.report import bars
-from tpudeploy.views.report.curve import curve
+from tpudeploy.views import words
+from tpudeploy.views.bench import EMULATED, LEGEND, MARKS, Place, count, load_text, marked_id, number, seconds
+from tpudeploy.views.compare import scaling_text
+from tpudeploy.views.report import render
+from tpudeploy.views.report.drawing import Curve, curve, heat_maps
 from tpudeploy.views.report.exports import HEAD, rows
-from tpudeploy.views.report.heat import heat_maps
-from tpudeploy.views.report.html import document, note, section, table, tag, text
 
-Load = tuple[int, int]
+_GIB = 1024**3
+Bar = tuple[str, float, str]  # name, width in percent, text
 
 
 @frozen
 class Report:
-    """All that a page shows. `digest` is the content hash of the run; what is empty is left out."""
+    """The content of a page. `digest` is the content hash of the run; an empty part is left out."""
 
     run: Run
     digest: str
-    points: Mapping[Load, Sequence[OperatingPoint]]
+    points: Mapping[Place, Sequence[OperatingPoint]]
     comparison: Comparison | None = None
     details: Sequence[Details] = ()
     timelines: Sequence[Timeline] = ()
 
 
-def page(of: Report) -> str:
-    """One HTML file, whole."""
-    run = of.run
-    parts = [
-        _head(of),
-        section("Operating points", *_points(of)),
-        section("Throughput against latency", _curves(of)),
-        section("Heat maps", *heat_maps(run)),
-        section("Beside other runs", bars.bests(of.comparison)) if of.comparison is not None else "",
-        section("Memory of a chip", bars.memory(of.details)),
-        section("The last start", bars.starts(of.timelines)),
-        section("What served", _engine(run)),
-        section("Every cell", table(HEAD, [tuple(map(text, row)) for row in rows(run)])),
-    ]
-    title = run.subject.deployment or run.subject.model_id or run.subject.model
-    return document(f"{title}: run {marked_id(run)}", *parts)
-
-
-def _head(of: Report) -> str:
-    run, subject = of.run, of.run.subject
-    began = f"{datetime.fromtimestamp(run.began_at, UTC):%Y-%m-%d %H:%M} UTC" if run.began_at else ""
-    where = (subject.accelerator_type, subject.zone, subject.provisioning, began)
-    engine = f"vLLM {subject.engine['version']}" if subject.engine.get("version") else ""
-    told = ", ".join(filter(None, (subject.model_id or subject.model, *where, engine)))
-    kept = f"Run {run.id}, {len(run.cells)} of {len(run.sweep.points)} cells, by {run.driver}, {of.digest}"
-    source = [note(EMULATED)] if subject.is_emulated else []
-    source += [note(run.source)] if run.source else []
-    return (
-        tag("h1", text(subject.replica or subject.deployment or subject.model))
-        + note(told)
-        + note(kept)
-        + "".join(source)
+def page(report: Report) -> str:
+    run, subject, comparison = report.run, report.run.subject, report.comparison
+    marks = {cell.status for cell in run.cells if MARKS[cell.status]}
+    return render(
+        "run.html.j2",
+        title=f"{subject.deployment or subject.model_id or subject.model}: run {marked_id(run)}",
+        heading=subject.replica or subject.deployment or subject.model,
+        notes=list(_notes(report)),
+        points=[(load_text(*load), [_card(point) for point in points]) for load, points in report.points.items()],
+        curves=list(_curves(report)),
+        heat_maps=list(heat_maps(run)),
+        legend="; ".join(f"{MARKS[status]} {LEGEND[status]}" for status in CellStatus if status in marks),
+        bests=[] if comparison is None else list(_bests(comparison)),
+        remarks=[] if comparison is None else [*map(scaling_text, comparison.scalings), *comparison.notes],
+        memory=[_memory(details) for details in report.details if any(s.planned or s.measured for s in details.memory)],
+        starts=list(_starts(report.timelines)),
+        settings=list(_settings(run)),
+        head=HEAD,
+        rows=list(rows(run)),
     )
 
 
-def _points(of: Report) -> Iterator[str]:
-    for (context, output), points in of.points.items():
-        yield tag("h3", text(_load(context, output)))
-        yield tag("div", *(_card(each) for each in points), class_="cards")
+def _notes(report: Report) -> Iterator[str]:
+    run, subject = report.run, report.run.subject
+    began = words.moment(run.began_at) if run.began_at else ""
+    version = subject.engine.get("version")
+    engine = f"vLLM {version}" if version else ""
+    model = subject.model_id or subject.model
+    facts = (model, subject.accelerator_type, subject.zone, subject.provisioning, began, engine)
+    yield ", ".join(filter(None, facts))
+    yield f"Run {run.id}, {len(run.cells)} of {len(run.sweep.points)} cells, by {run.driver}, {report.digest}"
+    if subject.is_emulated:
+        yield EMULATED
+    if run.source:
+        yield run.source
 
 
-def _card(of: OperatingPoint) -> str:
-    figures = of.cell.figures
-    first = None if figures is None else figures.ttft_seconds
-    lines = [f"{of.cell.point.concurrency:,} streams"]
-    if figures is not None and figures.requests_per_second is not None:
-        lines.append(f"{number(figures.requests_per_second)} requests/s")
-    if first is not None:
-        lines.append(f"first token {seconds(first.mean if first.p50 is None else first.p50)}")
-    told = tag("b", text(of.aim.capitalize())) + tag("div", text(", ".join(lines)))
-    return tag("div", told, note(of.rule), class_="card")
+def _card(point: OperatingPoint) -> tuple[str, str, str]:
+    cell = point.cell
+    figures = [f"{count(cell.point.concurrency)} streams"]
+    if cell.requests_per_second is not None:
+        figures.append(f"{number(cell.requests_per_second)} requests/s")
+    if cell.ttft_seconds is not None:
+        figures.append(f"first token {seconds(cell.ttft_seconds.middle)}")
+    return point.aim.capitalize(), ", ".join(figures), point.rule
 
 
-def _curves(of: Report) -> str:
-    drawn = []
-    loads = dict.fromkeys((cell.point.context_tokens, cell.point.output_tokens) for cell in of.run.cells)
-    for context, output in sorted(loads):
-        cells = [c for c in of.run.cells if (c.point.context_tokens, c.point.output_tokens) == (context, output)]
-        line = curve(cells, of.points.get((context, output), ()))
-        if line:
-            drawn.append(tag("div", tag("h3", text(_load(context, output))), line))
-    return tag("div", *drawn, class_="plots") if drawn else ""
+def _curves(report: Report) -> Iterator[tuple[str, Curve]]:
+    """Yield the curve of each load that has one."""
+    cells = sorted(report.run.cells, key=lambda cell: (cell.point.context_tokens or 0, cell.point.output_tokens or 0))
+    for load in dict.fromkeys((cell.point.context_tokens, cell.point.output_tokens) for cell in cells):
+        of_load = [cell for cell in cells if (cell.point.context_tokens, cell.point.output_tokens) == load]
+        drawn = curve(of_load, report.points.get(load, ()))
+        if drawn is not None:
+            yield load_text(*load), drawn
 
 
-def _load(context: int, output: int) -> str:
-    return f"{context:,} tokens in, {f'{output:,} out' if output else 'answers of a length that is not told'}"
+def _bests(comparison: Comparison) -> Iterator[Bar]:
+    """Yield a bar for the most requests per second of each run."""
+    rates = [
+        (run, cell, Measure.REQUESTS.value_in(cell, run.subject) or 0.0)
+        for run, cell in zip(comparison.runs, comparison.bests, strict=True)
+        if cell is not None
+    ]
+    most = max((rate for _, _, rate in rates), default=0.0)
+    for run, cell, rate in rates:
+        if most:
+            yield marked_id(run), 100 * rate / most, f"{number(rate)}{MARKS[cell.status]} requests/s"
 
 
-def _engine(run: Run) -> str:
-    of = run.subject
-    known = {
-        "image": of.image,
-        "image digest": of.image_digest,
-        "profile": of.profile_fingerprint,
-        "server": of.spec_fingerprint,
-        "price": "" if of.usd_per_hour is None else f"${of.usd_per_hour:.2f} an hour",
-        **{name.replace("_", " "): value for name, value in sorted(of.engine.items())},
+def _memory(details: Details) -> tuple[str, list[tuple[str, str, list[tuple[str, float]]]]]:
+    """Return the bars of one chip: what was planned above what was measured."""
+    most = max(max(share.planned or 0, share.measured or 0) for share in details.memory)
+    bars = []
+    for share in details.memory:
+        sizes = {"is-first": share.planned, "is-second": share.measured}
+        widths = [(kind, 100 * size / most) for kind, size in sizes.items() if size is not None]
+        text = " / ".join("unknown" if size is None else f"{size / _GIB:.2f} GiB" for size in sizes.values())
+        if widths:
+            bars.append((share.name, text, widths))
+    return details.address, bars
+
+
+def _starts(timelines: Sequence[Timeline]) -> Iterator[tuple[str, list[tuple[str, str, float, float]], str]]:
+    """Yield when each part of a start ran; the parts that made it long have a colour of their own."""
+    for timeline in timelines:
+        phases = [(phase, phase.seconds) for phase in timeline.reading.phases if phase.seconds is not None]
+        end = max((phase.began + length for phase, length in phases), default=0.0)
+        if not end:
+            continue
+        critical = {phase.name for phase in timeline.critical}
+        bars = []
+        for phase, length in phases:
+            begin, width = 100 * phase.began / end, 100 * length / end
+            kind = "is-second" if phase.name in critical else "is-first"
+            bars.append((f"{phase.name}, {words.duration(length)}", kind, begin, min(width, 100 - begin)))
+        cache = f" Compile cache: {timeline.cache}." if timeline.cache else ""
+        yield timeline.address, bars, f"{words.duration(end)} in all; the second colour shows what made it long.{cache}"
+
+
+def _settings(run: Run) -> Iterator[tuple[str, str]]:
+    subject = run.subject
+    values = {
+        "image": subject.image,
+        "image digest": subject.image_digest,
+        "profile": subject.profile_fingerprint,
+        "server": subject.spec_fingerprint,
+        "price": "" if subject.usd_per_hour is None else f"${subject.usd_per_hour:.2f} an hour",
+        **{name.replace("_", " "): value for name, value in sorted(subject.engine.items())},
     }
-    told = [(text(name), text(value)) for name, value in known.items() if value]
-    return table(("setting", "value"), told, class_="facts") if told else ""
+    return ((name, value) for name, value in values.items() if value)
