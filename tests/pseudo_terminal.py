@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -27,6 +28,7 @@ class Person:
         self._terminal = terminal
         self._process = process
         self.read = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
 
     def waits_for(self, words: str) -> Self:
         ends = time.monotonic() + _PATIENCE
@@ -53,7 +55,7 @@ class Person:
             piece = os.read(self._terminal, 65536)
         except OSError:  # how Linux says that the other end is closed
             return False
-        self.read += piece.decode().replace("\r\n", "\n")
+        self.read += self._decoder.decode(piece).replace("\r\n", "\n")
         return bool(piece)
 
 
