@@ -93,7 +93,7 @@ LIMITS = {
     "serialization": Limit(participles=138.3, functions=1, phrases=1),
     "sizing": Limit(participles=79.4, functions=2, phrases=7),
     "verify": Limit(participles=210.9, functions=2, phrases=1),
-    "views": Limit(participles=46.2, functions=4, phrases=3),
+    "views": Limit(participles=16.6, functions=2, phrases=2),
 }
 
 
