@@ -5,6 +5,7 @@
 # make constraints what a pipeline installs, with hashes, after a change of dependencies; UPGRADE=1 for newer versions
 # make bench       how long commands take to start
 # make hunt        how soon a slice is found, in thousands of worlds, beside an oracle and what people do; ten minutes
+# make mutation    what the tables of the pure heart notice of a change to it; MODULES="placement refusals" for some
 # make clean       removes .venv and every cache
 
 # The first Python that is new enough; PYTHON=... chooses another.
@@ -18,7 +19,7 @@ GITHUB_WORKFLOWS := $(filter-out %/gitlab-ci.yml,$(WORKFLOWS))
 SCRIPTS := .ci/run .ci/promtool .ci/actionlint tpudeploy/emulator/machine/shim.sh \
 	tests/real_systemd/enter.sh $(wildcard examples/*.sh examples/*/*.sh)
 
-.PHONY: demo test exhaustive lint constraints bench hunt clean
+.PHONY: demo test exhaustive lint constraints bench hunt mutation clean
 
 demo: .venv/installed
 	@examples/demo.sh
@@ -50,8 +51,11 @@ bench: .venv/installed-dev
 hunt: .venv/installed-dev
 	PYTHONPATH=tests python -m bench.hunt
 
+mutation: .venv/installed-dev
+	python tests/house/mutation.py $(MODULES)
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find tpudeploy tests examples -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

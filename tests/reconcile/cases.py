@@ -1,0 +1,152 @@
+"""The nouns that every table of the pure heart is made of, with the fields that do not matter filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tpudeploy import catalog
+from tpudeploy.domain.deployment import (
+    Candidate,
+    Container,
+    Deployment,
+    HealthGoal,
+    Lifecycle,
+    Network,
+    Provisioning,
+    Via,
+)
+from tpudeploy.domain.history import Ending, HistoryEntry
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.script import Script
+from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope, Slice
+from tpudeploy.domain.state import Attempt, Record, Refused
+
+FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
+ON_DEMAND, RESERVED = Provisioning.ON_DEMAND, Provisioning.RESERVED
+# A and B are zones of one region.
+A, B, C, D = Zone("us-east5-a"), Zone("us-east5-b"), Zone("europe-west4-a"), Zone("us-west1-c")
+ZONES = (A, B, C, D)
+MINUTE, HOUR = 60.0, 3600.0
+NOW = 100 * HOUR
+PATIENCE = Patience()
+SPEC: Mapping[str, Any] = {"tpu.type": "v6e-8"}
+
+
+def candidate(zone: Zone = A, model: Provisioning = SPOT, usd: float | None = None) -> Candidate:
+    return Candidate(zone=zone, provisioning=model, usd_per_chip_hour=usd)
+
+
+def deployment(
+    candidates: Sequence[Candidate] = (candidate(),),
+    *,
+    requests: int = 2,
+    chips: int = 8,
+    attributes: Mapping[str, Any] | None = None,
+    lifecycle: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Deployment:
+    """Return a deployment of one slice that may be requested at these places."""
+    accelerator = catalog.accelerator_type(f"v6e-{chips}")
+    assert accelerator is not None
+    rules = {"prevent_destroy": False, "create_before_destroy": True, "ignore_changes": ()}
+    values: dict[str, Any] = {
+        "name": "gemma",
+        "replicas": 1,
+        "project": "project",
+        "model_id": "google/gemma-3-1b-it",
+        "accelerator": accelerator,
+        "runtime_version": "v2-alpha-tpuv6e",
+        "boot_disk_gib": 100,
+        "candidates": tuple(candidates),
+        "max_parallel_requests": requests,
+        "reservation": None,
+        "max_run_seconds": None,
+        "valid_until_seconds": HOUR,
+        "network": Network(network=None, subnetwork=None, external_ip=False, tags=()),
+        "service_account": None,
+        "labels": {},
+        "container": Container(
+            name="vllm",
+            image="vllm/vllm-tpu:nightly",
+            serve=("vllm", "serve"),
+            setup=(),
+            environment={},
+            secrets=(),
+            volumes=(),
+            shm_size=None,
+            port=8000,
+        ),
+        "health": HealthGoal(timeout_seconds=15 * MINUTE, via=Via.NODE, prompt="Hello"),
+        "lifecycle": Lifecycle(**{**rules, **(lifecycle or {})}),
+        "startup_script": Script(""),
+        "attributes": {**SPEC, **(attributes or {})},
+    }
+    return Deployment(**{**values, **fields})
+
+
+def attempt(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
+    """Return a request of ten minutes ago that nothing is known of yet."""
+    values: dict[str, Any] = {
+        "name": f"slice-{zone}",
+        "project": "project",
+        "zone": zone,
+        "provisioning": model,
+        "spec": SPEC,
+        "asked_at": NOW - 10 * MINUTE,
+        "booted": "",
+    }
+    return Attempt(**{**values, **fields})
+
+
+def queued(zone: Zone = A, model: Provisioning = FLEX, *, minutes_ago: float = 10, **fields: Any) -> Attempt:
+    """Return a request that waits, and was sent so many minutes ago."""
+    return attempt(zone, model, asked_at=NOW - minutes_ago * MINUTE, **fields)
+
+
+def granted(zone: Zone = A, model: Provisioning = SPOT, *, minutes_ago: float = 5, **fields: Any) -> Attempt:
+    """Return a request whose machine started so many minutes ago."""
+    at = NOW - minutes_ago * MINUTE
+    return attempt(zone, model, **{"granted_at": at, "provisioning_at": at, "seen": True, **fields})
+
+
+def releasing(zone: Zone = A, model: Provisioning = SPOT, **fields: Any) -> Attempt:
+    """Return a request that was given up a minute ago and still exists."""
+    return attempt(zone, model, **{"releasing_at": NOW - MINUTE, **fields})
+
+
+def slice_of(one: Attempt, phase: Phase = Phase.UP, **fields: Any) -> Slice:
+    """Return what the cloud shows of an attempt."""
+    values = {"raw_state": phase.upper(), "provisioning": one.provisioning, **fields}
+    return Slice(name=one.name, zone=one.zone, phase=phase, **values)
+
+
+def refusal(scope: Scope = Scope.PAIR, remedy: Remedy = Remedy.NEXT_ZONE, **fields: Any) -> Refusal:
+    """Return Google's answer that a full place gives."""
+    values = {"kind": "stockout", "message": "There is no more capacity.", "holds_seconds": 180.0, **fields}
+    return Refusal(remedy=remedy, scope=scope, **values)
+
+
+def refused(
+    zone: Zone = A, minutes_ago: float = 0, *, lasts: float = 0, scope: Scope = Scope.PAIR, **fields: Any
+) -> Refused:
+    """Return a refusal of so many minutes ago that holds for `lasts` minutes more."""
+    values = {"provisioning": SPOT, "kind": "stockout", "message": f"{zone} is full.", **fields}
+    return Refused(zone=zone, scope=scope, at=NOW - minutes_ago * MINUTE, until=NOW + lasts * MINUTE, **values)
+
+
+def failed_landing(zone: Zone = A, *, minutes_ago: float = 60, held_for: float = 120, **fields: Any) -> Refused:
+    """Return a failed landing that is held against its place for so many minutes from then."""
+    values = {"kind": "preempted", "landed": True, "scope": Scope.PAIR, **fields}
+    return refused(zone, minutes_ago, lasts=held_for - minutes_ago, **values)
+
+
+def record(*attempts: Attempt, refusals: Sequence[Refused] = (), **fields: Any) -> Record:
+    return Record(**{"index": 0, "attempts": attempts, "refusals": tuple(refusals), **fields})
+
+
+def entry(outcome: Ending, *, minutes_ago: float, zone: Zone = A, **fields: Any) -> HistoryEntry:
+    """Return one finished request of the capacity history."""
+    values = {"provisioning": SPOT, "type": "v6e-8", "chips": 8, "waited": MINUTE, **fields}
+    return HistoryEntry(at=NOW - minutes_ago * MINUTE, zone=zone, outcome=outcome, **values)

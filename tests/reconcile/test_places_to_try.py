@@ -1,0 +1,355 @@
+"""Where a replica is requested next, and when: what was refused, by whom, and how long ago. No cloud, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import inf
+
+import pytest
+from reconcile.cases import (
+    FLEX,
+    HOUR,
+    MINUTE,
+    NOW,
+    ON_DEMAND,
+    PATIENCE,
+    RESERVED,
+    SPOT,
+    ZONES,
+    A,
+    B,
+    C,
+    D,
+    attempt,
+    candidate,
+    deployment,
+    failed_landing,
+    granted,
+    queued,
+    record,
+    refused,
+)
+
+from tpudeploy.domain.deployment import Candidate, Provisioning
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.slices import Scope
+from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.reconcile.placement import allows, is_closed, next_places, opens_at, ranked, rests_until
+
+Places = Sequence[tuple[Zone, Provisioning]]
+
+
+def everywhere(*models: Provisioning, zones: Collection[Zone] = ZONES) -> tuple[Candidate, ...]:
+    return tuple(candidate(zone, model) for model in models for zone in zones)
+
+
+def tried(
+    state: Record,
+    *,
+    requests: int = 2,
+    models: tuple[Provisioning, ...] = (SPOT,),
+    waiting: Collection[Attempt] = (),
+    chips: int = 8,
+    zones: Collection[Zone] = ZONES,
+    unsaid: Places = (),
+    luck: Mapping[tuple[Zone, Provisioning], float] | None = None,
+) -> list[tuple[Zone, Provisioning]]:
+    """Return the places that are requested next."""
+    target = deployment(everywhere(*models, zones=zones), requests=requests, chips=chips)
+    places = next_places(target, state, waiting, unsaid=unsaid, luck=luck or {}, now=NOW, patience=PATIENCE)
+    return [(place.zone, place.provisioning) for place in places]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "zones"),
+    [
+        pytest.param([], [A, B], id="by preference, where nothing was requested yet"),
+        pytest.param([refused(A, 2), refused(B, 2)], [C, D], id="what was never requested comes first"),
+        pytest.param(
+            [refused(A, 2), refused(B, 5), refused(C, 4), refused(D, 3)],
+            [B, C],
+            id="then what was requested longest ago",
+        ),
+        pytest.param(
+            [refused(A, 9), refused(A, 2), refused(B, 5), refused(C, 4), refused(D, 3)],
+            [B, C],
+            id="the last of several refusals counts",
+        ),
+        pytest.param(
+            [refused(A, 2), refused(A, 9), refused(B, 5), refused(C, 4), refused(D, 3)],
+            [B, C],
+            id="the last of several refusals counts, in whatever order they are kept",
+        ),
+        pytest.param([refused(A, lasts=1)], [B, C], id="not what is refused now"),
+        pytest.param([refused(A, 2, lasts=-0.01)], [B, C], id="what was refused comes after what was not"),
+        pytest.param(
+            [refused(A, scope=Scope.REGION, lasts=1)], [C, D], id="not what a refusal of the whole region covers"
+        ),
+        pytest.param([refused(A, scope=Scope.PROJECT, lasts=1)], [], id="nothing, where the project is refused"),
+        pytest.param(
+            [
+                refused(A, 5),
+                refused(B, 9),
+                refused(C, 4),
+                refused(D, 3),
+                refused(B, 2, scope=Scope.REGION_QUOTA, held=8),
+            ],
+            [B, A],
+            id="a place that our own chips kept us out of has not been seen yet",
+        ),
+        pytest.param(
+            [refused(A, 5), refused(B, 9), refused(C, 4), refused(D, 3), refused(B, 2, scope=Scope.REGION_QUOTA)],
+            [B, A],
+            id="a full quota says nothing of what a place has",
+        ),
+        pytest.param(
+            [refused(zone, lasts=1) for zone in (A, B, C)],
+            [D],
+            id="the only place that does not refuse",
+        ),
+    ],
+)
+def test_the_sweep_goes_round_the_places(refusals: Sequence[Refused], zones: Sequence[Zone]) -> None:
+    assert tried(record(refusals=refusals)) == [(zone, SPOT) for zone in zones]
+
+
+@pytest.mark.parametrize("scope", set(Scope) - {Scope.PAIR})
+def test_a_refusal_that_covers_more_than_one_place_says_nothing_of_what_that_place_has(scope: Scope) -> None:
+    assert tried(record(refusals=[refused(A, 2, scope=scope)])) == [(A, SPOT), (B, SPOT)]
+
+
+def test_home_is_requested_before_the_round_goes_on() -> None:
+    assert tried(record(home=A, refusals=[refused(A, 2), refused(B, 5)])) == [(A, SPOT), (C, SPOT)]
+
+
+def test_a_place_whose_landing_failed_comes_after_all_others() -> None:
+    lapsed = failed_landing(A, minutes_ago=30, held_for=29)
+    state = record(refusals=[lapsed, refused(B, 2), refused(C, 3)])
+    assert tried(state, requests=4) == [(D, SPOT), (C, SPOT), (B, SPOT), (A, SPOT)]
+    assert tried(record(home=A, refusals=[lapsed, refused(B, 2)]), requests=4)[-1] == (A, SPOT)
+
+
+@pytest.mark.parametrize(
+    ("requests", "models", "places"),
+    [
+        pytest.param(1, (FLEX, SPOT), [(A, FLEX)], id="one request goes to the preferred model"),
+        pytest.param(2, (FLEX, SPOT), [(A, FLEX), (B, SPOT)], id="half of two requests queue"),
+        pytest.param(
+            3, (FLEX, SPOT), [(A, FLEX), (B, SPOT), (C, SPOT)], id="the odd request sweeps, for a sweep sees more"
+        ),
+        pytest.param(4, (FLEX, SPOT), [(A, FLEX), (B, FLEX), (C, SPOT), (D, SPOT)], id="half of four requests queue"),
+        pytest.param(8, (FLEX, SPOT), [(zone, FLEX) for zone in ZONES], id="no zone is swept that a queue watches"),
+        pytest.param(2, (SPOT, RESERVED), [(A, SPOT), (A, RESERVED)], id="a reservation queues as well"),
+        pytest.param(2, (SPOT, ON_DEMAND), [(A, SPOT), (B, SPOT)], id="on-demand is swept as well"),
+        pytest.param(9, (SPOT,), [(zone, SPOT) for zone in ZONES], id="every place, where more may be requested"),
+    ],
+)
+def test_each_kind_of_place_has_its_share_of_the_requests(
+    requests: int, models: tuple[Provisioning, ...], places: Places
+) -> None:
+    assert tried(record(), requests=requests, models=models) == places
+
+
+@pytest.mark.parametrize(
+    ("flex_zones", "spot_zones", "requests", "queues", "sweeps"),
+    [
+        pytest.param([A], [B, C, D], 4, 1, 3, id="too few queues leave their share to the sweep"),
+        pytest.param([A, B, C], [D], 4, 3, 1, id="too few places to sweep leave their share to the queues"),
+        pytest.param([A, B], [C, D], 9, 2, 2, id="more requests than places"),
+    ],
+)
+def test_what_one_kind_does_not_need_the_other_has(
+    flex_zones: list[Zone], spot_zones: list[Zone], requests: int, queues: int, sweeps: int
+) -> None:
+    places = (*(candidate(z, FLEX) for z in flex_zones), *(candidate(z, SPOT) for z in spot_zones))
+    target = deployment(places, requests=requests)
+    models = [p.provisioning for p in next_places(target, record(), (), luck={}, now=NOW, patience=PATIENCE)]
+    assert (models.count(FLEX), models.count(SPOT)) == (queues, sweeps)
+
+
+def test_what_queues_is_chosen_by_preference_whatever_the_round_says() -> None:
+    state = record(refusals=[refused(A, 2), refused(B, 2), refused(A, 2, provisioning=FLEX)])
+    assert tried(state, requests=4, models=(FLEX, SPOT)) == [(A, FLEX), (B, FLEX), (C, SPOT), (D, SPOT)]
+
+
+def test_home_and_what_we_kept_ourselves_out_of_come_first_among_the_queues_too() -> None:
+    quota = refused(B, 2, scope=Scope.ZONE_QUOTA, held=8, provisioning=FLEX)
+    assert tried(record(home=C), models=(FLEX,)) == [(C, FLEX), (A, FLEX)]
+    assert tried(record(refusals=[quota]), models=(FLEX,)) == [(B, FLEX), (A, FLEX)]
+
+
+def test_where_every_place_queues_requests_elsewhere_take_no_share_of_them() -> None:
+    assert len(tried(record(), requests=4, models=(FLEX,), zones=(A, B), waiting=[queued(C), queued(D)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("waiting", "requests", "places"),
+    [
+        pytest.param([attempt(A)], 2, [(B, SPOT)], id="where one waits, the next place"),
+        pytest.param([attempt(A), attempt(B)], 2, [], id="no more than are allowed"),
+        pytest.param([attempt(A), attempt(B), attempt(C)], 2, [], id="none, where more wait than are allowed"),
+        pytest.param([queued(A)], 2, [(B, SPOT)], id="a queue elsewhere leaves the sweep its share"),
+        pytest.param([queued(A), queued(B)], 4, [(C, SPOT), (D, SPOT)], id="a zone that a queue watches is not swept"),
+        pytest.param([queued(A, minutes_ago=20)], 2, [(A, SPOT)], id="it is swept again 20 minutes after the request"),
+        pytest.param([queued(A, minutes_ago=19.9)], 2, [(B, SPOT)], id="and not sooner"),
+    ],
+)
+def test_requests_that_wait_take_their_place(waiting: list[Attempt], requests: int, places: Places) -> None:
+    models = (FLEX, SPOT) if any(a.provisioning is FLEX for a in waiting) else (SPOT,)
+    assert [p for p in tried(record(), requests=requests, waiting=waiting, models=models) if p[1] is SPOT] == places
+
+
+def test_a_watched_zone_is_swept_20_minutes_after_its_last_refusal_there() -> None:
+    waiting = [queued(A, minutes_ago=60)]
+    zones = [A]
+    for minutes, places in ((19, []), (20, [(A, SPOT)])):
+        state = record(refusals=[refused(A, minutes), refused(A, 50), refused(B, 1), refused(A, 1, provisioning=FLEX)])
+        assert tried(state, waiting=waiting, models=(FLEX, SPOT), zones=zones) == places
+
+
+def test_a_place_that_refuses_and_has_not_said_why_is_left_out() -> None:
+    assert tried(record(), unsaid=[(A, SPOT)]) == [(B, SPOT), (C, SPOT)]
+    assert tried(record(), unsaid=[(A, FLEX)]) == [(A, SPOT), (B, SPOT)]
+
+
+@pytest.mark.parametrize(
+    ("chips", "places"),
+    [
+        pytest.param(4, [(A, SPOT), (B, SPOT)], id="two slices of 4 chips fit in the 8 chips that were free"),
+        pytest.param(8, [(A, SPOT), (C, SPOT)], id="of 8 chips only one, so the second goes to another region"),
+        pytest.param(16, [(C, SPOT), (D, SPOT)], id="of 16 chips none"),
+    ],
+)
+def test_a_quota_that_was_full_while_8_chips_were_held_has_room_for_8(chips: int, places: Places) -> None:
+    full = refused(A, 1, lasts=9, scope=Scope.REGION_QUOTA, held=8)
+    assert tried(record(refusals=[full]), chips=chips) == places
+
+
+def test_what_is_still_held_counts_against_the_quota() -> None:
+    full = refused(A, 1, lasts=9, scope=Scope.REGION_QUOTA, held=16)
+    assert tried(record(granted(B), refusals=[full])) == [(A, SPOT), (C, SPOT)]
+
+
+def preferred(
+    places: Sequence[Candidate],
+    *,
+    home: Zone | None = None,
+    zones: object = "any",
+    luck: Mapping[tuple[Zone, Provisioning], float] | None = None,
+    doubtful: Places = (),
+    unanswered: Places = (),
+) -> list[Candidate]:
+    target = deployment(places, attributes={"placement.zones": zones})
+    return list(ranked(target, home, luck or {}, doubtful, unanswered))
+
+
+CHEAP, DEAR, UNPRICED = candidate(C, SPOT, 1.0), candidate(B, SPOT, 2.0), candidate(A, SPOT)
+
+
+@pytest.mark.parametrize(
+    ("settings", "order"),
+    [
+        pytest.param({}, [CHEAP, DEAR, UNPRICED], id="the cheapest first, an unknown price last"),
+        pytest.param({"zones": ["us"]}, [UNPRICED, DEAR, CHEAP], id="as the profile lists them"),
+        pytest.param(
+            {"zones": ["us"], "luck": {(C, SPOT): 9.0}}, [UNPRICED, DEAR, CHEAP], id="whatever the luck there"
+        ),
+        pytest.param({"home": A}, [UNPRICED, CHEAP, DEAR], id="home before price"),
+        pytest.param({"doubtful": [(C, SPOT)]}, [DEAR, UNPRICED, CHEAP], id="doubtful places last"),
+        pytest.param({"doubtful": [(C, SPOT)], "home": C}, [DEAR, UNPRICED, CHEAP], id="even home, if it is doubtful"),
+        pytest.param({"unanswered": [(A, SPOT)]}, [UNPRICED, CHEAP, DEAR], id="what we kept ourselves out of first"),
+    ],
+)
+def test_the_order_of_preference(settings: Mapping[str, object], order: list[Candidate]) -> None:
+    assert preferred((UNPRICED, DEAR, CHEAP), **settings) == order  # type: ignore[arg-type]  # one row, one argument
+
+
+def test_at_the_same_price_the_place_with_better_results_comes_first() -> None:
+    places = [candidate(A, SPOT, 1.0), candidate(B, SPOT, 1.0), candidate(C, SPOT, 1.0)]
+    assert preferred(places, luck={(B, SPOT): 1.0, (A, SPOT): -1.0}) == [places[1], places[2], places[0]]
+    assert preferred(places, luck={(C, SPOT): 0.5})[0] == places[2]
+    assert preferred(places) == places
+
+
+def test_the_order_of_the_models_comes_before_the_price_and_after_home() -> None:
+    dear, cheap, other = candidate(A, FLEX, 9.0), candidate(A, SPOT, 1.0), candidate(B, FLEX, 1.0)
+    assert preferred([dear, cheap, other]) == [other, dear, cheap]
+    assert preferred([dear, cheap, other], home=A) == [dear, cheap, other]
+    assert preferred([cheap, dear, other], unanswered=[(A, FLEX)]) == [cheap, dear, other]
+
+
+@pytest.mark.parametrize(
+    ("place", "is_allowed"),
+    [
+        pytest.param(attempt(A), True, id="a zone and a model of the profile"),
+        pytest.param(attempt(B), False, id="another zone"),
+        pytest.param(attempt(A, FLEX), False, id="another model"),
+        pytest.param(attempt(C, FLEX), True, id="the profile's second place"),
+    ],
+)
+def test_whether_the_profile_allows_the_place_of_a_request(place: Attempt, is_allowed: bool) -> None:
+    assert allows(deployment([candidate(A), candidate(C, FLEX)]), place) is is_allowed
+
+
+@pytest.mark.parametrize(
+    ("refusals", "waiting", "minutes"),
+    [
+        pytest.param([], [], None, id="never, where nothing is refused"),
+        pytest.param([refused(A, lasts=3), refused(B, lasts=2)], [], 2, id="with the first refusal that ends"),
+        pytest.param([refused(A, lasts=3), refused(A, lasts=5)], [], 5, id="with the longest of one place's refusals"),
+        pytest.param([refused(A, lasts=5), refused(A, lasts=3)], [], 5, id="in whatever order they are kept"),
+        pytest.param([refused(A, lasts=-1), refused(B, lasts=0)], [], None, id="not with one that has ended"),
+        pytest.param([refused(A, lasts=3)], [attempt(A)], None, id="not where one waits already"),
+        pytest.param([], [queued(A, minutes_ago=5)], 15, id="once a zone that a queue watches is swept again"),
+        pytest.param([refused(A, lasts=18)], [queued(A, minutes_ago=5)], 20, id="20 minutes after its last refusal"),
+        pytest.param([refused(A, 4, lasts=18)], [queued(A, minutes_ago=5)], 18, id="but not while it is refused"),
+    ],
+)
+def test_when_the_first_place_that_is_refused_now_opens(
+    refusals: list[Refused], waiting: list[Attempt], minutes: float | None
+) -> None:
+    target = deployment(everywhere(SPOT, zones=(A, B)))
+    opens = opens_at(target, record(refusals=refusals), iter(waiting), NOW, PATIENCE)
+    assert opens == (None if minutes is None else NOW + minutes * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("place", "waiting", "minutes_ago"),
+    [
+        pytest.param(candidate(A), [], None, id="no request waits"),
+        pytest.param(candidate(A), [queued(B)], None, id="a request waits in another zone"),
+        pytest.param(candidate(A), [attempt(A)], None, id="the request there does not queue"),
+        pytest.param(candidate(A, FLEX), [queued(A)], None, id="the place is a queue itself"),
+        pytest.param(candidate(A), [queued(A, minutes_ago=30)], 10, id="20 minutes from the request, though past"),
+        pytest.param(candidate(A), [queued(A, RESERVED, minutes_ago=30)], 10, id="a reservation watches its zone too"),
+    ],
+)
+def test_until_when_a_zone_that_a_queue_watches_is_not_swept(
+    place: Candidate, waiting: list[Attempt], minutes_ago: float | None
+) -> None:
+    until = rests_until(place, record(refusals=[refused(B)]), waiting)
+    assert until == (None if minutes_ago is None else NOW - minutes_ago * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "closed"),
+    [
+        pytest.param([], False, id="nothing is refused"),
+        pytest.param([refused(A, lasts=121), refused(B, lasts=121)], True, id="every place for more than two hours"),
+        pytest.param([refused(A, lasts=121), refused(B, lasts=120)], False, id="one place for two hours"),
+        pytest.param([refused(A, lasts=121)], False, id="one place is not refused"),
+        pytest.param([refused(A, lasts=121, scope=Scope.REGION)], True, id="the region for more than two hours"),
+        pytest.param([refused(A, lasts=121, landed=True, scope=Scope.REGION)], False, id="a failed landing passes"),
+        pytest.param([refused(C, lasts=121), refused(D, lasts=121)], False, id="other places"),
+        pytest.param(
+            [refused(A, lasts=121), refused(B, lasts=1), refused(B, lasts=300)], True, id="the longest counts"
+        ),
+    ],
+)
+def test_whether_only_a_person_can_open_a_place(refusals: list[Refused], closed: bool) -> None:
+    assert is_closed(iter(everywhere(SPOT, zones=(A, B))), refusals, NOW, PATIENCE) is closed
+
+
+def test_a_profile_without_places_is_not_closed() -> None:
+    assert not is_closed((), [refused(A, lasts=inf)], NOW, PATIENCE)
+    assert PATIENCE.refused == HOUR * 2
