@@ -69,7 +69,7 @@ AT_THE_TOP: list[tuple[str, str, str]] = [
     ("placement: {network: {tags: [A_B]}}\n", "TPU1206 6:30+3", ""),
     ("placement: {labels: {Team: x}}\n", "TPU1330 6:22+4", "lower case"),
     ("placement: {labels: {team: A B}}\n", "TPU1330 6:28+3", "lower case"),
-    ("placement: {labels: {tpudeploy-name: x}}\n", "TPU1330 6:22+14", "taken"),
+    ("placement: {labels: {tpudeploy-name: x}}\n", "TPU1330 6:22+14", "reserved"),
     ("placement: {labels: {year: 2026}}\n", "TPU1203 6:28+4", 'quote it: "2026"'),
     ("secrets: {1TOKEN: a}\n", "TPU1315 6:11+6", "letters"),
     ("secrets: {HF_TOKEN: a b}\n", "TPU1317 6:21+3", "id"),

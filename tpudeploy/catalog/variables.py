@@ -49,7 +49,7 @@ def is_setting(name: str) -> bool:
     return name in names() and not name.endswith(_SECRET_ENDINGS)
 
 
-def meant(name: str) -> str | None:
+def closest_variable(name: str) -> str | None:
     """Return the variable that `name` is a misspelling of, or None: a letter or two amiss in a long name."""
     from difflib import SequenceMatcher
 

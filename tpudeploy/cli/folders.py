@@ -10,7 +10,6 @@ from tpudeploy.adapters.files import FileReader
 from tpudeploy.adapters.project import boundary_of
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.config.reader import Unreadable
-from tpudeploy.config.sorting import why_no_profile
 from tpudeploy.domain.errors import UsageError
 
 _ENDINGS = (".yaml", ".yml")
@@ -51,6 +50,8 @@ def _profiles(here: Path, folder: str, terminal: Terminal, reader: FileReader) -
 
 def _classified(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[str, str]]:
     """Yield each candidate file with the reason why it is not a profile, or "" if it is one."""
+    from tpudeploy.config.parse import why_not_a_profile
+
     try:
         names = sorted(path.name for path in (here / folder).iterdir() if path.name.endswith(_ENDINGS))
     except OSError as cause:
@@ -60,7 +61,7 @@ def _classified(here: Path, folder: str, reader: FileReader) -> Iterator[tuple[s
         if name.startswith(".") or (here / path).is_dir():
             continue
         try:
-            yield path, why_no_profile(path, reader.read(str(here / path)))
+            yield path, why_not_a_profile(path, reader.read(str(here / path)))
         except Unreadable:
             yield path, ""  # reading it as a profile reports the error
 

@@ -1,4 +1,8 @@
-"""YAML events become the node tree: positions kept, duplicates found, depth and size bounded, nothing recursive."""
+"""Build the node tree from YAML: with positions, without duplicate keys, and bounded in depth and size.
+
+It reads events, one after the other. `yaml.compose` is not an alternative: it recurses in C, so that a file of brackets
+ends the process; it refuses an anchor that is used twice; and it loses the position of an alias.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +16,37 @@ from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode
 from tpudeploy.config.source import Source
-from tpudeploy.config.syntax import explained
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 from tpudeploy.domain.frozen import frozen
 
 MAX_DEPTH: Final = 40
 MAX_NODES: Final = 20_000
-# The parser's mark of an anchored value stands before the anchor; the value is what a person looks for.
+# The parser marks an anchored value at its anchor; diagnostics point at the value itself.
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*[ \t]+)+(?=\S)")
 _TEXT_TAGS = ("!", "tag:yaml.org,2002:str")
-# libyaml's parser is ten times as fast; where PyYAML was built without it, its own gives the same events.
+# libyaml's parser is ten times as fast. PyYAML's own parser, for builds without libyaml, yields the same events.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# JSON escapes a character beyond U+FFFF as two, "\ud83d\ude80", which libyaml takes for an error.
+# JSON escapes a character beyond U+FFFF as two, "\ud83d\ude80", which libyaml refuses.
 _ESCAPED_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+_TAB = re.compile(r"[ ]*\t")
+# A pattern of the line or of the parser's message, and the likely remedy; the first row that matches is used.
+_LINE, _MESSAGE = "line", "message"
+_HINTS = (
+    (_LINE, r"[\[{,][^'\"]*\$\{", 'quote values that contain "${...}" inside { } or [ ]'),
+    (_MESSAGE, r"mapping values are not allowed", "quote a value that contains `: `, or check the indentation"),
+    (_MESSAGE, r"character .*cannot start any token", "quote the value"),
+    (_MESSAGE, r"expected <block end>|did not find expected key", "check the indentation and the quotes above"),
+    (_MESSAGE, r"end of stream|document start", "a quote or bracket is not closed"),
+    (_MESSAGE, r"expected ',' or|expected node content", "a bracket is not closed, or a comma is missing"),
+    (_MESSAGE, r"could not find expected ':'", "write `key: value`, with a space after the colon"),
+)
 
 
 @frozen
 class Composed:
-    """What a text gave. `node` is None where it holds nothing, or where `broken`: then a problem says why."""
+    """The result of reading a text. `node` is None if the text is empty, or if it is `broken`."""
 
     node: Node | None
     broken: bool
@@ -38,48 +54,73 @@ class Composed:
 
 
 def compose(source: Source, text: str | None = None) -> Composed:
-    """The one value of a source. `text` stands for the source's own, place by place, where only a part is YAML."""
-    written = source.text if text is None else text
-    composed = _built(source, written, _LOADER)
-    # PyYAML's own parser leaves such a pair as it is written. It is ten times slower, and asked only in need.
-    if composed.broken and _LOADER is not yaml.SafeLoader and _ESCAPED_PAIR.search(written):
-        return _built(source, written, yaml.SafeLoader)
+    """Return the value of a source; `text` replaces the source's text if only a part of that is YAML."""
+    content = source.text if text is None else text
+    composed = _read(source, content, _LOADER)
+    # PyYAML's own parser accepts such a pair. It is ten times slower, so it is only the second choice.
+    if composed.broken and _LOADER is not yaml.SafeLoader and _ESCAPED_PAIR.search(content):
+        return _read(source, content, yaml.SafeLoader)
     return composed
 
 
-def _built(source: Source, text: str, loader: Any) -> Composed:
+def _read(source: Source, text: str, loader: Any) -> Composed:
     builder = _Builder(source)
     broken = False
     try:
         for event in yaml.parse(text, Loader=loader):
-            taker = _Builder.takers.get(type(event))
-            if taker is not None:
-                taker(builder, event)
+            handle = _Builder.handlers.get(type(event))
+            if handle is not None:
+                handle(builder, event)
     except yaml.YAMLError as error:
         broken = True
-        builder.problems.append(explained(error, source))
-    except (ValueError, OverflowError):  # PyYAML's own parser, of an escape beyond the last character
+        builder.problems.append(_explain(error, source))
+    except (ValueError, OverflowError):  # from PyYAML's own parser, for an escape beyond U+10FFFF
         broken = True
         at = source.location(0, 0)
-        builder.problems.append(problem(codes.SYNTAX, "Invalid YAML: an escape that is no character", at))
+        builder.problems.append(problem(codes.SYNTAX, "Invalid YAML: an escape that is not a character", at))
     except _Stopped:
         broken = True
     return Composed(node=None if broken else builder.root, broken=broken, problems=tuple(builder.problems))
 
 
-def _joined(text: str) -> str:
-    """The text with each pair of surrogates as the one character that it means."""
+def _explain(error: yaml.YAMLError, source: Source) -> Diagnostic:
+    """Return the parser's error with a remedy: for the tab, the unquoted `${`, the missing space."""
+    line, column = _error_position(error, source)
+    text = source.lines[line]
+    tab = _TAB.match(text)
+    if tab:
+        at = source.location(line, tab.end() - 1)
+        return problem(codes.TAB, "A tab in the indentation", at, hint="YAML is indented with spaces")
+    message = (error.problem if isinstance(error, yaml.MarkedYAMLError) else None) or str(error)
+    texts = {_LINE: text, _MESSAGE: message}
+    hint = next((hint for part, pattern, hint in _HINTS if re.search(pattern, texts[part])), "")
+    return problem(codes.SYNTAX, f"Invalid YAML: {message}", source.location(line, column), hint=hint)
+
+
+def _error_position(error: yaml.YAMLError, source: Source) -> tuple[int, int]:
+    """Return the line and column of the parser's mark; of the last character, if the parser expected more text."""
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    last_line = max((number for number, text in enumerate(source.lines) if text.strip()), default=0)
+    line = min(mark.line, last_line) if mark else last_line
+    last_column = max(len(source.lines[line].rstrip()) - 1, 0)
+    if mark is None or mark.line != line:
+        return line, last_column
+    return line, min(mark.column, last_column)
+
+
+def _join_surrogates(text: str) -> str:
+    """Return the text with each pair of surrogates as the one character that it encodes."""
     if text.isascii() or not _PAIR.search(text):
         return text
     return _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
 
 
 class _Stopped(Exception):
-    """The problem that ends the reading is noted already."""
+    """Ends the reading. The problem is already in the list."""
 
 
 class _Open:
-    """A list or mapping whose end was not met yet. `key` is the key that waits for its value."""
+    """A list or mapping that has not ended yet. `key` is the key whose value is next."""
 
     def __init__(self, at: Location, start: Any, *, is_map: bool, nodes_before: int) -> None:
         self.at = at
@@ -132,14 +173,19 @@ class _Builder:
                 codes.TOO_MANY_VALUES,
                 f"More than {MAX_NODES} values, aliases counted as often as they are used",
                 at,
-                "a profile has a hundred; write what is repeated once, in a file that this one extends",
+                "a profile has about a hundred; move what repeats into a file that this one extends",
             )
 
     def _start(self, event: Any, *, is_map: bool) -> None:
         at = self._location(event)
         self._check_tag(event, at)
         if len(self._open) >= MAX_DEPTH:
-            self._stop(codes.TOO_DEEP, f"Nested deeper than {MAX_DEPTH} levels", at, "no key of the format is")
+            self._stop(
+                codes.TOO_DEEP,
+                f"Nested deeper than {MAX_DEPTH} levels",
+                at,
+                "no key of the format is so deep",
+            )
         self._count(1, at)
         self._open.append(_Open(at, event, is_map=is_map, nodes_before=self._nodes))
 
@@ -164,7 +210,7 @@ class _Builder:
     def _scalar(self, event: Any) -> None:
         at = self._location(event)
         self._count(1, at)
-        text = _joined(event.value)
+        text = _join_surrogates(event.value)
         node = ScalarNode(at=at, value=self._value(event, text, at), text=text, plain=event.implicit[0])
         self._anchor(event.anchor, node, 1)
         self._place(node)
@@ -203,7 +249,12 @@ class _Builder:
 
     def _check_tag(self, event: Any, at: Location) -> None:
         if event.tag is not None and event.tag not in _TEXT_TAGS:
-            self._note(codes.TAG, f"Tag {quoted(event.tag)} is not allowed", at, "leave it out; quote text as text")
+            self._note(
+                codes.TAG,
+                f"Tag {quoted(event.tag)} is not allowed",
+                at,
+                "leave it out; quote the value if it is text",
+            )
 
     def _place(self, node: Node) -> None:
         if not self._open:
@@ -222,7 +273,7 @@ class _Builder:
         if isinstance(node, ScalarNode) and node.text and not (node.plain and node.text == "<<"):
             return node
         if isinstance(node, ScalarNode) and node.text == "<<":
-            self._note(codes.MERGE_KEY, "Merge keys left YAML with version 1.2", node.at, "use `extends`")
+            self._note(codes.MERGE_KEY, "YAML 1.2 has no merge keys", node.at, "use `extends`")
         else:
             self._note(codes.KEY_NOT_TEXT, "A key must be text", node.at, "write a word before the colon")
         return ScalarNode(at=node.at, value="", text="", plain=True)
@@ -234,14 +285,14 @@ class _Builder:
                 codes.DUPLICATE_KEY,
                 f"Duplicate key {quoted(key.text)}",
                 key.at,
-                f"it stands in line {first.key.line} already; keep one",
+                f"line {first.key.line} has it already; keep one",
                 also=first.key,
             )
-        elif key.text:
+        elif key.text:  # an empty text marks a key that is reported already
             frame.entries[key.text] = Entry(key=key.at, value=value)
 
-    # Of the class: in each builder it would hold that builder, which stayed until somebody collects it.
-    takers: ClassVar[dict[type[yaml.Event], Callable[[_Builder, Any], None]]] = {
+    # Functions of the class, not bound methods: those would keep each builder alive in a reference cycle.
+    handlers: ClassVar[dict[type[yaml.Event], Callable[[_Builder, Any], None]]] = {
         yaml.DocumentStartEvent: _document_start,
         yaml.MappingStartEvent: _start_map,
         yaml.SequenceStartEvent: _start_list,

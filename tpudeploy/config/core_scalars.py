@@ -1,4 +1,4 @@
-"""Which plain YAML text is null, a boolean or a number: the core schema of YAML 1.2, where `no` is a word."""
+"""Resolve plain YAML text to null, booleans and numbers by the core schema of YAML 1.2, where `no` is text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+")
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-# Beyond this, Python's own parser refuses; a number of a profile has ten digits at most.
+# Python refuses to convert longer ones (4,300 digits); a number in a profile has at most ten digits.
 _MOST_DIGITS = 400
 
 
@@ -30,9 +30,9 @@ class NotFinite(ValueError):
     """NaN, an infinity, or a number too large to be one."""
 
 
-@lru_cache(maxsize=1024)  # keys, and the words of a fleet, come again and again
+@lru_cache(maxsize=1024)  # keys and values recur in the profiles of a fleet
 def resolve(text: str) -> bool | int | float | str | None:
-    """The value of a plain scalar. Raise NotFinite for what JSON cannot say."""
+    """Return the value of a plain scalar. Raise NotFinite for numbers that JSON cannot express."""
     if text in _WORDS:
         return _WORDS[text]
     if _NOT_FINITE.fullmatch(text):
@@ -45,7 +45,7 @@ def resolve(text: str) -> bool | int | float | str | None:
 
 
 def is_literal(text: str) -> bool:
-    """Without quotes, the text would be a number or a boolean."""
+    """Return whether the text would be a number or a boolean without quotes."""
     return bool(_FLOAT.fullmatch(text) or _BASED.fullmatch(text) or _WORDS.get(text) is not None)
 
 
@@ -61,5 +61,5 @@ def _number(text: str) -> int | float:
 
 
 def is_clean(text: str) -> bool:
-    """No NUL and no half of a surrogate pair: text that an argument, a variable or a file can hold."""
+    """Return whether an argument, a variable or a file can hold the text: it has no NUL and no lone surrogate."""
     return "\0" not in text and (text.isascii() or text == text.encode("utf-8", "replace").decode("utf-8"))

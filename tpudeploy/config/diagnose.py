@@ -1,4 +1,4 @@
-"""How config makes a Diagnostic: coded, placed, and with nothing in it that looks like a credential."""
+"""Create diagnostics: with a code, a location, and nothing that looks like a credential."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ def warning(code: str, message: str, at: Location | None, *, path: Path = (), hi
     return problem(code, message, at, path=path, hint=hint, severity=Severity.WARNING)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean "tpu"?`, or nothing."""
-    nearest = closest(word, known)
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Return `did you mean "tpu"?`, or "" if no choice is close."""
+    nearest = closest(word, choices)
     return f'did you mean "{nearest}"?' if nearest else ""
 
 
 def quoted(text: str, most: int = 60) -> str:
-    """The text as a message shows it: on one line, and not endless."""
-    shown = masked(text).replace("\n", "\\n").replace("\r", "\\r")
-    return f'"{shown if len(shown) <= most else shown[:most] + "…"}"'
+    """Return the text in quotes as a message shows it: on one line, with at most `most` characters."""
+    line = masked(text).replace("\n", "\\n").replace("\r", "\\r")
+    excerpt = line if len(line) <= most else f"{line[:most]}…"
+    return f'"{excerpt}"'
 
 
-def in_order(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Without repetition, by file, line and column; what has no place comes first."""
-    return tuple(sorted(dict.fromkeys(found), key=_place))
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics without duplicates, by file, line and column; those without a location come first."""
+    return tuple(sorted(dict.fromkeys(diagnostics), key=_place))
 
 
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int, str]:

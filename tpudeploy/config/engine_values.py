@@ -1,4 +1,4 @@
-"""Values of flags that vLLM's configuration objects refuse, each at the place in the mapping where it is written."""
+"""Check values of flags as vLLM's configuration objects do, each at its place in the mapping."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tpudeploy.config.nodes import Entry, MapNode, Node, Path, ScalarNode, find,
 from tpudeploy.config.rules import look
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 
-# A flag that adds names to the table of another one.
+# The flags that register more names for another one.
 _PLUGINS = {"tool-call-parser": "tool-parser-plugin", "reasoning-parser": "reasoning-parser-plugin"}
-_OF_ADAPTERS = ("max-loras", "max-lora-cls-labels", "lora-dtype", "max-cpu-loras", "default-mm-loras")
+_ADAPTER_FLAGS = ("max-loras", "max-lora-cls-labels", "lora-dtype", "max-cpu-loras", "default-mm-loras")
 _OPENED_BY = {
     "structured-outputs-config": ("reasoning-parser-plugin", "reasoning-parser"),
     "reasoning-config": ("reasoning-parser-plugin",),
@@ -27,28 +27,28 @@ _VERSION = re.compile(r"\s*(v?[0-9]+(\.[0-9]+)*([-._]?[a-z]+[-._]?[0-9]*){0,3}(\
 _MOST_LISTED = 16
 
 
-def refused(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Severity) -> Iterator[Diagnostic]:
-    """Yield what vLLM would refuse after its command line was read."""
+def refusals(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Severity) -> Iterator[Diagnostic]:
+    """Yield what vLLM refuses after it has parsed its command line."""
     plugin = _PLUGINS.get(flag.name)
     if plugin is not None and look.argument_value(root, plugin):
         return
-    # Without --enable-lora vLLM makes no configuration of adapters, and does not look at its flags.
-    if flag.name in _OF_ADAPTERS and look.argument_value(root, "enable-lora") is not True:
+    # Without --enable-lora, vLLM creates no configuration of adapters and does not read its flags.
+    if flag.name in _ADAPTER_FLAGS and look.argument_value(root, "enable-lora") is not True:
         return
     if flag.name == "tool-call-parser" and look.argument_value(root, "enable-auto-tool-choice") is not True:
-        severity = Severity.WARNING  # the engine starts, and never looks it up
+        severity = Severity.WARNING  # the engine starts, and does not look it up
     value = plain(entry.value)
-    found = list(values.refusals(flag, value))
-    for refusal in found:
+    field_refusals = list(values.refusals(flag, value))
+    for refusal in field_refusals:
         yield _diagnostic(flag, path, entry.value, refusal, severity)
-    # The first of these adds names to the field's, the second overrides the field.
+    # A plugin registers more names for the field, and a flag of its own overrides the field.
     is_open = any(look.argument_value(root, other) for other in _OPENED_BY.get(flag.name, ()))
-    tree = mapping(value) if flag.name in _TOGETHER and not is_open else None
+    tree = mapping(value) if flag.name in _FIELD_RULES and not is_open else None
     if flag.name == "show-hidden-metrics-for-version" and not _VERSION.fullmatch(str(value)):
         message, hint = f"`--{flag.name}` must be a version, not {quoted(str(value))}", 'e.g. "0.31"'
         yield problem(codes.FLAG_VALUE, message, entry.value.at, path=path, hint=hint, severity=severity)
-    if not found and tree is not None:
-        for message, hint in _TOGETHER[flag.name](tree):
+    if not field_refusals and tree is not None:
+        for message, hint in _FIELD_RULES[flag.name](tree):
             yield problem(
                 codes.FLAG_VALUE, f"`--{flag.name}` {message}", entry.key, path=path, hint=hint, severity=severity
             )
@@ -56,17 +56,23 @@ def refused(root: MapNode, path: Path, flag: Flag, entry: Entry, severity: Sever
 
 def _diagnostic(flag: Flag, path: Path, node: Node, refusal: values.Refusal, severity: Severity) -> Diagnostic:
     at, word = _place(node, refusal)
-    choices = ", ".join(refusal.choices[:_MOST_LISTED]) + (", …" if len(refusal.choices) > _MOST_LISTED else "")
-    where = "" if refusal.is_key or not refusal.path else f" {'.'.join(map(str, refusal.path))}"
-    said = refusal.message.format(choices=choices) if "{choices}" in refusal.message else refusal.message
-    message = f"`--{flag.name}`{where} {said} in vLLM {VLLM_VERSION}"
-    message += "" if refusal.is_key or word is None else f", not {quoted(word)}"
-    hint = did_you_mean(str(refusal.path[-1]) if refusal.is_key else word or "", refusal.choices)
+    listed = list(refusal.choices[:_MOST_LISTED])
+    if len(refusal.choices) > _MOST_LISTED:
+        listed.append("…")
+    reason = refusal.message.replace("{choices}", ", ".join(listed))
+    if refusal.is_key:
+        message = f"`--{flag.name}` {reason} in vLLM {VLLM_VERSION}"
+        word = str(refusal.path[-1])
+    else:
+        where = " ".join([f"`--{flag.name}`", *filter(None, [".".join(map(str, refusal.path))])])
+        message = f"{where} {reason} in vLLM {VLLM_VERSION}"
+        message += "" if word is None else f", not {quoted(word)}"
+    hint = did_you_mean(word or "", refusal.choices)
     return problem(codes.FLAG_VALUE, message, at, path=(*path, *refusal.path), hint=hint, severity=severity)
 
 
 def _place(node: Node, refusal: values.Refusal) -> tuple[Location, str | None]:
-    """Where it is written, and the word there; JSON that is written as text is one place."""
+    """Return its location and the text there. JSON inside a text has one location."""
     here = find(node, refusal.path)
     if here is None:
         return node.at, None
@@ -79,15 +85,15 @@ def mapping(value: Any) -> Mapping[str, Any] | None:
     return tree if isinstance(tree, Mapping) else None
 
 
-# What tpu_inference 0.32.0 runner/tpu_runner.py:1051-1064 runs; the rest is `Unsupported speculative decoding method`.
+# What tpu_inference 0.32.0 runner/tpu_runner.py:1051-1064 supports: else "Unsupported speculative decoding method".
 _SPECULATES_ON_TPU = ("ngram", "eagle3", "dflash", "mtp", "gemma4_mtp")
 _NEEDS_MODEL = ("eagle", "eagle3", "dflash", "draft_model", "medusa")
 
 
 def speculation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what vLLM 0.32.0 config/speculative.py, or TPU's runner, refuses of a mapping whose fields are right.
+    """Yield what vLLM 0.32.0 config/speculative.py, or the runner for TPU, refuses in a mapping with valid fields.
 
-    Each is a clause behind the name of the flag, and what to do.
+    Each is a clause that follows the name of the flag, and what to do.
     """
     method, model, tokens = tree.get("method"), tree.get("model"), tree.get("num_speculative_tokens")
     if method is not None and method not in _SPECULATES_ON_TPU:
@@ -107,16 +113,15 @@ def speculation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _fields_of_other_methods(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    given = [
-        name for name in ("synthetic_acceptance_rates", "synthetic_acceptance_length") if tree.get(name) is not None
-    ]
+    names = ("synthetic_acceptance_rates", "synthetic_acceptance_length")
+    synthetic = [name for name in names if tree.get(name) is not None]
     if tree.get("rejection_sample_method") == "synthetic":
-        if len(given) != 1:
+        if len(synthetic) != 1:
             yield "needs synthetic_acceptance_rates or synthetic_acceptance_length, and not both", "keep one of them"
-    elif given:
-        yield f"{given[0]} works with rejection_sample_method synthetic alone", "leave it out"
+    elif synthetic:
+        yield f"{synthetic[0]} works only with rejection_sample_method synthetic", "leave it out"
     if tree.get("index_share_for_mtp_iteration") is not None and tree.get("method") != "mtp":
-        yield "index_share_for_mtp_iteration works with method mtp alone", "leave it out"
+        yield "index_share_for_mtp_iteration works only with method mtp", "leave it out"
     for name in ("use_heterogeneous_vocab", "enable_adaptive_verification"):
         if _is_true(tree.get(name, False)):
             yield f"{name} does not run on TPU", "leave it out"
@@ -127,7 +132,7 @@ def _buckets(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if any(isinstance(bound, bool) for bound in bounds):
             yield f"{family} must be numbers, not true or false", f"e.g. {family}: [0.1, 1]"
         elif any(not low < high for low, high in pairwise(float(bound) for bound in bounds)):
-            yield f"{family} must rise from bound to bound", f"e.g. {family}: [0.1, 1]"
+            yield f"{family} must have rising bounds", f"e.g. {family}: [0.1, 1]"
 
 
 def _lookup(least: Any, most: Any) -> Iterator[tuple[str, str]]:
@@ -135,7 +140,7 @@ def _lookup(least: Any, most: Any) -> Iterator[tuple[str, str]]:
         yield f"prompt_lookup_min {least} is above prompt_lookup_max {most}", "swap them"
 
 
-# Where tpu_inference 0.32.0 has the connectors that its platform accepts.
+# The modules of tpu_inference 0.32.0 with the connectors that its platform accepts.
 _MODULE_OF_CONNECTOR = {
     "TPUConnector": ("tpu_inference.distributed.tpu_connector", "tpu_inference.distributed.tpu_raiden_connector"),
     "TPUConnectorHMA": ("tpu_inference.distributed.tpu_connector_hma",),
@@ -145,7 +150,7 @@ _MODULE_OF_CONNECTOR = {
 
 
 def _transfer(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Refused by vLLM 0.32.0 config/kv_transfer.py and distributed/kv_transfer/kv_connector/factory.py."""
+    """Check as vLLM 0.32.0 config/kv_transfer.py and distributed/kv_transfer/kv_connector/factory.py do."""
     if not tree.get("kv_connector"):
         yield "needs the field `kv_connector`", "TPUConnector, TPUConnectorHMA or TPUOffloadConnector"
     elif not tree.get("kv_role"):
@@ -160,21 +165,21 @@ def _transfer(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _parser_of_reasoning(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Refused by vLLM 0.32.0 reasoning/__init__.py, unless a plugin adds to the names."""
-    name, known = tree.get("reasoning_parser"), values.schema("reasoning-parser")
-    names = () if known is None else known["expected"]
+    """Check as vLLM 0.32.0 reasoning/__init__.py does, unless a plugin registers more names."""
+    name, schema = tree.get("reasoning_parser"), values.schema("reasoning-parser")
+    names = () if schema is None else schema["expected"]
     if name and name not in names and not tree.get("reasoning_parser_plugin"):
         hint = did_you_mean(str(name), names) or "the parser of the model's family, e.g. gemma4"
         yield f"reasoning_parser {quoted(str(name))} is not registered in vLLM {VLLM_VERSION}", hint
 
 
 def _pooler(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Refused by vLLM 0.32.0 config/pooler.py:141-149."""
+    """Check as vLLM 0.32.0 config/pooler.py:141-149 does."""
     if tree.get("logit_sigma") is not None and float(tree["logit_sigma"]) == 0:
         yield "logit_sigma must not be 0: logits are divided by it", "leave it out"
     both = [name for name in ("seq_pooling_type", "tok_pooling_type") if tree.get(name) is not None]
     if tree.get("pooling_type") is not None and both:
-        yield f"pooling_type does not go with {both[0]}", "keep one of them"
+        yield f"pooling_type cannot be combined with {both[0]}", "keep one of them"
 
 
 def _structured(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -189,13 +194,11 @@ def _structured(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _balancing(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     is_async = _is_true(tree.get("use_async", True))
     if is_async and tree.get("policy", "default") != "default":
-        yield "use_async works with the default policy alone", "policy: default, or use_async: false"
+        yield "use_async works only with the default policy", "policy: default, or use_async: false"
     if is_async and tree.get("communicator") in ("torch_nccl", "pynccl"):
         yield f"use_async does not work with communicator {tree['communicator']}", "communicator: torch_gloo, or nixl"
-    if type(tree.get("num_redundant_experts")) in (int, str, bool) and str(tree["num_redundant_experts"]) not in (
-        "0",
-        "False",
-    ):
+    redundant = tree.get("num_redundant_experts")
+    if isinstance(redundant, int | str) and str(redundant) not in ("0", "False"):
         yield "num_redundant_experts needs --enable-eplb, which does not work on TPU", "leave it out"
     interval = tree.get("log_balancedness_interval", 1)
     if _is_true(tree.get("log_balancedness")) and type(interval) is int and interval <= 0:
@@ -220,11 +223,11 @@ def _profiler(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         names = [
             name for name in ("torch_profiler_dir", "torch_profiler_activities") if tree.get(name) not in (None, "")
         ]
-        yield from ((f"{name} works with profiler torch alone", "profiler: torch") for name in names)
+        yield from ((f"{name} works only with profiler torch", "profiler: torch") for name in names)
     if profiler != "proton":
         off = (None, False, "")
         names = [n for n in tree if n.startswith("proton_") and tree[n] not in (*off, _PROTON_DEFAULTS.get(n))]
-        yield from ((f"{name} works with profiler proton alone", "profiler: proton") for name in names)
+        yield from ((f"{name} works only with profiler proton", "profiler: proton") for name in names)
 
 
 def _classes(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -235,29 +238,30 @@ def _classes(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _kernels(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Refused by vLLM 0.32.0 config/kernel.py:237: for DeepSeek-V4 on CUDA alone."""
+    """Check as vLLM 0.32.0 config/kernel.py:237 does: only DeepSeek-V4 on CUDA has it."""
     if tree.get("moe_backend") == "flashinfer_moe_ep_mega_deep_gemm":
         yield f"moe_backend {tree['moe_backend']} does not work on TPU: it is a kernel of CUDA", "leave it out"
 
 
 def _attention(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Refused by vLLM 0.32.0 config/vllm.py:1809."""
+    """Check as vLLM 0.32.0 config/vllm.py:1809 does."""
     if tree.get("hisparse_config") is not None:
         yield "hisparse_config does not work on TPU: it is for NVIDIA's CUDA", "leave it out"
 
 
 def _ec_transfer(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Refused by vLLM 0.32.0 config/ec_transfer.py:61."""
+    """Check as vLLM 0.32.0 config/ec_transfer.py:61 does."""
     if tree.get("ec_connector") and not tree.get("ec_role"):
         yield "needs the field `ec_role` beside `ec_connector`", "ec_producer, ec_consumer or ec_both"
 
 
 def _is_true(value: Any) -> bool:
-    """As pydantic reads a boolean in JSON."""
+    """Return whether pydantic reads the JSON value as true."""
     return value is True or value == 1 or str(value).lower() in ("true", "yes", "on", "y", "t", "1")
 
 
-_TOGETHER: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
+# The rules between the fields of one mapping.
+_FIELD_RULES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
     "attention-config": _attention,
     "custom-histogram-buckets": _buckets,
     "ec-transfer-config": _ec_transfer,

@@ -1,4 +1,4 @@
-"""`${env:NAME}` and `${env:NAME:-default}` in values; `$$` is a dollar."""
+"""Fill in `${env:NAME}` and `${env:NAME:-default}` in values; `$$` is a dollar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENV = re.compile(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<fallback>:-(?P<defau
 
 
 class Interpolation:
-    """One pass over a tree; `problems` gathers what could not be filled in, and what `trust` keeps from being read."""
+    """One pass over a tree. `problems` collects what cannot be filled in, and what `trust` does not allow to read."""
 
     def __init__(self, environment: Mapping[str, str], problems: list[Diagnostic], trust: Trust = TRUSTED) -> None:
         self.environment = environment
@@ -38,7 +38,7 @@ class Interpolation:
         return with_entries(root, {key: self._entry(entry, (*path, key)) for key, entry in root.entries.items()})
 
     def _entry(self, entry: Entry, path: Path) -> Entry:
-        """Itself where nothing was filled in."""
+        """Return the entry itself if nothing was filled in."""
         value = self.node(entry.value, path)
         return entry if value is entry.value else replace(entry, value=value)
 
@@ -54,7 +54,7 @@ class Interpolation:
     def _scalar(self, node: ScalarNode, path: Path) -> ScalarNode:
         if not isinstance(node.value, str) or "$" not in node.value:
             return node
-        text = _DOLLAR.sub(lambda match: self._filled(match, node.at, path), node.value)
+        text = _DOLLAR.sub(lambda match: self._replacement(match, node.at, path), node.value)
         reference = node.value if self._reads_environment(node.value) else None
         return replace(node, value=self._value(text, node, path), text=text, reference=reference)
 
@@ -63,7 +63,7 @@ class Interpolation:
         return any(match["end"] and _ENV.fullmatch(match["inside"]) for match in _DOLLAR.finditer(text))
 
     def _value(self, text: str, node: ScalarNode, path: Path) -> bool | int | float | str:
-        """What was written without quotes is read as if the text had stood there, but is never null."""
+        """Return the value of a filled-in text: without quotes it is read as YAML, but it is never null."""
         if not core_scalars.is_clean(text):
             self._note(codes.CONTROL_CHARACTER, "The variable's value is not text", node.at, path, "leave it out")
         if not node.plain:
@@ -78,30 +78,30 @@ class Interpolation:
     def _note(self, code: str, message: str, at: Location, path: Path, hint: str) -> None:
         self.problems.append(problem(code, message, at, path=path, hint=hint))
 
-    def _filled(self, match: re.Match[str], at: Location, path: Path) -> str:
+    def _replacement(self, match: re.Match[str], at: Location, path: Path) -> str:
         if match[0] == "$$":
             return "$"
-        known = _ENV.fullmatch(match["inside"]) if match["end"] else None
-        if known is None:
+        variable = _ENV.fullmatch(match["inside"]) if match["end"] else None
+        if variable is None:
             hint = "write ${env:NAME} or ${env:NAME:-default}; a dollar before a brace is $$"
             self._note(codes.INTERPOLATION_FORM, f"Unknown interpolation {quoted(match[0])}", at, path, hint)
             return ""
-        name = known["name"]
-        # A default must not hide the refusal: the same profile would mean one thing here and another elsewhere. Nor
-        # may the message depend on the variable, not even on whether it is set.
+        name = variable["name"]
+        # A default must not hide the refusal, or the same profile would mean different things on different machines.
+        # The message must not depend on the variable, not even on whether it is set.
         if not self.trust.may_read(name):
             self._refuse(name, at, path)
             return ""
-        # As in a shell, `:-` fills in for an empty variable too.
-        found = self.environment.get(name)
-        if known["fallback"]:
-            return self._safe(found, at, path) or known["default"]
-        if found is None:
+        # As in a shell, `:-` applies to an empty variable too.
+        value = self.environment.get(name)
+        if variable["fallback"]:
+            return self._safe(value, at, path) or variable["default"]
+        if value is None:
             self._unset(name, at, path)
-        return self._safe(found, at, path)
+        return self._safe(value, at, path)
 
     def _safe(self, value: str | None, at: Location, path: Path) -> str:
-        """The value of a variable, unless a credential is in it: in a longer text nobody would see where it begins."""
+        """Return the value, or "" with a problem if it contains a credential: longer text would hide it."""
         for kind, _, _ in tokens_in(value or "", anywhere=True):
             hint = "keep it in Secret Manager and name it under `secrets`"
             self._note(codes.CREDENTIAL, f"The variable's value looks like {kind}", at, path, hint)
@@ -112,12 +112,13 @@ class Interpolation:
         if self.trust.is_trusted:
             message = f"Environment variable {name} looks like a secret, and its value would be written out"
             hint = "keep it in Secret Manager and name it under `secrets`"
-            hint += f"; if it is no secret, allow it: --allow-env {name}"
+            hint += f"; if it is not a secret, allow it: --allow-env {name}"
             self._note(codes.SECRET_VARIABLE, message, at, path, hint)
             return
         message = f"This profile is untrusted and may not read the environment variable {name}"
         hint = (
-            f"write the value itself; whoever runs tpudeploy can allow it: --allow-env {name}, or TPUDEPLOY_ALLOW_ENV"
+            f"write the value itself; the operator of tpudeploy can allow it: --allow-env {name}, or "
+            "TPUDEPLOY_ALLOW_ENV"
         )
         self._note(codes.VARIABLE_NOT_ALLOWED, message, at, path, hint)
 

@@ -1,4 +1,4 @@
-"""Which keys the format has, read off the schema."""
+"""List the keys of the format, as the schema defines them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpudeploy.config.schema import ProfileSpec
 
 @lru_cache(maxsize=1024)
 def fields_at(path: Path) -> Mapping[str, FieldInfo] | None:
-    """The keys below `path`, or None where a person names them, or none are."""
+    """Return the keys below `path`; None for a section whose keys a person chooses, and for a path without keys."""
     section: type[BaseModel] | None = ProfileSpec
     for part in path:
         info = section.model_fields.get(str(part)) if section else None
@@ -28,7 +28,7 @@ def section_of(info: FieldInfo) -> type[BaseModel] | None:
 
 
 def all_keys(path: Path = ()) -> Iterator[Path]:
-    """Every key of the format, in its order."""
+    """Yield every key of the format, in its order."""
     for name in fields_at(path) or ():
         yield (*path, name)
         yield from all_keys((*path, name))

@@ -1,4 +1,4 @@
-"""The sources of a profile, read and laid over each other: what it extends, itself, overlays, `--set`."""
+"""Read and merge the sources of a profile: the files that it extends, itself, overlays, `--set`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpudeploy.config import codes
 from tpudeploy.config.compose import compose
 from tpudeploy.config.diagnose import problem, quoted
 from tpudeploy.config.interpolate import Interpolation
-from tpudeploy.config.merge import merged
+from tpudeploy.config.merge import merge
 from tpudeploy.config.nodes import Entry, ListNode, MapNode, Node, ScalarNode, is_null
 from tpudeploy.config.reader import Reader, Unreadable
 from tpudeploy.config.source import Source, argument, decode
@@ -27,10 +27,10 @@ _SEGMENT = re.compile(r"[^.=\s]+")
 
 
 class Layers:
-    """Reads layers. `problems` gathers what is wrong with them; `whole` until one of them cannot be used at all.
+    """Reads layers. `problems` collects what is wrong; `whole` is False once a layer had to be left out.
 
-    `outside` gathers the files whose text is not to be quoted, because they lie outside the project. What a trusted
-    person names on the command line is theirs to see.
+    `outside` collects the files that no message may quote, because they are outside the project. A trusted person may
+    see the files that they name on the command line.
     """
 
     def __init__(self, reader: Reader, environment: Mapping[str, str], trust: Trust = TRUSTED) -> None:
@@ -44,7 +44,7 @@ class Layers:
         self._files = 0
 
     def file(self, path: str) -> MapNode | None:
-        """The file over all that it extends. Raise ProfileNotFound: this path stood on the command line."""
+        """Return the file merged over the files that it extends. Raise ProfileNotFound: the path is an argument."""
         try:
             content = self.reader.read(path)
         except Unreadable as error:
@@ -56,10 +56,10 @@ class Layers:
             return None
         if not self.trust.is_trusted and self.trust.is_outside(path):
             self.outside.add(path)
-        return self._over_bases(content, (path,))
+        return self._merge_over_bases(content, (path,))
 
     def argument(self, text: str, ordinal: int) -> MapNode | None:
-        """`path=value` as a tree of one leaf."""
+        """Return `path=value` as a tree with one leaf."""
         source = argument(_SET, text, ordinal)
         if isinstance(source, Diagnostic):
             self._refuse(source)
@@ -68,18 +68,18 @@ class Layers:
         keys = name.split(".")
         if not equals or not all(_SEGMENT.fullmatch(key) for key in keys) or keys[0] == _EXTENDS:
             hint = "write --set path=value, e.g. --set serving.max_model_len=8192"
-            message = f"{quoted(name)} is no path that can be set"
+            message = f"{quoted(name)} is not a path that can be set"
             self._note(codes.SET_FORM, message, source.location(0, 0, len(name)), hint)
             return None
-        # Spaces in the path's stead, so that the parser's columns are the argument's.
+        # Replace the path by spaces, so that the parser's columns are those of the argument.
         return _branch(source, keys, self._composed(source, " " * (len(name) + 1) + value))
 
     def _note(self, code: str, message: str, at: Location, hint: str = "") -> None:
         self._refuse(problem(code, message, at, hint=hint))
 
-    def _refuse(self, found: Diagnostic) -> None:
-        """A layer is left out, and this is why."""
-        self.problems.append(found)
+    def _refuse(self, reason: Diagnostic) -> None:
+        """Leave a layer out, for this reason."""
+        self.problems.append(reason)
         self.whole = False
 
     def _composed(self, source: Source, text: str | None = None) -> Node | None:
@@ -91,8 +91,8 @@ class Layers:
             return ScalarNode(at=source.location(0, len(text or "")), value=None, text="", plain=True)
         return composed.node
 
-    def _over_bases(self, content: bytes, chain: tuple[str, ...]) -> MapNode | None:
-        """`chain` is the way here: the file itself, and before it those that extend it."""
+    def _merge_over_bases(self, content: bytes, chain: tuple[str, ...]) -> MapNode | None:
+        """Return the last file of `chain` merged over its bases. Each file of the chain extends the next."""
         self._files += 1
         source = decode(chain[-1], content, may_be_quoted=chain[-1] not in self.outside)
         if isinstance(source, Diagnostic):
@@ -103,13 +103,13 @@ class Layers:
             return None
         bases = [self._base(node, chain) for node in self._extended(root)]
         own = MapNode(at=root.at, entries={k: v for k, v in root.entries.items() if k != _EXTENDS})
-        return stacked([*bases, own])
+        return merge_all([*bases, own])
 
     def _mapping(self, node: Node | None) -> MapNode | None:
         if isinstance(node, MapNode) and node.entries:
             return node
         if isinstance(node, MapNode) or (node and is_null(node)):
-            self._note(codes.EMPTY, "The file says nothing", node.at, "begin with `version: 1`")
+            self._note(codes.EMPTY, "The file is empty", node.at, "begin with `version: 1`")
         elif node:
             shape = "a list" if isinstance(node, ListNode) else "one value"
             hint = "write `key: value` lines, beginning with `version: 1`"
@@ -127,33 +127,33 @@ class Layers:
             else:
                 self._note(codes.EXTENDS_FORM, "`extends` takes a path, or a list of paths", node.at)
 
-    def _base(self, named: ScalarNode, chain: tuple[str, ...]) -> MapNode | None:
-        path = self.reader.resolve(chain[-1], str(named.value))
+    def _base(self, reference: ScalarNode, chain: tuple[str, ...]) -> MapNode | None:
+        path = self.reader.resolve(chain[-1], str(reference.value))
         if path in chain:
-            circle = " -> ".join((*chain[chain.index(path) :], path))
-            self._note(codes.EXTENDS_CYCLE, f"`extends` goes in a circle: {circle}", named.at, "cut it here")
+            cycle = " -> ".join((*chain[chain.index(path) :], path))
+            self._note(codes.EXTENDS_CYCLE, f"`extends` forms a cycle: {cycle}", reference.at, "remove it here")
             return None
         if len(chain) > MAX_EXTENDS or self._files >= MAX_FILES:
-            message = f"`extends` goes deeper than {MAX_EXTENDS} levels, or over more than {MAX_FILES} files"
-            self._note(codes.EXTENDS_TOO_DEEP, message, named.at, "bring some of them together")
+            message = f"`extends` is nested deeper than {MAX_EXTENDS} levels, or reads more than {MAX_FILES} files"
+            self._note(codes.EXTENDS_TOO_DEEP, message, reference.at, "merge some of the files")
             return None
         try:
             content = self.reader.read(path)
         except Unreadable as error:
             code = codes.OUTSIDE_PROJECT if error.is_refused else codes.EXTENDS_UNREADABLE
-            # A hint names what lies beside the path, and so would quote a path that came from the environment.
-            path, hint = (path, error.hint) if named.reference is None else (named.reference, "")
-            self._note(code, f"`extends`: `{path}` {error.reason}", named.at, hint)
+            # The hint names files beside the path, so it would reveal a path that came from the environment.
+            path, hint = (path, error.hint) if reference.reference is None else (reference.reference, "")
+            self._note(code, f"`extends`: `{path}` {error.reason}", reference.at, hint)
             return None
         if self.trust.is_outside(path):
             self.outside.add(path)
-        return self._over_bases(content, (*chain, path))
+        return self._merge_over_bases(content, (*chain, path))
 
 
-def stacked(layers: Iterable[MapNode | None]) -> MapNode | None:
-    """Each over the one before it. One that is missing has a problem of its own; the others can still be looked at."""
+def merge_all(layers: Iterable[MapNode | None]) -> MapNode | None:
+    """Merge each layer over the one before it. A missing layer is reported already; the others can still be checked."""
     present = [layer for layer in layers if layer]
-    return reduce(merged, present) if present else None
+    return reduce(merge, present) if present else None
 
 
 def _branch(source: Source, keys: list[str], leaf: Node | None) -> MapNode | None:

@@ -1,4 +1,4 @@
-"""The tree of a YAML document in which every key and value knows its place."""
+"""Define the tree of a YAML document, in which every key and value has its location."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @frozen
 class ScalarNode:
-    """`text` is the scalar's content before it was taken for a number; `plain` where it stood without quotes.
+    """A scalar. `text` is its content before it was read as a number; `plain` means that it has no quotes.
 
-    `reference` is what a person wrote, `${env:NAME}` and all, where a part of the value came from the environment:
-    messages show that, and never the value.
+    `reference` is the source text, with its `${env:NAME}`, if a part of the value came from the environment. Messages
+    show the reference and never the value.
     """
 
     at: Location
@@ -36,7 +36,7 @@ class ListNode:
 
 @frozen
 class Entry:
-    """One `key: value`. `deletes` where its null took away what a lower layer had written."""
+    """One `key: value`. `deletes`: its null removed what a lower layer had set."""
 
     key: Location
     value: Node
@@ -57,7 +57,7 @@ def is_null(node: Node) -> bool:
 
 
 def has_null(node: Node) -> bool:
-    """Whether it is null, or anything below it is."""
+    """Return whether the node, or any node below it, is null."""
     match node:
         case ScalarNode():
             return node.value is None
@@ -68,7 +68,7 @@ def has_null(node: Node) -> bool:
 
 
 def plain(node: Node) -> Json:
-    """The value alone, as JSON has it."""
+    """Return the value without locations, as JSON."""
     match node:
         case ScalarNode():
             return node.value
@@ -79,7 +79,7 @@ def plain(node: Node) -> Json:
 
 
 def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """The node and all below it, each before its children."""
+    """Yield the node and all nodes below it, each before its children."""
     yield path, node
     match node:
         case MapNode():
@@ -93,7 +93,7 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 
 def with_entries(node: MapNode, entries: Mapping[str, Entry]) -> MapNode:
-    """The mapping with these, which is itself where they are its own: most of a tree stays as it is."""
+    """Return the mapping with these entries; the same object if nothing changed, as in most of a tree."""
     own = node.entries
     is_same = len(entries) == len(own) and all(own.get(key) is entry for key, entry in entries.items())
     return node if is_same else MapNode(at=node.at, entries=entries)
@@ -105,11 +105,11 @@ def with_items(node: ListNode, items: tuple[Node, ...]) -> ListNode:
 
 
 def find(node: Node, path: Path) -> Node | None:
-    """The node at `path`, or None."""
-    found: Node | None = node
+    """Return the node at `path`, or None."""
+    current: Node | None = node
     for part in path:
-        found = _child(found, part)
-    return found
+        current = _child(current, part)
+    return current
 
 
 def _child(node: Node | None, part: str | int) -> Node | None:
@@ -121,7 +121,7 @@ def _child(node: Node | None, part: str | int) -> Node | None:
 
 
 def key_location(root: Node, path: Path) -> Location | None:
-    """Where the key that ends `path` is written."""
+    """Return the location of the last key of `path`."""
     parent = find(root, path[:-1]) if path else None
     if isinstance(parent, MapNode) and path[-1] in parent.entries:
         return parent.entries[str(path[-1])].key

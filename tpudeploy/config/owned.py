@@ -1,4 +1,4 @@
-"""Which flags and variables of vLLM belong to a key of the format, and are therefore not written by hand beside it."""
+"""List the flags and variables of vLLM that a key of the format sets, so that a profile must not set them itself."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ VARIABLE_OF_KEY: Mapping[Path, str] = {
     ("serving", "padding_gap"): "VLLM_TPU_BUCKET_PADDING_GAP",
     ("serving", "xla_cache_path"): "VLLM_XLA_CACHE_PATH",
 }
-# A flag whose value would be a secret on a command line, and the variable that vLLM reads instead.
+# Flags that would put a secret on a command line, with the variable that vLLM reads instead.
 SECRET_OF_FLAG: Mapping[str, str] = {"api-key": "VLLM_API_KEY", "hf-token": "HF_TOKEN"}

@@ -1,29 +1,34 @@
-"""The one way in: a path, its overlays and settings become a Profile, or every problem at once."""
+"""Parse a path with its overlays and settings into a Profile, or into every problem at once."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from tpudeploy.config import codes
-from tpudeploy.config.credentials import credentials
-from tpudeploy.config.diagnose import in_order
+from tpudeploy.config.compose import compose
+from tpudeploy.config.diagnose import in_order, problem
 from tpudeploy.config.interpolate import Interpolation
 from tpudeploy.config.keys import fields_at
-from tpudeploy.config.layers import Layers, stacked
-from tpudeploy.config.merge import written
-from tpudeploy.config.nodes import MapNode, Path, is_null, plain
-from tpudeploy.config.origins import Origins
-from tpudeploy.config.profile import Profile
+from tpudeploy.config.layers import Layers, merge_all
+from tpudeploy.config.merge import without_nulls
+from tpudeploy.config.nodes import MapNode, Path, ScalarNode, is_null, plain, walk
+from tpudeploy.config.profile import Origins, Profile
 from tpudeploy.config.reader import Reader
 from tpudeploy.config.rules.table import RULES
 from tpudeploy.config.schema import ProfileSpec
-from tpudeploy.config.translate import translated, unknown_key
+from tpudeploy.config.source import Source, decode
+from tpudeploy.config.tokens import tokens_in
+from tpudeploy.config.translate import translate, unknown_key
 from tpudeploy.config.trust import TRUSTED, Trust
 from tpudeploy.config.withhold import has_withheld, with_stand_ins, withhold, without_text
 from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity, errors_in
 from tpudeploy.domain.errors import ProfileInvalid
+
+# Without indentation, only a key of the top mapping can be there. Most profiles are written so.
+_KEY = re.compile(rb"^(name|version|extends)[ \t]*:", re.MULTILINE)
 
 
 def parse(
@@ -35,47 +40,46 @@ def parse(
     environment: Mapping[str, str],
     trust: Trust = TRUSTED,
 ) -> Profile:
-    """Raise ProfileInvalid with every problem found, or ProfileNotFound for a path that is not there.
+    """Return the profile. Raise ProfileInvalid with every problem, or ProfileNotFound for a path that does not exist.
 
-    `overlays` are laid over the file in their order, then `sets`, each `dotted.path=YAML value`. No diagnostic quotes a
-    value that came from the environment, or from a file outside the project that a profile extends.
+    `overlays` are merged over the file in their order, then `sets`, each `dotted.path=YAML value`. No diagnostic quotes
+    a value that came from the environment, or from a file outside the project that a profile extends.
     """
     layers = Layers(reader, environment, trust)
     stack = [layers.file(name) for name in (path, *overlays)]
     stack += [layers.argument(text, ordinal) for ordinal, text in enumerate(sets, start=1)]
-    root = stacked(stack)
-    tree = written(root) if root else None
-    # A value that is neither filled in nor escaped stands in its source as it is, and was looked at there.
+    root = merge_all(stack)
+    tree = without_nulls(root) if root else None
+    # Values that are neither filled in nor escaped are checked for credentials in the text of their source.
     may_differ = any("$" in source.text or "\\" in source.text for source in layers.sources)
     if tree is not None and may_differ:
         tree = Interpolation(environment, layers.problems, trust).tree(tree)
-    layers.problems.extend(credentials(layers.sources, tree if may_differ else None))
+    layers.problems.extend(_credentials(layers.sources, tree if may_differ else None))
     if root is None or tree is None:
         raise _invalid(path, without_text(layers.problems, layers.outside))
     nulls = dict(_nulls(root))
-    spec, found = _checked(tree, nulls)
-    if found and has_withheld(tree, layers.outside):
-        _, of_stand_ins = _checked(with_stand_ins(tree, layers.outside), nulls)
-        found = list(withhold(found, of_stand_ins, tree))
-    every = without_text(_without_echoes(layers.problems, found, whole=layers.whole), layers.outside)
-    reported = in_order(every)
-    if spec is None or errors_in(reported):
-        raise _invalid(path, reported)
-    return Profile(spec=spec, origins=Origins(tree), warnings=reported, reader=reader)
+    spec, problems = _check(tree, nulls)
+    if problems and has_withheld(tree, layers.outside):
+        _, of_stand_ins = _check(with_stand_ins(tree, layers.outside), nulls)
+        problems = list(withhold(problems, of_stand_ins, tree))
+    diagnostics = in_order(without_text(_without_echoes(layers.problems, problems, whole=layers.whole), layers.outside))
+    if spec is None or errors_in(diagnostics):
+        raise _invalid(path, diagnostics)
+    return Profile(spec=spec, origins=Origins(tree), warnings=diagnostics, reader=reader)
 
 
-def _checked(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
-    found = [d for rule in RULES for d in rule(tree)]
-    found.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
+def _check(tree: MapNode, nulls: Mapping[Path, Location]) -> tuple[ProfileSpec | None, list[Diagnostic]]:
+    problems = [diagnostic for rule in RULES for diagnostic in rule(tree)]
+    problems.extend(unknown_key(path, at, tree) for path, at in nulls.items() if _is_unknown(path))
     try:
-        return ProfileSpec.model_validate(plain(tree)), found
+        return ProfileSpec.model_validate(plain(tree)), problems
     except ValidationError as error:
-        return None, [*found, *translated(error, tree, nulls)]
+        return None, [*problems, *translate(error, tree, nulls)]
 
 
 def _is_unknown(path: Path) -> bool:
-    known = fields_at(path[:-1])
-    return known is not None and path[-1] not in known
+    fields = fields_at(path[:-1])
+    return fields is not None and path[-1] not in fields
 
 
 def _nulls(root: MapNode, path: Path = ()) -> Iterator[tuple[Path, Location]]:
@@ -87,7 +91,7 @@ def _nulls(root: MapNode, path: Path = ()) -> Iterator[tuple[Path, Location]]:
 
 
 def _without_echoes(read: list[Diagnostic], checked: list[Diagnostic], *, whole: bool) -> Iterator[Diagnostic]:
-    """What could not be read needs no second complaint: about that value, or about what is missing without it."""
+    """Yield the diagnostics without those that follow from what could not be read: about that value, or its absence."""
     unread = {d.location for d in read}
     wrong = unread | {d.location for d in errors_in(checked)}
     yield from read
@@ -100,8 +104,71 @@ def _without_echoes(read: list[Diagnostic], checked: list[Diagnostic], *, whole:
 def _invalid(path: str, problems: Iterable[Diagnostic]) -> ProfileInvalid:
     diagnostics = in_order(problems)
     count = len(errors_in(diagnostics))
+    noun = "problem" if count == 1 else "problems"
     return ProfileInvalid(
-        f"`{path}` has {count} problem{'' if count == 1 else 's'}",
+        f"`{path}` has {count} {noun}",
         hint="each has a code: tpudeploy explain CODE",
         diagnostics=diagnostics,
     )
+
+
+def _credentials(sources: Iterable[Source], tree: MapNode | None) -> Iterator[Diagnostic]:
+    """Yield each credential at its place in a source; one that was escaped or filled in, at its value."""
+    marks: set[str] = set()
+    for source in sources:
+        for kind, start, end in tokens_in(source.text):
+            marks.add(_mark(source.text[start:end]))
+            yield _credential(kind, source.location_of(start, end), ())
+    for text, at, path, anywhere in _texts(tree) if tree else ():
+        for kind, start, end in tokens_in(text, anywhere=anywhere):
+            if _mark(text[start:end]) not in marks:
+                yield _credential(kind, at, path)
+
+
+def _credential(kind: str, at: Location, path: Path) -> Diagnostic:
+    hint = "revoke it if it was ever shared; keep it in Secret Manager and name it under `secrets`"
+    return problem(codes.CREDENTIAL, f"This looks like {kind}", at, path=path, hint=hint)
+
+
+def _mark(token: str) -> str:
+    """Return the first line: the others are indented in the file, but not in the value."""
+    return token.splitlines()[0]
+
+
+def _texts(root: MapNode) -> Iterator[tuple[str, Location, Path, bool]]:
+    """Yield each key and text with location and path, and whether a part of it is filled in, even inside a word."""
+    for path, node in walk(root):
+        if isinstance(node, ScalarNode) and isinstance(node.value, str):
+            yield node.value, node.at, path, node.reference is not None
+        elif isinstance(node, MapNode):
+            yield from ((key, entry.key, (*path, key), False) for key, entry in node.entries.items())
+
+
+def why_not_a_profile(name: str, content: bytes) -> str:
+    """Return why a file of a folder is not a profile; "" for a profile, and for a file that `parse` will refuse.
+
+    A profile has a name, and a version or a file that it extends. A base for other profiles has no name; an overlay has
+    neither name nor version; the YAML of another tool may have any key.
+    """
+    keys = {match[1].decode() for match in _KEY.finditer(content)}
+    if not _is_whole(keys):
+        keys_by_parser = _keys(name, content)
+        if keys_by_parser is None:
+            return ""
+        keys = keys_by_parser
+    if _is_whole(keys):
+        return ""
+    return "it has no `version`" if "name" in keys or not keys & {"version", "extends"} else "it has no `name`"
+
+
+def _is_whole(keys: set[str]) -> bool:
+    return "name" in keys and bool(keys & {"version", "extends"})
+
+
+def _keys(name: str, content: bytes) -> set[str] | None:
+    """Return the keys by the parser, in whatever style they are written; None if the file is not YAML."""
+    source = decode(name, content)
+    composed = None if isinstance(source, Diagnostic) else compose(source)
+    if composed is None or composed.broken:
+        return None
+    return set(composed.node.entries) if isinstance(composed.node, MapNode) else set()

@@ -1,4 +1,4 @@
-"""Reader: how parse() gets at files, which it must not open itself."""
+"""Define Reader, through which parse() reads files: it must not open them itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ MAX_BYTES = 1024 * 1024
 
 
 class Unreadable(Exception):
-    """A file cannot be read. `reason` completes the sentence "`FILE` …"; `missing` where there is no such file.
+    """A file cannot be read. `reason` completes the sentence "`FILE` …"; `missing`: the file does not exist.
 
-    `is_refused` where an untrusted profile may not open it, whatever it holds.
+    `is_refused`: an untrusted profile may not open it, regardless of its content.
     """
 
     def __init__(self, reason: str, *, hint: str = "", missing: bool = False, is_refused: bool = False) -> None:
@@ -23,16 +23,16 @@ class Unreadable(Exception):
 
 class Reader(Protocol):
     def read(self, path: str) -> bytes:
-        """The whole file, at most MAX_BYTES of it and one more. Raise Unreadable."""
+        """Return the file, but at most MAX_BYTES + 1 bytes. Raise Unreadable."""
         ...
 
     def resolve(self, base: str, relative: str) -> str:
-        """`relative` as seen from the folder of the file `base`, in a form that is equal for equal files."""
+        """Return the path `relative` to the folder of the file `base`, in a form that is equal for equal files."""
         ...
 
 
 class Remembered:
-    """The reader of one text that lies in no file. What it names is looked for beside the file `beside`."""
+    """Reads one text that is not in a file. Paths in it are relative to the folder of the file `beside`."""
 
     def __init__(self, text: str, *, beside: str) -> None:
         folder, slash, _ = beside.rpartition("/")

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: `15m` is seconds, `10GiB` is bytes."""
+"""Parse durations and sizes as people write them: `15m` to seconds, `10GiB` to bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE_PATTERN = "^[0-9]{1,12}[kKmMgGtT][iI]?[bB]$"
 
 
 class Duration(float):
-    """Seconds; `text` is how it was written."""
+    """Seconds. `text` is the source text."""
 
     text: str
 
@@ -35,7 +35,7 @@ class Duration(float):
 
 
 class Size(int):
-    """Bytes; `text` is how it was written. 10gb is decimal, 10GiB is binary."""
+    """Bytes. `text` is the source text. 10gb is decimal, 10GiB is binary."""
 
     text: str
 

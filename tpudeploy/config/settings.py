@@ -1,4 +1,4 @@
-"""Settings: what a person tells the tool, not the profile. Flags over TPUDEPLOY_* variables over tpudeploy.toml."""
+"""Parse the tool's settings, which no profile has: flags over TPUDEPLOY_* variables over tpudeploy.toml."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ KEYS = (*_TEXTS, _UNTRUSTED, *_TIMES)
 
 @frozen
 class Settings:
-    """`backend` is a folder or gs://bucket/prefix; None is the folder beside the profiles.
+    """The settings. `backend` is a folder or gs://bucket/prefix; None is the folder beside the profiles.
 
-    With `untrusted`, profiles read no environment and no file outside the project, whoever runs the command.
+    With `untrusted`, profiles read no environment variable and no file outside the project.
 
-    `origins` tells of every setting that was made where it came from: `--backend`, `TPUDEPLOY_BACKEND`,
-    `tpudeploy.toml:3:1`.
+    `origins` maps every setting that is set to its origin: `--backend`, `TPUDEPLOY_BACKEND`, `tpudeploy.toml:3:1`.
     """
 
     backend: str | None = None
@@ -42,50 +41,50 @@ class Settings:
 
 
 @frozen
-class _Written:
+class _Value:
     value: object
     at: Location
 
 
 def settings(flags: Mapping[str, str | None], environment: Mapping[str, str], file: bytes = b"") -> Settings:
-    """`flags` by setting, e.g. `patience.grace`; None where a flag was not given. `file` is tpudeploy.toml's content.
+    """Return the settings. `flags` are by setting, e.g. `patience.grace`, or None; `file` is tpudeploy.toml's content.
 
-    Raise ConfigError with every problem found.
+    Raise ConfigError with every problem.
     """
-    written = {**_from_file(file), **dict(_from_environment(environment)), **dict(_from_flags(flags))}
-    found = [diagnostic for key, made in written.items() for diagnostic in _problems(key, made)]
-    if found:
-        raise ConfigError("The settings have problems", diagnostics=in_order(found))
-    texts = {key: str(made.value) for key, made in written.items() if key in _TEXTS}
-    times = {key.partition(".")[2]: _seconds(made.value) for key, made in written.items() if key in _TIMES}
+    values = {**_from_file(file), **dict(_from_environment(environment)), **dict(_from_flags(flags))}
+    problems = [diagnostic for key, setting in values.items() for diagnostic in _problems(key, setting)]
+    if problems:
+        raise ConfigError("The settings have problems", diagnostics=in_order(problems))
+    texts = {key: str(setting.value) for key, setting in values.items() if key in _TEXTS}
+    times = {key.partition(".")[2]: _seconds(setting.value) for key, setting in values.items() if key in _TIMES}
     return Settings(
         backend=texts.get("backend"),
         project=texts.get("project"),
-        untrusted=_UNTRUSTED in written and written[_UNTRUSTED].value is True,
+        untrusted=_UNTRUSTED in values and values[_UNTRUSTED].value is True,
         patience=Patience(**{name: seconds for name, seconds in times.items() if seconds is not None}),
-        origins={key: str(made.at) for key, made in written.items()},
+        origins={key: str(setting.at) for key, setting in values.items()},
     )
 
 
 def variable(key: str) -> str:
-    """The environment twin of a setting: `patience.grace` is TPUDEPLOY_PATIENCE_GRACE."""
+    """Return the environment variable of a setting: `patience.grace` is TPUDEPLOY_PATIENCE_GRACE."""
     return _PREFIX + key.replace(".", "_").upper()
 
 
-def _from_flags(flags: Mapping[str, str | None]) -> Iterator[tuple[str, _Written]]:
+def _from_flags(flags: Mapping[str, str | None]) -> Iterator[tuple[str, _Value]]:
     for key, value in flags.items():
         if value is not None:
             flag = "--" + key.replace(".", "-").replace("_", "-")
-            yield key, _Written(value=value, at=Location(file=flag, line=0, column=0))
+            yield key, _Value(value=value, at=Location(file=flag, line=0, column=0))
 
 
-def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, _Written]]:
-    for key in (*_TEXTS, *_TIMES):  # TPUDEPLOY_UNTRUSTED is the twin of a switch, which the command line reads
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, _Value]]:
+    for key in (*_TEXTS, *_TIMES):  # the command line reads TPUDEPLOY_UNTRUSTED
         if environment.get(variable(key)):
-            yield key, _Written(value=environment[variable(key)], at=Location(file=variable(key), line=0, column=0))
+            yield key, _Value(value=environment[variable(key)], at=Location(file=variable(key), line=0, column=0))
 
 
-def _from_file(content: bytes) -> dict[str, _Written]:
+def _from_file(content: bytes) -> dict[str, _Value]:
     if not content:
         return {}
     import tomllib
@@ -95,7 +94,7 @@ def _from_file(content: bytes) -> dict[str, _Written]:
         tables = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"`{FILE}` is not TOML: {error}") from error
-    return {key: _Written(value=value, at=_line_of(key, text)) for key, value in _flat(tables)}
+    return {key: _Value(value=value, at=_line_of(key, text)) for key, value in _flat(tables)}
 
 
 def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -107,27 +106,27 @@ def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _line_of(key: str, text: str) -> Location:
-    """Tomllib tells no places: the first line that begins with the key's last word is near enough to find it."""
+    """Return the first line that begins with the key's last word: tomllib returns no positions."""
     pattern = re.compile(rf"\s*\[?\s*['\"]?(?:{_PATIENCE}\.)?{re.escape(key.rpartition('.')[2])}\b")
     lines = text.splitlines()
     number = next((n for n, line in enumerate(lines) if pattern.match(line)), 0)
     return Location(file=FILE, line=number + 1, column=1, width=len(lines[number].rstrip()), text=lines[number])
 
 
-def _problems(key: str, made: _Written) -> Iterator[Diagnostic]:
+def _problems(key: str, setting: _Value) -> Iterator[Diagnostic]:
     if key not in KEYS:
-        yield problem(codes.UNKNOWN_KEY, f"Unknown setting {quoted(key)}", made.at, hint=did_you_mean(key, KEYS))
-    elif key in _TEXTS and not isinstance(made.value, str):
-        yield problem(codes.WRONG_TYPE, f"{key} is text", made.at, hint="quote it")
-    elif key == _UNTRUSTED and not isinstance(made.value, bool):
-        yield problem(codes.WRONG_TYPE, f"{key} is true or false", made.at, hint="write untrusted = true")
-    elif key in _TIMES and _seconds(made.value) is None:
+        yield problem(codes.UNKNOWN_KEY, f"Unknown setting {quoted(key)}", setting.at, hint=did_you_mean(key, KEYS))
+    elif key in _TEXTS and not isinstance(setting.value, str):
+        yield problem(codes.WRONG_TYPE, f"{key} must be text", setting.at, hint="quote it")
+    elif key == _UNTRUSTED and not isinstance(setting.value, bool):
+        yield problem(codes.WRONG_TYPE, f"{key} must be true or false", setting.at, hint="write untrusted = true")
+    elif key in _TIMES and _seconds(setting.value) is None:
         hint = "write seconds, or 90s, 15m, 2h"
-        yield problem(codes.WRONG_FORM, f"{key} is a time above zero", made.at, hint=hint)
+        yield problem(codes.WRONG_FORM, f"{key} must be a time above zero", setting.at, hint=hint)
 
 
 def _seconds(value: object) -> float | None:
-    """A number of seconds, or a duration as in a profile; None for anything else."""
+    """Return a number of seconds, or a duration as in a profile, in seconds; None for anything else."""
     text = str(value)
     try:
         seconds = Duration.parse(text) if text[-1:].isalpha() else float(text)

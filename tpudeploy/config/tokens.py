@@ -1,4 +1,4 @@
-"""What looks like a credential, and how it is blotted out of everything that may be printed."""
+"""Find text that looks like a credential, and mask it in everything that may be printed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 _KEY_BLOCK = r"-----BEGIN [A-Z ]*PRIVATE KEY(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 
-# Lengths and character classes keep words of the field out: hf_transfer, hf_quantization, disk-1, sk-learn. What
-# looks ahead looks a bounded way, or a hostile file would take quadratic time.
+# Lengths and character classes exclude words of the field: hf_transfer, hf_quantization, disk-1, sk-learn. Lookaheads
+# are bounded, because otherwise a hostile file would take quadratic time.
 TOKENS = {
     "a Hugging Face token": r"hf_(?:(?=[a-z]{0,99}[A-Z0-9])[A-Za-z0-9]{10,}|[a-z]{14,})",
     "a GitHub token": r"gh[pousr]_[A-Za-z0-9]{10,}|github_pat_\w{10,}",
@@ -24,10 +24,10 @@ TOKENS = {
 }
 _KINDS_OF_TOKENS = "|".join(f"({pattern})" for pattern in TOKENS.values())
 _ANY = re.compile(rf"(?<![A-Za-z0-9])(?:{_KINDS_OF_TOKENS})")
-# In the middle of a word too, but for the words that end in `sk`: disk-, task-, risk-, desk-, mask-.
+# Matches inside a word too, except for words that end in `sk`: disk-, task-, risk-, desk-, mask-.
 _ANYWHERE = re.compile(rf"(?!(?<=[Dd]i|[Tt]a|[Rr]i|[Dd]e|[Mm]a)sk-)(?:{_KINDS_OF_TOKENS})")
 _KINDS = tuple(TOKENS)
-# One of these begins every token. To look for them is a tenth of the search, and nearly every text has none.
+# Every token begins with one of these. Looking for them takes a tenth of the search, and most texts have none.
 _BEGINNINGS = (
     *("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "AIza", "ya29.", "GOCSPX-", "sk-"),
     *("AKIA", "ASIA", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "eyJ", "-----BEGIN "),
@@ -35,7 +35,7 @@ _BEGINNINGS = (
 
 
 def tokens_in(text: str, *, anywhere: bool = False) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each stretch that looks like a credential; `anywhere`: in the middle of a word too."""
+    """Yield kind, start and end of each range that looks like a credential; `anywhere`: inside a word too."""
     if not _is_suspect(text):
         return
     for match in (_ANYWHERE if anywhere else _ANY).finditer(text):
@@ -43,7 +43,7 @@ def tokens_in(text: str, *, anywhere: bool = False) -> Iterator[tuple[str, int, 
 
 
 def masked(text: str) -> str:
-    """The text with every such stretch blotted out, character by character: places and lines stay what they are."""
+    """Return the text with each such range masked, character by character, so that columns and lines stay the same."""
     if not _is_suspect(text):
         return text
     return _ANY.sub(lambda match: re.sub(r"[^\r\n\x85\u2028\u2029]", "*", match[0]), text)

@@ -1,4 +1,4 @@
-"""What pydantic found, said in our words at the place where it was written."""
+"""Translate the errors of pydantic into diagnostics with our wording, at the place of the value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpudeploy.config import codes, core_scalars
 from tpudeploy.config.diagnose import did_you_mean, problem, quoted
 from tpudeploy.config.keys import all_keys, fields_at, section_of
 from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, dotted, find, key_location, plain
-from tpudeploy.config.unsupported import is_refused
+from tpudeploy.config.rules.placement import is_supported
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
 _EXPECTED: Mapping[str, str] = {
@@ -30,66 +30,66 @@ _EXPECTED: Mapping[str, str] = {
 }
 _UNQUOTED = frozenset({"int_type", "float_type", "bool_type"})
 _RANGE: Mapping[str, tuple[str, str]] = {
-    "greater_than": ("gt", "more than"),
-    "greater_than_equal": ("ge", "at least"),
-    "less_than": ("lt", "less than"),
-    "less_than_equal": ("le", "at most"),
-    "too_short": ("min_length", "at least so many items:"),
+    "greater_than": ("gt", "Must be more than {:g}"),
+    "greater_than_equal": ("ge", "Must be at least {:g}"),
+    "less_than": ("lt", "Must be less than {:g}"),
+    "less_than_equal": ("le", "Must be at most {:g}"),
+    "too_short": ("min_length", "Must have at least this many items: {:g}"),
 }
 
 
-def translated(error: ValidationError, root: MapNode, deleted: Mapping[Path, Location]) -> Iterator[Diagnostic]:
-    """`deleted` are the keys that a null took away, where a required one is missing because of it."""
-    found = error.errors(include_url=False, include_input=False)
-    # A misspelt required key is one problem, not an unknown key and a missing one.
-    unknown = [finding["loc"] for finding in found if finding["type"] == "extra_forbidden"]
+def translate(error: ValidationError, root: MapNode, deleted: Mapping[Path, Location]) -> Iterator[Diagnostic]:
+    """Yield one diagnostic per error. `deleted` are the keys that a null removed: a required one may be among them."""
+    findings = error.errors(include_url=False, include_input=False)
+    # A misspelled required key is one problem, not an unknown key and a missing one.
+    unknown = [finding["loc"] for finding in findings if finding["type"] == "extra_forbidden"]
     suggested = {(*path[:-1], closest(str(path[-1]), _absent(path, root))) for path in unknown}
-    for finding in found:
+    for finding in findings:
         path = _path(finding["loc"], root)
         if finding["type"] == "missing":
             if finding["loc"] not in suggested:
                 yield _missing(finding["loc"], root, deleted)
         elif finding["type"] == "extra_forbidden":
             yield unknown_key(finding["loc"], key_location(root, finding["loc"]), root)
-        # A list whose items are all wrong counts as empty too, for pydantic.
+        # For pydantic, a list whose items are all wrong is empty too.
         elif not (finding["type"] == "too_short" and plain(find(root, path) or root)):
             yield _of_value(finding["type"], finding.get("ctx", {}), path, find(root, path) or root)
 
 
 def unknown_key(path: Path, at: Location | None, root: MapNode) -> Diagnostic:
     word = str(path[-1])
-    return problem(codes.UNKNOWN_KEY, f"Unknown key {quoted(word)}", at, path=path, hint=_meant(path, root))
+    return problem(codes.UNKNOWN_KEY, f"Unknown key {quoted(word)}", at, path=path, hint=_suggestion(path, root))
 
 
-def _meant(path: Path, root: MapNode) -> str:
-    """A key of that section; else the place where a key of that very name belongs; else a flag of vLLM's.
+def _suggestion(path: Path, root: MapNode) -> str:
+    """Suggest the place where a key of this name belongs; else a similar key of the section; else a flag of vLLM.
 
-    None that is written already: it may stand once.
+    Keys that the file sets already are not suggested, because a key may be set once.
     """
     word = str(path[-1])
-    named = [key for key in all_keys() if key[-1] == word.replace("-", "_")]
-    elsewhere = next((dotted(key) for key in named if not _is_beside(key, path, root)), "")
+    same_name = [key for key in all_keys() if key[-1] == word.replace("-", "_")]
+    elsewhere = next((dotted(key) for key in same_name if not _is_beside(key, path, root)), "")
     if elsewhere:
         return f'did you mean "{elsewhere}"?'
-    if not named and flags.find(word):
-        return did_you_mean(word, _absent(path, root)) or "a flag of vLLM's stands under serving.args"
+    if not same_name and flags.find(word):
+        return did_you_mean(word, _absent(path, root)) or "flags of vLLM belong under serving.args"
     return did_you_mean(word, _absent(path, root))
 
 
 def _absent(unknown: Path, root: MapNode) -> list[str]:
-    """The keys of its section that are not written beside an unknown one."""
+    """Return the keys of its section that are not set beside an unknown one."""
     section = unknown[:-1]
     return [name for name in fields_at(section) or {} if not _is_beside((*section, name), unknown, root)]
 
 
 def _is_beside(key: Path, unknown: Path, root: MapNode) -> bool:
-    """Whether a key is written in the same file. In another one it may be: a layer lays one value over it."""
+    """Return whether a key is set in the same file. It may be set in another one, because layers override keys."""
     there, here = key_location(root, key), key_location(root, unknown)
     return there is not None and here is not None and there.file == here.file
 
 
 def _path(loc: tuple[str | int, ...], root: MapNode) -> Path:
-    """Pydantic's location without the names of its own alternatives."""
+    """Return pydantic's location without the names of a union's alternatives."""
     path: Path = ()
     for part in loc:
         if find(root, (*path, part)) is not None:
@@ -110,7 +110,7 @@ def _field(path: Path) -> FieldInfo:
 
 
 def _required(path: Path) -> Iterator[Path]:
-    """The key itself, or those that its section cannot do without."""
+    """Yield the key itself, or the required keys of its section."""
     section = section_of(_field(path))
     if section is None:
         yield path
@@ -123,15 +123,14 @@ def _of_value(kind: str, context: Mapping[str, Any], path: Path, node: Node) -> 
         message = f"Expected {_EXPECTED[kind]}, got {_shape(node)}"
         return problem(codes.WRONG_TYPE, message, node.at, path=path, hint=_type_hint(kind, node) or _example(path))
     if kind in _RANGE:
-        bound, words = _RANGE[kind]
-        message = f"Must be {words} {context[bound]:g}"
-        return problem(codes.OUT_OF_RANGE, message, node.at, path=path, hint=_example(path))
+        bound, text = _RANGE[kind]
+        return problem(codes.OUT_OF_RANGE, text.format(context[bound]), node.at, path=path, hint=_example(path))
     if kind == "literal_error":
         return _not_a_choice(str(context["expected"]), path, node)
     if kind == "form":
-        message = f"{_shown(node)} is not of the form that is needed"
+        message = f"{_describe(node)} does not have the required form"
         return problem(codes.WRONG_FORM, message, node.at, path=path, hint=f"it looks like {context['looks']}")
-    raise AssertionError(f"the schema raises {kind}, which has no words here")
+    raise AssertionError(f"the schema raises {kind}, which has no text here")
 
 
 def _example(path: Path) -> str:
@@ -146,7 +145,7 @@ def _not_a_choice(expected: str, path: Path, node: Node) -> Diagnostic:
         message = f"Expected one of {', '.join(choices)}, got {_shape(node)}"
     else:
         message = f"{quoted(word)} is not one of {', '.join(choices)}"
-    accepted = [choice for choice in choices if not is_refused(path, choice)]
+    accepted = [choice for choice in choices if is_supported(path, choice)]
     return problem(codes.NOT_A_CHOICE, message, node.at, path=path, hint=did_you_mean(word, accepted))
 
 
@@ -166,7 +165,7 @@ def _shape(node: Node) -> str:
             return f"text, {quoted(node.text)}"
 
 
-def _shown(node: Node) -> str:
+def _describe(node: Node) -> str:
     return quoted(node.text) if isinstance(node, ScalarNode) else _shape(node)
 
 
@@ -174,14 +173,14 @@ def _type_hint(kind: str, node: Node) -> str:
     if not isinstance(node, ScalarNode) or node.value is None:
         return ""
     if kind == "string_type":
-        return f'quote it: "{_as_written(node)}"'
+        return f'quote it: "{_source_text(node)}"'
     if kind == "tuple_type":
-        return f"write a list: [{_as_written(node)}]"
+        return f"write a list: [{_source_text(node)}]"
     unquoted = kind in _UNQUOTED and not node.plain and core_scalars.is_literal(node.text)
     return f"leave out the quotes: {node.text}" if unquoted else ""
 
 
-def _as_written(node: ScalarNode) -> str:
-    """The stretch of the source, which may be a variable's name where the text is its value."""
+def _source_text(node: ScalarNode) -> str:
+    """Return the text in the source: a variable's name, if the value came from the environment."""
     begin = node.at.column - 1
     return node.at.text[begin : begin + node.at.width]

@@ -1,4 +1,4 @@
-"""How far the author of a profile is trusted: which environment variables it may read, which files it may open."""
+"""Define how far a profile's author is trusted: which environment variables and files the profile may read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Trust:
     """`allowed` are environment variables that the operator allows by name: on the command line or in the environment,
     never in a file that the author of the profile can write.
 
-    `is_outside` says whether a file, links followed, lies outside the project. What such a file holds is not quoted.
+    `is_outside` returns whether a file, with links resolved, is outside the project. No message quotes such a file.
     """
 
     is_trusted: bool = True
@@ -41,7 +41,7 @@ _SECRET_ENDINGS = (
     *("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"),
     *("ACCESSKEY", "APIKEY", "PRIVATEKEY", "SECRETKEY"),
 )
-# HF_TOKEN_PATH and SECRET_NAME say where a secret is; HF_HUB_DISABLE_IMPLICIT_TOKEN is a switch. PWD is the folder.
+# HF_TOKEN_PATH and SECRET_NAME are locations of secrets; HF_HUB_DISABLE_IMPLICIT_TOKEN is a switch; PWD is a folder.
 _ABOUT_A_SECRET = frozenset({"DIR", "FILE", "NAME", "PATH"})
 _SWITCHES = frozenset({"DISABLE", "ENABLE"})
 _FOLDERS = frozenset({"PWD", "OLDPWD"})

@@ -1,9 +1,8 @@
-"""Diagnostics say nothing of values that came from the environment, or of files that lie outside the project.
+"""Keep values from the environment, and text of files outside the project, out of diagnostics.
 
-The rules look at a tree twice: as it is, and with a stand-in for each such value, which is the reference that a person
-wrote where the value is text. What is said both times does not depend on the values. What is said only of the first is
-said in the words of the second, or in none. No rule has to know of it, however it quotes, cuts, converts or compares
-what it reads.
+The rules check a tree twice: as it is, and with a stand-in for each such value. The stand-in of text is the reference
+in the source. A diagnostic of both checks does not depend on the values. A diagnostic of the first check alone gets the
+wording of the second, or a wording without any value. So a rule may quote, cut, convert or compare what it reads.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tpudeploy.config.nodes import ListNode, MapNode, Node, Path, ScalarNode, fi
 from tpudeploy.domain.diagnostics import Diagnostic
 
 _UNSHOWN = "…"
-_NUMBERS = (8191, 8193)  # the second stands in where the first is the value itself
+_NUMBERS = (8191, 8193)  # the second replaces the value 8191
 
 
 def has_withheld(tree: MapNode, outside: Collection[str]) -> bool:
@@ -33,7 +32,7 @@ def with_stand_ins(tree: MapNode, outside: Collection[str]) -> MapNode:
 def withhold(
     diagnostics: Iterable[Diagnostic], of_stand_ins: Iterable[Diagnostic], tree: MapNode
 ) -> Iterator[Diagnostic]:
-    """Yield each diagnostic in words that do not depend on a withheld value; `of_stand_ins` is said without them."""
+    """Yield each diagnostic in a wording that does not depend on a withheld value, as those `of_stand_ins`."""
     independent = set(of_stand_ins)
     by_place = {(d.code, d.path, d.location): d for d in independent}
     for diagnostic in diagnostics:
@@ -45,11 +44,11 @@ def withhold(
 
 
 def without_text(diagnostics: Iterable[Diagnostic], outside: Collection[str]) -> Iterator[Diagnostic]:
-    """Yield each diagnostic; one that is about a file outside the project says its code and its place, and no more."""
+    """Yield each diagnostic; one about a file outside the project is reduced to its code and its location."""
     for diagnostic in diagnostics:
         at = diagnostic.location
         if at is not None and at.file in outside:
-            hint = f"the file lies outside the project and is not quoted; tpudeploy explain {diagnostic.code}"
+            hint = f"the file is outside the project and is not quoted; tpudeploy explain {diagnostic.code}"
             yield replace(diagnostic, message=EXPLANATIONS[diagnostic.code].title, path="", hint=hint)
         else:
             yield diagnostic
@@ -85,7 +84,7 @@ def _is_withheld(node: Node, outside: Collection[str]) -> bool:
 
 
 def _in_other_words(diagnostic: Diagnostic, same: Diagnostic | None, node: Node | None) -> Diagnostic:
-    """Return the diagnostic as it is said of the stand-in, where that is the reference; else by its code alone."""
+    """Return the diagnostic of the stand-in if that is the reference; else one with the title of its code."""
     reference = node.reference if isinstance(node, ScalarNode) else None
     if same is not None and isinstance(node, ScalarNode) and isinstance(node.value, str):
         return same

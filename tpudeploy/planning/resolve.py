@@ -9,8 +9,7 @@ from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.catalog import flags
-from tpudeploy.config.origins import Joined
-from tpudeploy.config.profile import Profile
+from tpudeploy.config.profile import Joined, Profile
 from tpudeploy.config.scalars import Duration
 from tpudeploy.config.schema import PlacementSpec, ProfileSpec, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType, Generation

@@ -1,4 +1,4 @@
-"""`serving.args`: each is a flag of the pinned vLLM version, belongs there, stands once, and can say its value."""
+"""Check `serving.args`: each is a flag of the pinned vLLM version, belongs there, is set once, and takes its value."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ _KEY_OF_FLAG = {flag: key for key, flag in FLAG_OF_KEY.items()}
 
 def args(root: MapNode) -> Iterator[Diagnostic]:
     first: dict[str, Location] = {}
-    written = {flag.name for name in look.entries(root, _ARGS) if (flag := flags.find(name)) is not None}
-    for name, entry in look.entries(root, _ARGS).items():
+    arguments = look.entries(root, _ARGS)
+    names = {flag.name for name in arguments if (flag := flags.find(name)) is not None}
+    for name, entry in arguments.items():
         flag = flags.find(name)
         if flag is None:
-            yield _unknown(root, name, entry, written)
+            yield _unknown(root, name, entry, names)
         elif flag.name in first:
             yield _twice(name, flag, entry, first[flag.name])
         else:
             first[flag.name] = entry.key
-            yield from _alone(root, name, flag, entry)
+            yield from _check_flag(root, name, flag, entry)
 
 
-def _alone(root: MapNode, name: str, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
+def _check_flag(root: MapNode, name: str, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
     path = (*_ARGS, name)
     if flag.name in SECRET_OF_FLAG:
         variable = SECRET_OF_FLAG[flag.name]
@@ -41,15 +42,15 @@ def _alone(root: MapNode, name: str, flag: flags.Flag, entry: Entry) -> Iterator
     elif flag.name in _KEY_OF_FLAG:
         yield _owned(root, path, flag, entry)
     else:
-        yield from _value(root, path, flag, entry)
+        yield from _check_value(root, path, flag, entry)
 
 
-def _value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
+def _check_value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Iterator[Diagnostic]:
     value = plain(entry.value)
     try:
         flags.express(flags.with_any_choice(flag), value)
     except flags.Inexpressible:
-        # No version could be given this value: the command line cannot say it.
+        # The command line cannot express this value, so it is wrong for every version of vLLM.
         severity = Severity.ERROR
     else:
         severity = severity_of_tables(root)
@@ -58,12 +59,12 @@ def _value(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Iterato
     except flags.Inexpressible as refusal:
         yield problem(codes.FLAG_VALUE, _clause(str(refusal)), entry.value.at, path=path, severity=severity)
     else:
-        yield from engine_values.refused(root, path, flag, entry, severity_of_tables(root))
+        yield from engine_values.refusals(root, path, flag, entry, severity_of_tables(root))
 
 
-def _unknown(root: MapNode, name: str, entry: Entry, written: Collection[str]) -> Diagnostic:
+def _unknown(root: MapNode, name: str, entry: Entry, names: Collection[str]) -> Diagnostic:
     message = f"vLLM {flags.VLLM_VERSION} has no flag {quoted(name)}"
-    hint, severity = _meant(root, name, written), severity_of_tables(root)
+    hint, severity = _suggestion(root, name, names), severity_of_tables(root)
     path: Path = (*_ARGS, name)
     value = plain(entry.value)
     try:
@@ -73,19 +74,19 @@ def _unknown(root: MapNode, name: str, entry: Entry, written: Collection[str]) -
     return problem(codes.UNKNOWN_FLAG, message, entry.key, path=path, hint=hint, severity=severity)
 
 
-def _meant(root: MapNode, name: str, written: Collection[str]) -> str:
-    """What to write instead, unless that would be refused too: a flag that is written already, or that has a key."""
+def _suggestion(root: MapNode, name: str, names: Collection[str]) -> str:
+    """Return what to write instead, unless that would be refused too, because it is set already or has a key."""
     near = flags.nearest(name)
-    if near is None or near.name in written or near.name in SECRET_OF_FLAG:
+    if near is None or near.name in names or near.name in SECRET_OF_FLAG:
         return "" if near is not None else _hint(flags.advice(name))
     key = _KEY_OF_FLAG.get(near.name)
     if key is None:
         return _hint(flags.advice(name))
-    return f"write `{dotted(key)}` instead" if find(root, key) is None else f"{dotted(key)} is written already"
+    return f"write `{dotted(key)}` instead" if find(root, key) is None else f"{dotted(key)} is already set"
 
 
 def _twice(name: str, flag: flags.Flag, entry: Entry, first: Location) -> Diagnostic:
-    message = f"{quoted(name)} is --{flag.name}, which stands in line {first.line} already"
+    message = f"{quoted(name)} is --{flag.name}, which line {first.line} already sets"
     return problem(codes.FLAG_TWICE, message, entry.key, path=(*_ARGS, name), hint="keep one", also=first)
 
 
@@ -95,7 +96,7 @@ def _owned(root: MapNode, path: Path, flag: flags.Flag, entry: Entry) -> Diagnos
         message = f"--{flag.name} is the key {dotted(key)}"
         return problem(codes.FLAG_HAS_KEY, message, entry.key, path=path, hint=f"write `{dotted(key)}` instead")
     also = key_location(root, key)
-    message = f"--{flag.name} is set by {dotted(key)} already"
+    message = f"{dotted(key)} already sets --{flag.name}"
     return problem(codes.FLAG_TWICE, message, entry.key, path=path, hint="keep the key", also=also)
 
 
@@ -104,5 +105,5 @@ def _clause(sentence: str) -> str:
 
 
 def _hint(sentence: str) -> str:
-    """As hints are written here: in lower case, without a full stop."""
+    """Return the sentence in the style of hints: in lower case, without a full stop."""
     return _clause(sentence[:1].lower() + sentence[1:])

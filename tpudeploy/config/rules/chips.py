@@ -1,4 +1,4 @@
-"""`tpu` against the catalogue: the type exists, the runtime is its own, and the parallelism fits its chips."""
+"""Check `tpu` against the catalogue: the type exists and is supported, with its runtime, and its chips are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.config import codes
 from tpudeploy.config.diagnose import problem, quoted, warning
-from tpudeploy.config.nodes import MapNode, Path, plain
+from tpudeploy.config.nodes import MapNode, Path
 from tpudeploy.config.rules import look
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -23,16 +23,26 @@ _DP: Path = ("serving", "data_parallel_size")
 def known_type(root: MapNode) -> Iterator[Diagnostic]:
     name = look.value(root, _TYPE, str)
     if name and catalog.accelerator_type(name) is None:
-        meant = catalog.closest_type(name, is_accepted=_is_supported)
-        names = [known.name for known in catalog.accelerator_types() if _is_supported(known)]
-        hint = f'did you mean "{meant}"?' if meant else f"there are {', '.join(names)}"
+        closest = catalog.closest_type(name, is_accepted=_is_supported)
+        names = [slice_type.name for slice_type in catalog.accelerator_types() if _is_supported(slice_type)]
+        hint = f'did you mean "{closest}"?' if closest else f"choose one of {', '.join(names)}"
         message = f"There is no accelerator type {quoted(name)}"
         yield problem(codes.UNKNOWN_TYPE, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
 
 def _is_supported(slice_type: AcceleratorType) -> bool:
-    """What `single_host` of config/unsupported.py accepts: advice that the next check refuses is none."""
+    """Return whether `single_host` accepts the type, so that no hint names one that the next check refuses."""
     return slice_type.hosts == 1
+
+
+def single_host(root: MapNode) -> Iterator[Diagnostic]:
+    slice_type = _slice_type(root)
+    if slice_type is not None and not _is_supported(slice_type):
+        types = (t for t in catalog.accelerator_types() if t.generation == slice_type.generation)
+        names = ", ".join(t.name for t in types if _is_supported(t))
+        message = f"{slice_type.name} has {slice_type.hosts} hosts; several hosts are not supported yet"
+        hint = f"types with one host: {names}"
+        yield problem(codes.NOT_SUPPORTED, message, look.at(root, _TYPE), path=_TYPE, hint=hint)
 
 
 def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
@@ -47,19 +57,20 @@ def own_runtime(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def parallelism(root: MapNode) -> Iterator[Diagnostic]:
-    """All ranks of the deployment take a chip each: tensor x pipeline x prefill context x data."""
+    """Check that the ranks, which take a chip each, fit the slice: tensor x pipeline x prefill context x data."""
     slice_type = _slice_type(root)
     tensor, data = look.value(root, _TP, int), look.value(root, _DP, int)
     stages = dict(_stages(root))
     if slice_type is None or not _positive(tensor, data, *(size for size, _ in stages.values())):
         return
     chips = slice_type.chips
-    written = _written(tensor, data, stages)
-    _, path = next(iter(written.values()))
-    used = prod(size for size, _ in written.values())
-    product = " x ".join(f"{key} {size}" for key, (size, _) in written.items())
+    factors = _factors(tensor, data, stages)
+    _, path = next(iter(factors.values()))
+    used = prod(size for size, _ in factors.values())
+    product = " x ".join(f"{key} {size}" for key, (size, _) in factors.items())
     if chips % used:
-        message = f"{product} does not fit {slice_type.name}, which has {_count(chips)}"
+        noun = "chip" if chips == 1 else "chips"
+        message = f"{product} does not fit {slice_type.name}, which has {chips} {noun}"
         hint = _what_works(chips, tensor, data, prod(size for size, _ in stages.values()))
         yield problem(codes.PARALLELISM, message, look.at(root, path), path=path, hint=hint)
     elif tensor and used < chips:
@@ -70,10 +81,10 @@ def parallelism(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def tensor_parallel(root: MapNode) -> int | None:
-    """Return the ranks of tensor parallelism: as written, else what the slice has for each copy and stage."""
-    written, slice_type = look.value(root, _TP, int), _slice_type(root)
-    if written is not None or slice_type is None:
-        return written
+    """Return the ranks of tensor parallelism: as set, else the chips of the slice for each copy and stage."""
+    size, slice_type = look.value(root, _TP, int), _slice_type(root)
+    if size is not None or slice_type is None:
+        return size
     copies = (look.value(root, _DP, int) or 1) * prod(size for _, (size, _) in _stages(root))
     return slice_type.chips // copies if copies > 0 else None
 
@@ -86,15 +97,14 @@ def ranks(root: MapNode) -> int:
 
 
 def _stages(root: MapNode) -> Iterator[tuple[str, tuple[int, Path]]]:
-    """Parallelism that has no key of its own, and is larger than 1 or wrong."""
+    """Yield the parallelism that has no key of its own, if it is not 1."""
     for name in ("pipeline-parallel-size", "prefill-context-parallel-size"):
-        written = look.argument(root, name)
-        size = None if written is None else plain(written[1].value)
-        if written is not None and type(size) is int and size != 1:
-            yield name.replace("-", "_"), (size, written[0])
+        flag = look.setting(root, name)
+        if flag is not None and type(flag.value) is int and flag.value != 1:
+            yield name.replace("-", "_"), (flag.value, flag.path)
 
 
-def _written(
+def _factors(
     tensor: int | None, data: int | None, stages: Mapping[str, tuple[int, Path]]
 ) -> dict[str, tuple[int, Path]]:
     keys = {"tensor_parallel_size": (tensor, _TP), "data_parallel_size": (data, _DP)}
@@ -107,7 +117,7 @@ def _slice_type(root: MapNode) -> AcceleratorType | None:
 
 
 def _positive(*sizes: int | None) -> bool:
-    """Written, and of a size that means something: what is not is another finding's."""
+    """Return whether a size is set and all are positive; another rule reports those that are not."""
     return any(sizes) and all(size is None or size > 0 for size in sizes)
 
 
@@ -122,7 +132,3 @@ def _what_works(chips: int, tensor: int | None, data: int | None, stages: int) -
 def _divisors(chips: int) -> str:
     sizes = [str(size) for size in range(1, chips + 1) if chips % size == 0]
     return " or ".join([", ".join(sizes[:-1]), sizes[-1]]) if len(sizes) > 1 else sizes[0]
-
-
-def _count(chips: int) -> str:
-    return "1 chip" if chips == 1 else f"{chips} chips"

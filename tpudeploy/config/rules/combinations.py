@@ -1,6 +1,6 @@
-"""Flags that vLLM refuses beside others, or on TPU: one row a rule, each from the check that vLLM 0.32.0 makes.
+"""Check for flags that vLLM refuses beside others, or on TPU: one row per rule, each from a check of vLLM 0.32.0.
 
-Of an image with another version of vLLM these are warnings, as all that the tables say.
+For an image with another version of vLLM, these are warnings, as everything from the tables.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from tpudeploy.config.rules import chips, image, look
 from tpudeploy.domain.deployment import Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location
 
-_STARTS_NOT = "the server would not start"
-
 
 def _together(root: MapNode, flag: look.Setting, message: str, hint: str, also: Location | None = None) -> Diagnostic:
     severity = image.severity_of_tables(root)
-    text = f"{message}: {_STARTS_NOT}"
+    text = f"{message}: the server would not start"
     return problem(codes.FLAGS_TOGETHER, text, flag.at, path=flag.path, hint=hint, also=also, severity=severity)
 
 
 class _Needs(NamedTuple):
-    """A flag that vLLM refuses without another one: when, beside what, and what makes it right.
+    """A flag that vLLM refuses without another one: when, which one, and what to write.
 
-    `values` are those that the other flag may have; none named where any will do that is not false.
+    `values` are those that the other flag must have; if empty, any value that is not false.
     """
 
     is_set: Callable[[Json], bool]
@@ -82,21 +80,21 @@ _NEEDS: Mapping[str, _Needs] = {
 
 
 def needs(root: MapNode) -> Iterator[Diagnostic]:
-    """A flag beside which vLLM needs another one."""
+    """Report a flag without another one that it needs."""
     for name, row in _NEEDS.items():
         flag, other = look.setting(root, name), look.setting(root, row.other)
         if flag is None or not row.is_set(flag.value):
             continue
         beside = None if other is None else other.value
         if not (beside in row.values if row.values else beside):
-            wanted = f"--{row.other} {row.values[0]}" if row.values else f"--{row.other}"
-            yield _together(root, flag, f"--{name} needs {wanted}", row.instead)
+            value = f" {row.values[0]}" if row.values else ""
+            yield _together(root, flag, f"--{name} needs --{row.other}{value}", row.instead)
 
 
 class _NotOnTpu(NamedTuple):
     """Values that vLLM refuses on its TPU platform, why, and what to do instead.
 
-    They are `values`, or all but those in `only`; where both are empty, all but false.
+    They are `values`, or all values except `only`; if both are empty, all values except false.
     """
 
     because: str
@@ -106,14 +104,14 @@ class _NotOnTpu(NamedTuple):
 
 
 _CUDA = "it is for NVIDIA's CUDA"
-# What a checkpoint that is quantised so may turn into one of them: config/model.py, _verify_quantization.
+# Checkpoints quantised so may be converted to one of the supported ones: config/model.py, _verify_quantization.
 _OF_CHECKPOINTS = ("awq", "awq_marlin", "modelopt", "mxfp4")
 # tpu_inference 0.32.0 platforms/tpu_platform.py:196, supported_quantization.
 _QUANTIZATIONS = ("compressed-tensors", "auto_awq", "fp8", "gpt_oss_mxfp4", "modelopt_fp4", "deepseek_v4_fp8")
 _MEMORY_POOL = "it needs CUDA's or ROCm's allocator of device memory"
 _RUNNER = "it needs vLLM's second model runner, and TPU has its own"
 _OVERLAP = "overlapping batches needs an all-to-all backend of CUDA"
-_BALANCING = "vLLM balances experts on CUDA, ROCm and XPU alone"
+_BALANCING = "vLLM balances experts only on CUDA, ROCm and XPU"
 # platforms/interface.py:231 and 238, config/parallel.py:559 and 956, config/mamba.py:89, config/vllm.py:1242, 1273,
 # 1809, 2106, 3134 and 3201, engine/arg_utils.py:2827.
 _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
@@ -143,7 +141,7 @@ _NOT_ON_TPU: Mapping[str, _NotOnTpu] = {
 
 
 def on_tpu(root: MapNode) -> Iterator[Diagnostic]:
-    """A flag that vLLM refuses on TPU, whatever stands beside it."""
+    """Report a flag that vLLM refuses on TPU, regardless of other flags."""
     for name, row in _NOT_ON_TPU.items():
         flag = look.setting(root, name)
         if flag is not None and _is_refused(flag, row):
@@ -158,14 +156,15 @@ def _is_refused(flag: look.Setting, row: _NotOnTpu) -> bool:
     if row.values:
         return word in row.values
     if row.only:
-        known = flags.find(str(flag.path[-1]))
-        # What no hardware has is another finding's.
-        return word not in row.only and known is not None and not list(values.refusals(known, flag.value))
+        # `engine_values` reports a value that vLLM has on no hardware.
+        table_flag = flags.find(str(flag.path[-1]))
+        is_valid = table_flag is not None and not list(values.refusals(table_flag, flag.value))
+        return is_valid and word not in row.only
     return word not in (None, False, "", "none")
 
 
 class _AtMost(NamedTuple):
-    """A number that vLLM refuses above another flag's; `default` is the other's where it is not written, if known."""
+    """A number that vLLM refuses above another flag's; `default` is that flag's default, if fixed."""
 
     other: str
     default: float | None = None
@@ -181,7 +180,7 @@ _AT_MOST: Mapping[str, _AtMost] = {
 
 
 def at_most(root: MapNode) -> Iterator[Diagnostic]:
-    """A number that another flag bounds."""
+    """Report a number above that of another flag."""
     for name, row in _AT_MOST.items():
         flag, other = look.setting(root, name), look.setting(root, row.other)
         most = row.default if other is None else other.number
@@ -191,7 +190,7 @@ def at_most(root: MapNode) -> Iterator[Diagnostic]:
 
 
 class _Without(NamedTuple):
-    """Two flags that vLLM refuses together: when each of them is on, and what to do."""
+    """Two flags that vLLM refuses together: when each of them counts as set, and what to do."""
 
     is_set: Callable[[Json], bool]
     other: str
@@ -218,16 +217,16 @@ _WITHOUT: tuple[tuple[str, _Without], ...] = (
 
 
 def without(root: MapNode) -> Iterator[Diagnostic]:
-    """Two flags, each right, that vLLM refuses together."""
+    """Report two flags that vLLM refuses together."""
     for name, row in _WITHOUT:
         flag, other = look.setting(root, name), look.setting(root, row.other)
         if flag is not None and other is not None and row.is_set(flag.value) and row.other_is_set(other.value):
             beside = f"--{row.other}" if other.value is True else f"--{row.other} {other.value}"
-            yield _together(root, flag, f"--{name} does not go with {beside}", row.instead, also=other.at)
+            yield _together(root, flag, f"--{name} cannot be combined with {beside}", row.instead, also=other.at)
 
 
 def context_parallel(root: MapNode) -> Iterator[Diagnostic]:
-    """config/parallel.py:596: decode context parallelism divides the ranks of tensor parallelism."""
+    """Check that decode context parallelism divides the ranks of tensor parallelism (config/parallel.py:596)."""
     parts, ranks = look.setting(root, "decode-context-parallel-size"), chips.tensor_parallel(root)
     if parts is None or parts.number is None or parts.number <= 1 or ranks is None:
         return
@@ -237,10 +236,10 @@ def context_parallel(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def shared_tensors(root: MapNode) -> Iterator[Diagnostic]:
-    """config/vllm.py, _verify_mm_tensor_ipc: tensors in torch's shared memory reach one worker."""
+    """Check that tensors in torch's shared memory have one worker (config/vllm.py, _verify_mm_tensor_ipc)."""
     flag, ranks = look.setting(root, "mm-tensor-ipc"), chips.ranks(root)
     if flag is not None and flag.value == "torch_shm" and ranks > 1:
-        message = f"--mm-tensor-ipc torch_shm does not go with {ranks} ranks"
+        message = f"--mm-tensor-ipc torch_shm cannot be combined with {ranks} ranks"
         yield _together(root, flag, message, "mm_tensor_ipc: direct_rpc, or leave it out")
     elif flag is not None and flag.value == "torch_shm":
         method = look.value(root, (*_ENV, "VLLM_WORKER_MULTIPROC_METHOD"), str)
@@ -250,7 +249,7 @@ def shared_tensors(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def device_ids(root: MapNode) -> Iterator[Diagnostic]:
-    """engine/arg_utils.py, _resolve_device_ids: each device once."""
+    """Check that each device is listed once (engine/arg_utils.py, _resolve_device_ids)."""
     flag = look.setting(root, "device-ids")
     names = [name.strip() for name in flag.value.split(",")] if flag and isinstance(flag.value, str) else []
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
@@ -274,7 +273,7 @@ _ENV: Path = ("serving", "env")
 
 
 def needs_variable(root: MapNode) -> Iterator[Diagnostic]:
-    """A flag beside which the engine needs a variable."""
+    """Report a flag without a variable that it needs."""
     for name, row in _NEEDS_VARIABLE.items():
         flag = look.setting(root, name)
         is_one = name == "prefill-context-parallel-size" and flag is not None and flag.number == 1
@@ -286,7 +285,7 @@ def needs_variable(root: MapNode) -> Iterator[Diagnostic]:
 
 
 _SPECULATIVE = "speculative-config"
-# engine/arg_utils.py, create_speculative_config: a flag for a field.
+# The flags that set one field each: engine/arg_utils.py, create_speculative_config.
 _FIELD_OF_FLAG: Mapping[str, str] = {
     "spec-method": "method",
     "spec-model": "model",
@@ -295,32 +294,46 @@ _FIELD_OF_FLAG: Mapping[str, str] = {
 
 
 def speculation(root: MapNode) -> Iterator[Diagnostic]:
-    """--speculative-config and the flags that write a field of it, as one mapping."""
+    """Check --speculative-config, together with the flags that set a field of it, as one mapping."""
     whole = look.setting(root, _SPECULATIVE)
-    parts = {field: part for name, field in _FIELD_OF_FLAG.items() if (part := look.setting(root, name)) is not None}
-    first = whole or next(iter(parts.values()), None)
-    metrics = look.setting(root, "per-request-spec-decode-metrics")
-    if first is None and metrics is not None and metrics.value not in ("none", "", "None"):
-        message = "--per-request-spec-decode-metrics needs --speculative-config"
-        yield _together(root, metrics, message, "leave it out, or write speculative_config")
-    if first is None or not _is_valid(whole):
-        return
-    tree = engine_values.mapping(whole.value) if whole is not None else {}
+    parts: dict[str, look.Setting] = {}
     for name, field in _FIELD_OF_FLAG.items():
-        if field in parts and field in (tree or {}):
-            message = f"--{name} is set by the field {field} of --{_SPECULATIVE} already"
+        part = look.setting(root, name)
+        if part is not None:
+            parts[field] = part
+    if whole is None and not parts:
+        yield from _metrics_without_speculation(root)
+    elif _is_valid(whole):
+        yield from _speculation_together(root, whole, parts)
+
+
+def _metrics_without_speculation(root: MapNode) -> Iterator[Diagnostic]:
+    metrics = look.setting(root, "per-request-spec-decode-metrics")
+    if metrics is not None and metrics.value not in ("none", "", "None"):
+        message = f"--per-request-spec-decode-metrics needs --{_SPECULATIVE}"
+        yield _together(root, metrics, message, "leave it out, or write speculative_config")
+
+
+def _speculation_together(
+    root: MapNode, whole: look.Setting | None, parts: Mapping[str, look.Setting]
+) -> Iterator[Diagnostic]:
+    fields: Mapping[str, Json] = (engine_values.mapping(whole.value) if whole is not None else None) or {}
+    for name, field in _FIELD_OF_FLAG.items():
+        if field in parts and field in fields:
+            message = f"the field {field} of --{_SPECULATIVE} already sets --{name}"
             yield _together(root, parts[field], message, "keep one of them")
             return
-    severity = image.severity_of_tables(root)
+    first = whole or next(iter(parts.values()))
     name = _SPECULATIVE if whole is not None else "spec-" + str(first.path[-1]).replace("_", "-").partition("-")[2]
-    for message, hint in engine_values.speculation({**(tree or {}), **{f: part.value for f, part in parts.items()}}):
-        yield problem(
-            codes.FLAG_VALUE, f"`--{name}` {message}", first.at, path=first.path, hint=hint, severity=severity
-        )
+    severity = image.severity_of_tables(root)
+    all_fields = {**fields, **{field: part.value for field, part in parts.items()}}
+    for message, hint in engine_values.speculation(all_fields):
+        text = f"`--{name}` {message}"
+        yield problem(codes.FLAG_VALUE, text, first.at, path=first.path, hint=hint, severity=severity)
 
 
 def _is_valid(whole: look.Setting | None) -> bool:
-    """Whether the mapping is one, and its fields are what they must be: else that is the problem to mend first."""
+    """Return whether the mapping and its fields are valid; otherwise `engine_values` reports that first."""
     flag = flags.find(_SPECULATIVE)
     if whole is None or flag is None:
         return True

@@ -1,4 +1,4 @@
-"""Flags with which the server could not be asked, or its endpoint not published."""
+"""Check for flags that make the server unreachable or its endpoint impossible to publish."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpudeploy.domain.diagnostics import Diagnostic
 
 
 class _Unreachable(NamedTuple):
-    """Why a server with the flag cannot be asked, what to do instead, and the values that change nothing."""
+    """Why a server with the flag is unreachable, what to do instead, and the values that are harmless."""
 
     because: str
     instead: str
@@ -51,15 +51,14 @@ UNREACHABLE: Mapping[str, _Unreachable] = {
 
 
 def reachable(root: MapNode) -> Iterator[Diagnostic]:
-    """The server answers plain HTTP on all addresses of its machine: nothing else can be verified or published."""
+    """Report flags without which the server would answer plain HTTP on all addresses of its machine."""
     for name, row in UNREACHABLE.items():
-        written = look.argument(root, name)
-        if written is None:
+        argument = look.argument(root, name)
+        if argument is None:
             continue
-        path, entry = written
+        path, entry = argument
         value = plain(entry.value)
-        if not any(
-            value is harmless or (type(value) is type(harmless) and value == harmless) for harmless in row.harmless
-        ):
+        # The type counts too, because 0 == False.
+        if (type(value), value) not in [(type(harmless), harmless) for harmless in row.harmless]:
             message = f"--{name} cannot be served: {row.because}"
             yield problem(codes.FLAG_NOT_SERVED, message, entry.key, path=path, hint=row.instead)

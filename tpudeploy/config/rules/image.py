@@ -1,4 +1,4 @@
-"""`serving.image`: it can run on TPU, its tag stays what it is, and its vLLM is the one that the tables describe."""
+"""Check `serving.image`: it can run on TPU, its tag does not move, and its vLLM is the version of the tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OTHER_HARDWARE = re.compile(
 
 
 def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
-    """An image that is built for a GPU or a CPU finds no device on a TPU machine."""
+    """Report an image for a GPU or a CPU, which would find no device on a TPU machine."""
     image = look.value(root, _IMAGE, str) or ""
     name = _TAG.sub("", image.partition("@")[0])
     if _OTHER_HARDWARE.search(name):
@@ -37,18 +37,18 @@ def other_hardware(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def floating_tag(root: MapNode) -> Iterator[Diagnostic]:
-    """A tag that names no release, date or commit is moved by whoever publishes it: `latest`, `gemma4`, `v0.32`."""
+    """Report a tag without release, date or commit, which its publisher may move: `latest`, `gemma4`, `v0.32`."""
     image = look.value(root, _IMAGE, str) or ""
     tag = _TAG.search(image)
     if not image or "@" in image or (tag and _is_fixed(tag[1])):
         return
-    message = f"The tag {quoted(tag[1])} floats" if tag else "Without a tag the image is `latest`, which floats"
-    hint = "name a release or a digest; else what it is at the first apply is held in tpudeploy.lock.json"
+    message = f"{quoted(tag[1])} is a floating tag" if tag else "Without a tag, the image is `latest`, a floating tag"
+    hint = "name a release or a digest; otherwise the first apply pins it in tpudeploy.lock.json"
     yield warning(codes.FLOATING_IMAGE, message, look.at(root, _IMAGE), path=_IMAGE, hint=hint)
 
 
 def engine_version(root: MapNode) -> Iterator[Diagnostic]:
-    """The flags and the memory arithmetic are those of one version; nothing is claimed for another one."""
+    """Report an image of another version than that of the flag tables and of the memory arithmetic."""
     version = other_version(root)
     if version is not None:
         message = (
@@ -60,14 +60,14 @@ def engine_version(root: MapNode) -> Iterator[Diagnostic]:
 
 
 def other_version(root: MapNode) -> str | None:
-    """Return the vLLM release that the tag names, where it is not the one of the tables; None if it names none."""
+    """Return the vLLM release of the tag if it is not that of the tables; None for no release."""
     tag = _TAG.search((look.value(root, _IMAGE, str) or "").partition("@")[0])
     release = _RELEASE.fullmatch(tag[1]) if tag else None
     return None if release is None or release["release"] == VLLM_VERSION else release["release"]
 
 
 def severity_of_tables(root: MapNode) -> Severity:
-    """The tables are those of one version: of another one's image they refuse nothing, and say what they lack."""
+    """Return the severity of what the tables refuse: for an image of another version, it is only a warning."""
     return Severity.ERROR if other_version(root) is None else Severity.WARNING
 
 

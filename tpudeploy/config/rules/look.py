@@ -1,4 +1,4 @@
-"""How a rule looks at a tree that may be wrong elsewhere: what is absent or of another type is just not there."""
+"""Look up values in a tree that may have other errors: a value of another type counts as absent."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ARGS: Path = ("serving", "args")
 
 
 def value(root: MapNode, path: Path, kind: type[T]) -> T | None:
-    """The scalar at `path` if it is of exactly that type."""
+    """Return the scalar at `path` if it is of exactly that type."""
     node = find(root, path)
-    found = node.value if isinstance(node, ScalarNode) else None
-    return found if type(found) is kind else None
+    scalar = node.value if isinstance(node, ScalarNode) else None
+    return scalar if type(scalar) is kind else None
 
 
 def entries(root: MapNode, path: Path) -> Mapping[str, Entry]:
@@ -31,7 +31,7 @@ def entries(root: MapNode, path: Path) -> Mapping[str, Entry]:
 
 
 def texts(root: MapNode, path: Path) -> Mapping[Path, str]:
-    """The text items of the list at `path`."""
+    """Return the text items of the list at `path`."""
     node = find(root, path)
     items: tuple[Node, ...] = node.items if isinstance(node, ListNode) else ()
     return {
@@ -42,14 +42,14 @@ def texts(root: MapNode, path: Path) -> Mapping[Path, str]:
 
 
 def at(root: MapNode, path: Path) -> Location:
-    """Where the value at `path`, which is there, is written."""
+    """Return the location of the value at `path`, which must exist."""
     node = find(root, path)
     assert node is not None
     return node.at
 
 
 def argument(root: MapNode, flag_name: str) -> tuple[Path, Entry] | None:
-    """Return the path and entry of a flag under `serving.args`, by canonical name; None where it is not written."""
+    """Return the path and entry of a flag under `serving.args`, by canonical name; None if it is not set."""
     for name, entry in entries(root, _ARGS).items():
         flag = flags.find(name)
         if flag is not None and flag.name == flag_name:
@@ -58,17 +58,17 @@ def argument(root: MapNode, flag_name: str) -> tuple[Path, Entry] | None:
 
 
 def argument_value(root: MapNode, flag_name: str) -> Json:
-    """Return what a flag under `serving.args` is set to, or None."""
-    written = argument(root, flag_name)
-    return None if written is None else plain(written[1].value)
+    """Return the value of a flag under `serving.args`, or None."""
+    flag = argument(root, flag_name)
+    return None if flag is None else plain(flag[1].value)
 
 
 def setting(root: MapNode, flag_name: str) -> Setting | None:
-    """Return what a flag is set to, under its key or under `serving.args`; None where it is not written or null."""
+    """Return the value of a flag, under its key or under `serving.args`; None if it is not set or null."""
     key = _KEY_OF_FLAG.get(flag_name)
     if key is None:
-        written = argument(root, flag_name)
-        path, node = (written[0], written[1].value) if written is not None else ((), None)
+        flag = argument(root, flag_name)
+        path, node = ((), None) if flag is None else (flag[0], flag[1].value)
     else:
         path, node = key, find(root, key)
     if node is None or is_null(node):
@@ -78,7 +78,7 @@ def setting(root: MapNode, flag_name: str) -> Setting | None:
 
 @frozen
 class Setting:
-    """A flag's value, and where its key is written."""
+    """A flag's value, and the location of its key."""
 
     path: Path
     at: Location
@@ -86,13 +86,11 @@ class Setting:
 
     @property
     def number(self) -> float | None:
-        """The value as a number, where vLLM reads one: `7`, "7", 16k."""
-        return _number(self.value)
-
-
-def _number(value: Json) -> float | None:
-    number = count_of(value) if isinstance(value, str) else value
-    try:
-        return None if isinstance(number, bool | list | dict) or number is None else float(number)
-    except ValueError:
-        return None
+        """The value as a number, if vLLM reads it as one: `7`, "7", 16k."""
+        number = count_of(self.value) if isinstance(self.value, str) else self.value
+        if isinstance(number, bool | list | dict) or number is None:
+            return None
+        try:
+            return float(number)
+        except ValueError:
+            return None

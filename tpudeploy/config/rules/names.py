@@ -1,4 +1,4 @@
-"""Keys that a person names: labels, volumes, and the paths of `ignore_changes`."""
+"""Check keys that a person chooses: labels, volumes, and the paths of `ignore_changes`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VOLUMES: Path = ("serving", "volumes")
 _IGNORED: Path = ("lifecycle", "ignore_changes")
 _VOLUME_PATH = re.compile(r"/[^\0:\n]*")
 _OURS = ("tpudeploy", "goog")
-_NAMED_BY_PERSON: tuple[Path, ...] = (
+_OPEN_SECTIONS: tuple[Path, ...] = (
     ("serving", "args"),
     ("serving", "env"),
     _VOLUMES,
@@ -32,14 +32,16 @@ def labels(root: MapNode) -> Iterator[Diagnostic]:
         path = (*_LABELS, key)
         if not LABEL_KEY.fullmatch(key):
             hint = "lower case, digits, _ and -, at most 63, beginning with a letter"
-            yield problem(codes.LABEL, f"{quoted(key)} is no key of a label", entry.key, path=path, hint=hint)
+            yield problem(codes.LABEL, f"{quoted(key)} is not a valid label key", entry.key, path=path, hint=hint)
         elif key.startswith(_OURS):
-            hint = f"keys that begin with {' or '.join(_OURS)} are taken"
+            hint = f"keys that begin with {' or '.join(_OURS)} are reserved"
             yield problem(codes.LABEL, f"{quoted(key)} is a reserved key", entry.key, path=path, hint=hint)
         value = look.value(root, path, str)
         if value is not None and not LABEL_VALUE.fullmatch(value):
             hint = "lower case, digits, _ and -, at most 63"
-            yield problem(codes.LABEL, f"{quoted(value)} is no value of a label", entry.value.at, path=path, hint=hint)
+            yield problem(
+                codes.LABEL, f"{quoted(value)} is not a valid label value", entry.value.at, path=path, hint=hint
+            )
 
 
 def volumes(root: MapNode) -> Iterator[Diagnostic]:
@@ -48,11 +50,11 @@ def volumes(root: MapNode) -> Iterator[Diagnostic]:
         path = (*_VOLUMES, host)
         target = entry.value.value if isinstance(entry.value, ScalarNode) else None
         if not _VOLUME_PATH.fullmatch(host):
-            yield _no_volume(host, entry.key, path)
+            yield _invalid_volume(host, entry.key, path)
         if not isinstance(target, str):
             continue
         if not _VOLUME_PATH.fullmatch(target) or not target.strip("/"):
-            yield _no_volume(target, entry.value.at, path)
+            yield _invalid_volume(target, entry.value.at, path)
             continue
         place = target.rstrip("/")
         if place in first:
@@ -61,17 +63,17 @@ def volumes(root: MapNode) -> Iterator[Diagnostic]:
         first.setdefault(place, entry.value.at)
 
 
-def _no_volume(written: str, at: Location, path: Path) -> Diagnostic:
+def _invalid_volume(path_text: str, at: Location, path: Path) -> Diagnostic:
     hint = "write /host/path: /container/path, both absolute and without a colon"
-    return problem(codes.VOLUME, f"{quoted(written)} cannot be a volume's path", at, path=path, hint=hint)
+    return problem(codes.VOLUME, f"{quoted(path_text)} cannot be a volume's path", at, path=path, hint=hint)
 
 
 def ignored_paths(root: MapNode) -> Iterator[Diagnostic]:
     ignored = look.texts(root, _IGNORED)
-    known = {dotted(key) for key in all_keys()} if ignored else set()
-    named = tuple(f"{dotted(path)}." for path in _NAMED_BY_PERSON)
+    keys = {dotted(key) for key in all_keys()} if ignored else set()
+    open_sections = tuple(f"{dotted(path)}." for path in _OPEN_SECTIONS)
     for path, text in ignored.items():
-        if text not in known and not text.startswith(named):
+        if text not in keys and not text.startswith(open_sections):
             message = f"The format has no path {quoted(text)}"
-            hint = did_you_mean(text, known)
+            hint = did_you_mean(text, keys)
             yield problem(codes.UNKNOWN_PATH, message, look.at(root, path), path=path, hint=hint)

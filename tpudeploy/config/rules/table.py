@@ -1,10 +1,9 @@
-"""Every rule, in the order of the format. Add a rule here."""
+"""List every rule, in the order of the format. Add a rule here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tpudeploy.config import unsupported
 from tpudeploy.config.nodes import MapNode
 from tpudeploy.config.rules import args, chips, combinations, engine, image, names, placement, variables
 from tpudeploy.domain.diagnostics import Diagnostic
@@ -13,8 +12,8 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     chips.known_type,
     chips.own_runtime,
     chips.parallelism,
-    unsupported.single_host,
-    unsupported.supported,
+    chips.single_host,
+    placement.supported_values,
     image.other_hardware,
     image.floating_tag,
     image.engine_version,

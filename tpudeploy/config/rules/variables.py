@@ -1,4 +1,4 @@
-"""`serving.env` and `secrets`: real names, one place each, and no secret among the plain values."""
+"""Check `serving.env` and `secrets`: valid names, each set in one place, and no secret among the plain values."""
 
 from __future__ import annotations
 
@@ -39,27 +39,28 @@ def names(root: MapNode) -> Iterator[Diagnostic]:
     for section in (_ENV, _SECRETS):
         for name, entry in look.entries(root, section).items():
             if not _NAME.fullmatch(name):
-                message = f"{quoted(name)} is no name of an environment variable"
+                message = f"{quoted(name)} is not a valid name of an environment variable"
                 hint = "letters, digits and underscores, not beginning with a digit"
                 yield problem(codes.VARIABLE_NAME, message, entry.key, path=(*section, name), hint=hint)
 
 
 def misspelt(root: MapNode) -> Iterator[Diagnostic]:
-    """A variable that the engine does not read has no effect: one that is nearly its own was meant to be."""
+    """Report a variable that the engine does not read, if its name is close to one that the engine reads."""
     for name, entry in look.entries(root, _ENV).items():
-        meant = engine_variables.meant(name)
-        if meant is not None:
-            message = f"The engine reads no variable {quoted(name)}"
-            yield problem(codes.VARIABLE_MISSPELT, message, entry.key, path=(*_ENV, name), hint=_spelling(root, meant))
+        closest = engine_variables.closest_variable(name)
+        if closest is not None:
+            message = f"The engine does not read a variable {quoted(name)}"
+            hint = _spelling(root, closest)
+            yield problem(codes.VARIABLE_MISSPELT, message, entry.key, path=(*_ENV, name), hint=hint)
 
 
-def _spelling(root: MapNode, meant: str) -> str:
-    """What to write instead of a misspelt name: the key that the variable belongs to, if there is one."""
-    key = next((dotted(key) for key, name in VARIABLE_OF_KEY.items() if name == meant), None)
+def _spelling(root: MapNode, variable: str) -> str:
+    """Return what to write instead of a misspelled name: the key of the format that sets the variable, if any."""
+    key = next((dotted(key) for key, name in VARIABLE_OF_KEY.items() if name == variable), None)
     if key is not None:
-        return f"write `{key}` instead, which sets {meant}"
-    is_written = meant in look.entries(root, _ENV)
-    return f"{meant} is written already" if is_written else f'did you mean "{meant}"?'
+        return f"write `{key}` instead, which sets {variable}"
+    is_set = variable in look.entries(root, _ENV)
+    return f"{variable} is already set" if is_set else f'did you mean "{variable}"?'
 
 
 def one_place_each(root: MapNode) -> Iterator[Diagnostic]:
@@ -67,15 +68,15 @@ def one_place_each(root: MapNode) -> Iterator[Diagnostic]:
     for name in secrets.keys() & env.keys():
         yield _twice(name, (*_ENV, name), env[name], (*_SECRETS, name), root)
     for key, name in VARIABLE_OF_KEY.items():
-        for section, written in ((_ENV, env), (_SECRETS, secrets)):
-            if name in written and find(root, key) is not None:
-                yield _twice(name, (*section, name), written[name], key, root)
+        for section, entries in ((_ENV, env), (_SECRETS, secrets)):
+            if name in entries and find(root, key) is not None:
+                yield _twice(name, (*section, name), entries[name], key, root)
 
 
 def no_secret_in_env(root: MapNode) -> Iterator[Diagnostic]:
     secrets, plain = look.entries(root, _SECRETS), set(look.texts(root, _PLAIN).values())
     for name, entry in look.entries(root, _ENV).items():
-        if name in secrets:  # said by `one_place_each`
+        if name in secrets:  # `one_place_each` reports it
             continue
         hint = f"write `secrets: {{{name}: NAME}}`, with the name of a Secret Manager secret"
         if name in _CREDENTIALS:
@@ -83,7 +84,7 @@ def no_secret_in_env(root: MapNode) -> Iterator[Diagnostic]:
             yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
         elif looks_secret(name) and name not in plain and not engine_variables.is_setting(name):
             message = f"{quoted(name)} looks like the name of a secret, and `env` holds plain values only"
-            hint += f"; if its value is no secret, write `plain_env: [{name}]` beside `env`"
+            hint += f"; if its value is not a secret, write `plain_env: [{name}]` beside `env`"
             yield problem(codes.SECRET_IN_ENV, message, entry.key, path=(*_ENV, name), hint=hint)
 
 
@@ -92,11 +93,11 @@ def references(root: MapNode) -> Iterator[Diagnostic]:
         node = entry.value
         if isinstance(node, ScalarNode) and isinstance(node.value, str) and not _REFERENCE.fullmatch(node.value):
             hint = "write the secret's id, or projects/P/secrets/S/versions/V"
-            message = f"{quoted(node.value)} is no name of a secret"
+            message = f"{quoted(node.value)} is not a valid name of a secret"
             yield problem(codes.SECRET_REFERENCE, message, node.at, path=(*_SECRETS, name), hint=hint)
 
 
 def _twice(name: str, path: Path, entry: Entry, other: Path, root: MapNode) -> Diagnostic:
-    message = f"{name} is set by {dotted(other)} already"
+    message = f"{dotted(other)} already sets {name}"
     also = key_location(root, other)
     return problem(codes.VARIABLE_TWICE, message, entry.key, path=path, hint="keep one of them", also=also)

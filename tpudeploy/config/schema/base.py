@@ -1,4 +1,4 @@
-"""What every section of the format shares: strictness, and types for text of a known form."""
+"""Define what the sections of the format share: strictness, and types for text of a required form."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tpudeploy.config.scalars import DURATION_PATTERN, SIZE_PATTERN, TOKENS_PATT
 
 
 class Section(BaseModel):
-    """A mapping of the profile: no key that is not listed, no value of another type, no change after.
+    """A mapping of the profile. It refuses unknown keys and values of other types, and it is immutable.
 
-    Three habits keep start-up short. No section builds a validator of its own, because whole profiles are validated;
-    hence one that is not written is made by `unwritten`, its defaults as they are. And the files of sections do
-    without `from __future__ import annotations`: pydantic reads annotations, and would compile each one's text.
+    Two rules keep start-up short. Sections build no validators, because whole profiles are validated; so `unwritten`
+    creates a section that a profile omits. And the files of sections do not use `from __future__ import annotations`:
+    pydantic evaluates annotations, and would have to compile the text of each.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
 def unwritten(section: type[Section]) -> Callable[[], Any]:
-    """The section that nobody wrote: one for all profiles, for it cannot change."""
+    """Return a factory of the section with its defaults: one object for all profiles, because it is immutable."""
     return cache(section.model_construct)
 
 
 class Form:
-    """Text of a known form. `looks` is an example that a person can follow."""
+    """Text of a required form. `looks` is an example of it."""
 
     def __init__(self, pattern: str, looks: str) -> None:
         self.pattern = pattern
@@ -57,7 +57,7 @@ class Form:
 
 
 class Quantity:
-    """A number with a unit, at least 1, written as text; `read` raises ValueError where it is no such quantity."""
+    """A number with a unit, at least 1, as text. `read` raises ValueError for other text."""
 
     def __init__(self, read: Callable[[str], float], pattern: str, looks: str) -> None:
         self.read = read
@@ -87,7 +87,7 @@ def _as_it_is(value: int | str) -> int | str:
 
 
 class Tokens:
-    """A number of tokens as vLLM reads one: 16384, 16k (16,000) or 16K (16,384); and `auto`, -1, where `has_auto`.
+    """A number of tokens as vLLM reads it: 16384, 16k (16,000) or 16K (16,384); with `has_auto` also `auto` or -1.
 
     The value is an integer, or the text `auto`.
     """
@@ -99,7 +99,7 @@ class Tokens:
         return core_schema.no_info_wrap_validator_function(
             self._check,
             core_schema.int_schema(strict=True, ge=1, le=2**31 - 1),
-            serialization=core_schema.plain_serializer_function_ser_schema(_as_it_is),  # `auto` is no integer
+            serialization=core_schema.plain_serializer_function_ser_schema(_as_it_is),  # `auto` is not an integer
         )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Tokens:
             if self.has_auto and value.strip().lower() == "auto":
                 return "auto"
             value = count_of(value)
-        # vLLM's own spelling of `auto`; `true` is an int in Python, and none here.
+        # -1 is how vLLM writes `auto`. The exact type excludes `true`, which is an int in Python.
         if self.has_auto and type(value) is int and value == -1:
             return "auto"
         limit: int = handler(value)
@@ -120,7 +120,7 @@ class Tokens:
 
 
 class Version:
-    """The whole number 1: a Literal would take true and 1.0 for it."""
+    """The integer 1. A Literal would accept true and 1.0 too."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -133,7 +133,7 @@ class Version:
     @staticmethod
     def _check(value: object) -> int:
         if type(value) is not int or value != 1:
-            raise _wrong_form("1, the only version there is")
+            raise _wrong_form("1, the only version")
         return value
 
 

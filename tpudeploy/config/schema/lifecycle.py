@@ -15,8 +15,8 @@ class LifecycleSpec(Section):
     update: Literal["in-place", "blue-green"] = Field(
         "in-place",
         description="How a serving change is rolled out: in-place restarts the server and keeps the chips, so that "
-        "nothing serves meanwhile; blue-green brings it up on a second slice, sends clients there, and lets go of the "
-        "first once nobody can hold it any more: both are billed for that time. Default: in-place.",
+        "nothing serves meanwhile; blue-green brings it up on a second slice, sends clients there, and gives up the "
+        "first when no client can use it any longer; both are billed for that time. Default: in-place.",
     )
     replace: Literal["create-before-destroy", "destroy-before-create"] = Field(
         "create-before-destroy",

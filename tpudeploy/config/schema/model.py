@@ -23,7 +23,7 @@ class ModelSpec(Section):
     )
     revision: Revision | None = Field(
         None,
-        description="Branch, tag or commit on the hub. Which commit it is at the first apply is held in "
+        description="Branch, tag or commit on the hub. The first apply pins its commit in "
         "tpudeploy.lock.json. Default: the hub's default branch. Source: vLLM's --revision.",
         examples=["main"],
     )

@@ -99,8 +99,8 @@ class PlacementSpec(Section):
     )
     max_parallel_requests: Annotated[int, Field(ge=1, le=64)] = Field(
         4,
-        description="In so many places one replica is asked for at once; the first usable slice is kept and the other "
-        "requests are deleted. Each counts against quota while it waits. Default: 4.",
+        description="The number of places that are asked at once for one replica; the first usable slice is kept and "
+        "the other requests are deleted. Each counts against quota while it waits. Default: 4.",
         examples=[8],
     )
     max_price_per_chip_hour: Annotated[float, Field(gt=0)] | None = Field(

@@ -25,8 +25,8 @@ class ServingSpec(Section):
     """A key that is not written adds no flag and no variable, except `tensor_parallel_size` and `volumes`."""
 
     image: Image = Field(
-        description="The container image, by tag or digest. What a tag is at the first apply is held in "
-        "tpudeploy.lock.json; a floating one is warned about until then. Required. Source: docker.",
+        description="The container image, by tag or digest. The first apply pins a tag in "
+        "tpudeploy.lock.json; until then, a floating tag causes a warning. Required. Source: docker.",
         examples=["vllm/vllm-tpu:nightly"],
     )
     tensor_parallel_size: Count | None = Field(
@@ -118,7 +118,7 @@ class ServingSpec(Section):
     volumes: dict[str, str] | None = Field(
         None,
         description="Host path: container path. Default: /var/lib/tpudeploy/hf and /var/lib/tpudeploy/xla for the "
-        "hub and compile caches; {} is none. Source: docker's --volume.",
+        "hub and compile caches; {} means no volume. Source: docker's --volume.",
         examples=[{"/dev/shm": "/dev/shm"}],  # noqa: S108 - paths that a profile may name
     )
     container_name: ContainerName | None = Field(
@@ -141,8 +141,8 @@ class ServingSpec(Section):
     )
     plain_env: Words = Field(
         default=(),
-        description="Names under `env` that look like a secret's and are none: scripts, plans and states show their "
-        "values. Default: none, so that a name with TOKEN, SECRET, PASSWORD or KEY in it is refused.",
+        description="Names under `env` that look like names of secrets but are not: scripts, plans and states show "
+        "their values. Default: none, so that a name with TOKEN, SECRET, PASSWORD or KEY in it is refused.",
         examples=[["CACHE_KEY"]],
     )
     setup: Words = Field(
