@@ -149,7 +149,7 @@ def test_settings_that_are_wrong_are_said_before_a_client_waits_for_an_answer(tm
         [TPUDEPLOY, "mcp"], cwd=tmp_path, input="", capture_output=True, text=True, check=False, timeout=60
     )
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("Error: backend is text [TPU1203]\n  on tpudeploy.toml:1:1")
+    assert ended.stderr.startswith("Error: backend must be text [TPU1203]\n  on tpudeploy.toml:1:1")
 
 
 def test_without_the_sdk_it_says_what_to_install(desk: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ def test_where_nobody_can_be_asked_it_is_applied_as_it_is_written_and_said(desk:
     assert "Warning: vllm/vllm-tpu:nightly is not pinned:" in said
     assert f"Warning: {MODEL} is not pinned:" in said
     assert "[TPU3030]" in said
-    assert 'The tag "nightly" floats' in said
+    assert '"nightly" is a floating tag' in said
     assert "\n  vllm/vllm-tpu:nightly\n" in scripts(at)[0]
     assert not (at.folder / "tpudeploy.lock.json").exists()
 
@@ -229,7 +229,7 @@ def test_what_works_offline_reads_the_lock_file_and_asks_nobody(desk: Open) -> N
     at = desk()
     at.write(NIGHTLY)
     assert "vllm/vllm-tpu:nightly vllm serve" in at.run("render", "gemma.yaml", "docker").out
-    assert "floats" in at.run("validate", "gemma.yaml").all
+    assert "floating tag" in at.run("validate", "gemma.yaml").all
     hold(at)
     docker = at.run("render", "gemma.yaml", "docker").out
     assert f"vllm/vllm-tpu@{DIGEST} vllm serve {MODEL} --revision {COMMIT}" in docker
@@ -237,7 +237,7 @@ def test_what_works_offline_reads_the_lock_file_and_asks_nobody(desk: Open) -> N
     assert f'image: "vllm/vllm-tpu:nightly"  # {at.folder}/gemma.yaml:8, pinned to {DIGEST}' in resolved
     at.write(resolved, "resolved.yaml")
     assert at.run("render", "resolved.yaml", "docker").out == docker
-    assert "floats" not in at.run("validate", "gemma.yaml").all, "it does no longer"
+    assert "floating tag" not in at.run("validate", "gemma.yaml").all, "it does no longer"
     assert at.run("size", "gemma.yaml").code == 0
     assert not at.emulator.requests
 
