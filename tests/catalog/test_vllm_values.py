@@ -30,4 +30,4 @@ def test_each_row_is_a_flag_with_a_schema_that_pydantic_can_validate_with() -> N
         # A few are fields of the configuration without a flag: nothing asks for their rows.
         schema = values.schema(name)
         assert schema is not None
-        SchemaValidator(values.completed(schema))
+        SchemaValidator(values.complete_schema(schema))

@@ -298,6 +298,12 @@ def test_a_model_that_the_catalogue_does_not_know_is_checked_as_far_as_it_can_be
     assert "whether the boot disk holds the weights" in told["TPU2120"].message
 
 
+@pytest.mark.parametrize("model_id", ["google/gemma-4-31b-it", "Google/Gemma-4-31B-IT", "google/gemma4-31b-it"])
+def test_a_model_id_in_the_wrong_case_gets_the_right_one_as_a_suggestion(model_id: str) -> None:
+    (unchecked,) = (d for d in found({"model.id": model_id}) if d.code == "TPU2120")
+    assert "Did you mean `google/gemma-4-31B-it`?" in unchecked.hint
+
+
 # What makes sizing impossible, and how.
 OBSTACLES: dict[str, dict[str, Any]] = {
     "an unknown model": {"model.id": "somebody/something"},

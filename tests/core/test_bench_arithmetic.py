@@ -78,7 +78,7 @@ def test_goodput_is_of_requests_that_keep_every_part_of_the_objective() -> None:
 
 
 def _line(model: str, kind: str) -> Roofline:
-    known, accelerator = families.known(model), catalog.accelerator_type(kind)
+    known, accelerator = families.find_model(model), catalog.accelerator_type(kind)
     assert known is not None
     assert accelerator is not None
     return Roofline(model=known, accelerator=accelerator, chips=accelerator.chips)

@@ -154,6 +154,6 @@ def test_what_is_no_config_at_all_is_said(text: str) -> None:
 def test_every_family_lists_models_that_it_can_read() -> None:
     for family in families.FAMILIES:
         for name in family.models:
-            found = families.known(name)
+            found = families.find_model(name)
             assert found is not None
             assert found.source

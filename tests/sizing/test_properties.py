@@ -33,7 +33,7 @@ Asked = tuple[LanguageModel, AcceleratorType, Engine]
 
 @st.composite
 def asked(draw: st.DrawFn) -> Asked:
-    model = families.known(draw(st.sampled_from(MODELS)))
+    model = families.find_model(draw(st.sampled_from(MODELS)))
     kind = catalog.accelerator_type(draw(st.sampled_from(SLICES)))
     assert model is not None
     assert kind is not None

@@ -15,7 +15,7 @@ GIB = 1024**3
 
 def model(name: str) -> LanguageModel:
     """`E2B` is google/gemma-4-E2B-it; anything else is a hub id."""
-    found = families.known(f"google/gemma-4-{name}-it") or families.known(name)
+    found = families.find_model(f"google/gemma-4-{name}-it") or families.find_model(name)
     assert found is not None, name
     return found
 

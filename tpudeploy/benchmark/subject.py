@@ -96,7 +96,7 @@ def of_address(
     return Subject(
         model=model,
         url=url,
-        model_id=model if families.known(model) is not None else root or model,
+        model_id=model if families.find_model(model) is not None else root or model,
         engine=engine,
         accelerator_type="" if kind is None else kind.name,
         chips=None if kind is None else kind.chips,
@@ -122,7 +122,7 @@ def roofline(of: Subject, deployment: Deployment | None) -> Roofline | None:
             dtype=engine.dtype,
         )
     try:
-        model = families.known(of.model_id)
+        model = families.find_model(of.model_id)
     except NotCovered:
         return None
     return None if model is None else Roofline(model=model, accelerator=kind, chips=kind.chips)

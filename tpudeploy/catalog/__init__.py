@@ -1,4 +1,4 @@
-"""What exists: look-ups over the tables in this folder, with "did you mean"."""
+"""Look up TPU types, zones and prices in the tables of this folder, and suggest corrections."""
 
 from __future__ import annotations
 
@@ -33,33 +33,32 @@ def generation(name: str) -> Generation:
 
 
 def usd_per_chip_hour(generation_name: str, region: str, provisioning: str) -> float | None:
-    """List price, or None where none is known. A hint: live prices come from the billing catalogue."""
+    """Return the list price, or None if unknown. Live prices come from the billing catalogue."""
     return generation(generation_name).prices.get(region, {}).get(provisioning)
 
 
-def closest(word: str, known: Iterable[str], *, is_accepted: Callable[[str], bool] = bool) -> str | None:
-    """Return the known word that was probably meant, or None.
+def closest(word: str, choices: Iterable[str], *, is_accepted: Callable[[str], bool] = bool) -> str | None:
+    """Return the choice that was probably meant, or None.
 
-    `is_accepted` is the check that refused `word`, for a suggestion that it would refuse too is worse than none. Words
-    that are known by name alone need none.
+    `is_accepted` is the check that refused `word`: a suggestion that it would refuse too is worse than no suggestion.
     """
     from difflib import get_close_matches  # only where a word is wrong
 
-    return next(filter(is_accepted, get_close_matches(word, list(known), n=5, cutoff=0.6)), None)
+    return next(filter(is_accepted, get_close_matches(word, list(choices), n=5, cutoff=0.6)), None)
 
 
 def closest_type(name: str, *, is_accepted: Callable[[AcceleratorType], bool]) -> str | None:
     """Return the accelerator type that was probably meant, or None.
 
-    It has the generation that was written, by whichever of its names, and the size nearest to the one that was
-    written; of two that are equally near, the larger. For a generation that the catalogue does not have, no other one
-    is offered: it is another machine, with another memory.
+    It has the generation in `name`, by any of its names, and the nearest size; of two equally near ones, the larger.
+    There is no suggestion for a generation that the catalogue does not have, because others differ in memory.
     """
-    written = _TYPE_NAME.search(name.strip().lower())
-    if written is None:
+    parts = _TYPE_NAME.search(name.strip().lower())
+    if parts is None:
         return None
-    meant = next((g.name for g in GENERATIONS if written["generation"] in (g.name, *_ALSO_CALLED.get(g.name, ()))), "")
-    sizes = [t for t in accelerator_types() if t.generation == meant and is_accepted(t)]
-    chips = max(int(written["chips"] or 1), 1)
+    names = {alias: g.name for g in GENERATIONS for alias in (g.name, *_ALSO_CALLED.get(g.name, ()))}
+    generation_name = names.get(parts["generation"])
+    sizes = [t for t in accelerator_types() if t.generation == generation_name and is_accepted(t)]
+    chips = max(int(parts["chips"] or 1), 1)
     nearest = min(sizes, key=lambda t: (max(t.chips, chips) / min(t.chips, chips), -t.chips), default=None)
     return None if nearest is None else nearest.name

@@ -1,4 +1,4 @@
-"""One word of a command line: what vLLM reads it as, and how a JSON-like value is spelt so that it does."""
+"""Spell a JSON-like value as one word of a command line, in the type that vLLM reads it as."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from enum import StrEnum
 
 
 class ValueType(StrEnum):
-    """What vLLM reads one word as."""
+    """The type that vLLM reads a word as."""
 
-    BOOL = "bool"  # no word: the flag itself says it
+    BOOL = "bool"  # no word: the flag itself is the value
     TEXT = "text"
     KEYWORD = "keyword"  # a choice in any case, with - for _
     INT = "int"
@@ -26,9 +26,9 @@ class ValueType(StrEnum):
 
 
 def spell(value_type: ValueType, value: object) -> str:
-    """Raise TypeError or ValueError for what no word of this type says."""
+    """Return the word. Raise TypeError or ValueError for a value that no word of this type expresses."""
     if isinstance(value, bool):
-        raise TypeError("a flag says `true` and `false` by itself, never in a word")
+        raise TypeError("a flag expresses `true` and `false` without a word")
     word = _SPELLINGS[value_type](value)
     word.encode()  # a lone surrogate has no bytes
     if "\0" in word:
@@ -39,7 +39,7 @@ def spell(value_type: ValueType, value: object) -> str:
 def _text(value: object) -> str:
     if isinstance(value, str | int):
         return str(value)
-    raise TypeError("a float as text would lose what was written: 1.10 would arrive as 1.1")
+    raise TypeError("a float as text would lose digits: 1.10 would become 1.1")
 
 
 def _int(value: object) -> str:
@@ -64,7 +64,7 @@ def _float(value: object) -> str:
 
 
 def _json(value: object, shape: type) -> str:
-    """Text is JSON that a person wrote, and stays as it is; anything else is a value that we write."""
+    """Return text unchanged, because it is JSON that a person wrote; return any other value as JSON."""
     parsed = json.loads(value) if isinstance(value, str) else value
     word = json.dumps(parsed, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if not isinstance(parsed, shape):
@@ -86,7 +86,7 @@ def _text_or_object(value: object) -> str:
 
 
 def count_of(word: str) -> int | str:
-    """Return what vLLM makes of `16k` (16,000), `16K` (16,384) or `25.6k` (25,600); any other text as it is."""
+    """Return `16k` as 16,000, `16K` as 16,384 and `25.6k` as 25,600, as vLLM does; other text unchanged."""
     if not _SIZE.fullmatch(word.strip()):
         return word
     number, unit = word.strip()[:-1], word.strip()[-1]

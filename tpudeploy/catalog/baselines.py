@@ -1,6 +1,6 @@
-"""Published figures that people compare with: where each stands, what was served, and what is to be known of it.
+"""List published figures to compare with: their source, what was served, and caveats.
 
-They are claims of their authors. What does not hold together is found by `benchmark/published.py`, not written here.
+They are claims of their authors. `benchmark/published.py` detects inconsistencies.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _NOT_TOLD = "the length of the answers, the engine's version, and how often each
 _E2B, _E4B, _12B, _26B = (f"google/gemma-4-{size}-it" for size in ("E2B", "E4B", "12B", "26B-A4B"))
 
 
-def _rates(of: Mapping[int, float]) -> tuple[Claim, ...]:
-    """Requests a second by users, at 8 tokens of context."""
-    return tuple(Claim(users=users, context_tokens=8, requests_per_second=rate) for users, rate in of.items())
+def _rates(rows: Mapping[int, float]) -> tuple[Claim, ...]:
+    """Return claims of requests per second by users, at 8 tokens of context."""
+    return tuple(Claim(users=users, context_tokens=8, requests_per_second=rate) for users, rate in rows.items())
 
 
 def _peak(rate: float) -> tuple[Claim, ...]:
-    """The best of a table that was not printed."""
+    """Return the claim of a best rate whose table is not published."""
     return (Claim(users=None, context_tokens=8, requests_per_second=rate),)
 
 
-def _prefill(of: Mapping[tuple[int, int], tuple[float | None, float]]) -> tuple[Claim, ...]:
-    """(seconds to the first token, prompt tokens a second) by (users, context), one token of answer each."""
+def _prefill(rows: Mapping[tuple[int, int], tuple[float | None, float]]) -> tuple[Claim, ...]:
+    """Return claims from (seconds to the first token, prompt tokens/s) by (users, context), with one output token."""
     return tuple(
         Claim(
             users=users,
@@ -37,12 +37,12 @@ def _prefill(of: Mapping[tuple[int, int], tuple[float | None, float]]) -> tuple[
             input_tokens_per_second=rate,
             requests_per_second=rate / context,
         )
-        for (users, context), (ttft, rate) in of.items()
+        for (users, context), (ttft, rate) in rows.items()
     )
 
 
-def _decode(of: Mapping[int, tuple[float, float, float]]) -> tuple[Claim, ...]:
-    """(requests a second, mean TTFT, mean TPOT, both in ms) by users, 8192 tokens in and 150 out."""
+def _decode(rows: Mapping[int, tuple[float, float, float]]) -> tuple[Claim, ...]:
+    """Return claims from (requests/s, mean TTFT, mean TPOT, both in ms) by users, 8192 tokens in and 150 out."""
     return tuple(
         Claim(
             users=users,
@@ -52,7 +52,7 @@ def _decode(of: Mapping[int, tuple[float, float, float]]) -> tuple[Claim, ...]:
             ttft_mean_seconds=ttft / 1000,
             tpot_mean_seconds=tpot / 1000,
         )
-        for users, (rate, ttft, tpot) in of.items()
+        for users, (rate, ttft, tpot) in rows.items()
     )
 
 

@@ -1,4 +1,4 @@
-"""The flags of `vllm serve`: how each is written, and what it cannot say. Not what a value does to vLLM."""
+"""Express values as flags of `vllm serve`, and reject values that a flag cannot express. Not what a value does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Style(StrEnum):
 
 @frozen
 class Flag:
-    """One flag by its canonical name, e.g. `max-num-seqs`. Empty `choices` means: any value of the type."""
+    """A flag by its canonical name, e.g. `max-num-seqs`. With empty `choices`, it takes any value of the type."""
 
     name: str
     style: Style
@@ -52,11 +52,11 @@ class Flag:
 
 
 class Inexpressible(ValueError):
-    """The flag cannot say this value; the message says what the flag takes."""
+    """The flag cannot express this value; the message says what the flag takes."""
 
 
 def find(name: str) -> Flag | None:
-    """The flag of that name or alias; `_` and `-` are the same, and there are no leading dashes."""
+    """Return the flag of a name or alias without leading dashes; `_` and `-` are the same."""
     row = _by_any_name().get(name.replace("_", "-"))
     return None if row is None else _flag(row)
 
@@ -66,7 +66,7 @@ def names() -> Iterable[str]:
 
 
 def advice(name: str) -> str:
-    """What to write instead of a name that `find` does not know, or nothing."""
+    """Return what to write instead of a name that `find` does not know, or ""."""
     bare = name.lstrip("-").replace("_", "-")
     head, _, rest = bare.partition(".")
     flag, positive = find(head), find(bare.removeprefix("no-"))
@@ -81,7 +81,7 @@ def advice(name: str) -> str:
 
 
 def nearest(name: str) -> Flag | None:
-    """The flag that a name which `find` does not know was probably meant to be."""
+    """Return the flag that was probably meant by a name that `find` does not know."""
     bare = name.lstrip("-").replace("_", "-")
     positive = find(bare.removeprefix("no-"))
     if positive is not None and bare.startswith("no-") and positive.style is Style.TOGGLE:
@@ -90,9 +90,9 @@ def nearest(name: str) -> Flag | None:
 
 
 def express(flag: Flag, value: object) -> tuple[str, ...]:
-    """The words that make vLLM read this JSON-like value, or Inexpressible. None is not passed at all.
+    """Return the words that make vLLM read this JSON-like value. Raise Inexpressible. None is not passed at all.
 
-    Text is passed as it is written: what vLLM takes `16k` or `None` for on its command line, it takes it for here.
+    Text is passed unchanged, so `16k` and `None` mean here what they mean on vLLM's command line.
     """
     return () if value is None else _WRITERS[flag.style](flag, value)
 
@@ -113,12 +113,12 @@ def guess(name: str, value: object) -> Flag:
 
 
 def with_any_choice(flag: Flag) -> Flag:
-    """Return the flag as it is written, without its choices: another version may have other ones."""
+    """Return the flag without its choices, because another version may have other ones."""
     return replace(flag, choices=()) if flag.choices else flag
 
 
 class _Row:
-    """A line of the table and the choices below it. There are three hundred: each becomes a flag when asked for."""
+    """A line of the table and the choices below it. Three hundred rows become flags only on demand."""
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
@@ -154,7 +154,7 @@ def _flag(row: _Row) -> Flag:
 
 
 def _key(flag: Flag) -> str:
-    """The flag's name as profiles write it."""
+    """Return the flag's name as profiles write it."""
     return flag.name.replace("-", "_")
 
 
@@ -172,7 +172,7 @@ def _toggle(flag: Flag, value: object) -> tuple[str, ...]:
 
 def _value(flag: Flag, value: object) -> tuple[str, ...]:
     word = _word(flag, value)
-    # argparse drops a bare `--` even behind `=`, and vLLM looks for a config file behind the lone word `--config`.
+    # argparse drops a bare `--` even after `=`, and vLLM expects a config file after the lone word `--config`.
     if word == "--" or (flag.name == "config" and word.startswith("-")):
         raise _looks_like_a_flag(flag, word)
     return (f"--{flag.name}={word}",) if word.startswith("-") else (f"--{flag.name}", word)
@@ -210,7 +210,7 @@ _WRITERS: Mapping[Style, Callable[[Flag, object], tuple[str, ...]]] = {
     Style.OPTIONAL: _optional,
 }
 
-_DASHED_WORD = re.compile("-[0-9]*")  # the dashed words that argparse takes for values without `=`
+_DASHED_WORD = re.compile("-[0-9]*")  # the dashed words that argparse accepts as values without `=`
 
 
 def _word(flag: Flag, value: object) -> str:
@@ -225,7 +225,7 @@ def _word(flag: Flag, value: object) -> str:
 
 
 _TAKES_STYLE: Mapping[Style, str] = {
-    Style.SWITCH: "`true` alone, and has no opposite",
+    Style.SWITCH: "only `true`, and has no opposite",
     Style.TOGGLE: "`true` or `false`",
     Style.WORDS: "a list with at least one item, each {}",
     Style.REPEATED: "a list, each item {}",
@@ -248,14 +248,14 @@ def _mismatch(flag: Flag, value: object) -> Inexpressible:
     choices = ", ".join(f"`{choice}`" for choice in flag.choices)
     word = f"one of {choices}" if choices else _TAKES_TYPE.get(flag.value_type, "")
     takes = _TAKES_STYLE.get(flag.style, "{}").format(word)
-    return Inexpressible(f"`--{flag.name}` takes {takes}; not {_shown(value)}.")
+    return Inexpressible(f"`--{flag.name}` takes {takes}; not {_describe(value)}.")
 
 
 def _looks_like_a_flag(flag: Flag, word: str) -> Inexpressible:
-    return Inexpressible(f"`--{flag.name}` cannot say `{word}` here: vLLM would take it for a flag.")
+    return Inexpressible(f"`--{flag.name}` cannot have the value `{word}` here: vLLM would read it as a flag.")
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     match value:
         case bool():
             return f"`{value}`".lower()

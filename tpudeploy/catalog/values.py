@@ -1,4 +1,4 @@
-"""What vLLM's configuration objects accept as the value of a flag: types, bounds, choices, fields. Pydantic checks."""
+"""Check a flag's value as vLLM's configuration objects do, by pydantic: types, bounds, choices, fields."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from tpudeploy.catalog._spelling import ValueType, count_of
 from tpudeploy.catalog._vllm_values import SCHEMAS
-from tpudeploy.catalog.flags import Flag
+from tpudeploy.catalog.flags import Flag, Style
 from tpudeploy.domain.frozen import frozen
 
 
 @frozen
 class Refusal:
-    """One thing that vLLM refuses: where in the value (`path`), why, and the words that it would take there, if any.
+    """A part of a value that vLLM refuses: its `path` in the value, why, and the words that vLLM accepts there, if any.
 
-    `is_key` where a key of a mapping is wrong, and not what stands under it.
+    `is_key`: a key of a mapping is wrong, not its value.
     """
 
     path: tuple[str | int, ...]
@@ -27,9 +27,13 @@ class Refusal:
 
 
 def refusals(flag: Flag, value: Any) -> Iterator[Refusal]:
-    """Yield what vLLM's configuration would refuse of a value that the flag can express."""
+    """Yield what vLLM's configuration refuses in a value that the flag can express."""
     text = _text_of_schema(flag.name)
-    if text is None or value in (None, "", "None"):  # vLLM reads both words as absent
+    if text is None or value is None:
+        return
+    if flag.style in (Style.WORDS, Style.REPEATED):
+        yield from _absent_words(flag, value, json.loads(text))
+    if value in _ABSENT:
         return
     from pydantic_core import ValidationError
 
@@ -37,18 +41,32 @@ def refusals(flag: Flag, value: Any) -> Iterator[Refusal]:
     try:
         _validator(flag.name).validate_json(word)
     except ValidationError as error:
-        yield from _in_words(error, json.loads(text))
+        yield from _refusals_of(error, json.loads(text))
+
+
+# vLLM reads these words as an absent value.
+_ABSENT = ("", "None")
+_OPTIONAL_LISTS = ("numa-bind-cpus", "numa-bind-nodes")
+
+
+def _absent_words(flag: Flag, value: Any, schema: Mapping[str, Any]) -> Iterator[Refusal]:
+    """Yield a refusal for each word of an optional list that vLLM reads as absent, and then refuses as an item."""
+    is_optional = schema["type"] == "nullable" or flag.name in _OPTIONAL_LISTS
+    for index, item in enumerate(value if isinstance(value, list) else [value]):
+        if is_optional and item in _ABSENT:
+            path = (index,) if isinstance(value, list) else ()
+            yield Refusal(path=path, message="takes no empty item")
 
 
 def schema(flag_name: str) -> dict[str, Any] | None:
-    """Return what is known of a flag's value, as a core schema of pydantic; None for one that is open."""
+    """Return the core schema of pydantic for a flag's value; None if any value is accepted."""
     text = _text_of_schema(flag_name)
     return None if text is None else json.loads(text)
 
 
 @cache
 def _schemas() -> Mapping[str, str]:
-    """The JSON text of each schema by its flag: there are a hundred, and a profile has a few."""
+    """Return the JSON text of each schema by its flag; it is parsed on demand, because a profile has few flags."""
     return {line[2 : line.index('"', 2)]: line for line in SCHEMAS.split("\n") if line}
 
 
@@ -61,17 +79,17 @@ def _text_of_schema(name: str) -> str | None:
 def _validator(name: str) -> Any:
     from pydantic_core import SchemaValidator
 
-    return SchemaValidator(completed(json.loads(_text_of_schema(name) or "{}")))
+    return SchemaValidator(complete_schema(json.loads(_text_of_schema(name) or "{}")))
 
 
-def completed(schema: Any) -> Any:
-    """Return the schema with its `choices`, words in any case, as pydantic's own literals behind a function."""
+def complete_schema(schema: Any) -> Any:
+    """Return the schema with its `choices`, which are words in any case, as literals after a function."""
     if isinstance(schema, list):
-        return [completed(item) for item in schema]
+        return [complete_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") in ("choices", "keyword"):
-        # A keyword may be written with - for _, too.
+        # A keyword may have - instead of _ too.
         dash = "_" if schema["type"] == "keyword" else "-"
         expected = {word.lower(): word for word in schema["expected"]}
         literal = {"type": "literal", "expected": schema["expected"]}
@@ -80,15 +98,15 @@ def completed(schema: Any) -> Any:
             "function": lambda word: expected.get(str(word).lower().replace("-", dash), word),
         }
         return {"type": "function-before", "function": function, "schema": literal}
-    return {key: completed(value) for key, value in schema.items()}
+    return {key: complete_schema(value) for key, value in schema.items()}
 
 
 def _as_read(flag: Flag, value: Any) -> Any:
-    """The value as vLLM's parser hands it to the configuration."""
+    """Return the value as vLLM's parser passes it to the configuration."""
     if isinstance(value, list):
         return [_word_as_read(flag, item) for item in value]
     word = _word_as_read(flag, value)
-    return [word] if flag.style in ("words", "repeated") else word
+    return [word] if flag.style in (Style.WORDS, Style.REPEATED) else word
 
 
 def _word_as_read(flag: Flag, value: Any) -> Any:
@@ -108,8 +126,8 @@ def _word_as_read(flag: Flag, value: Any) -> Any:
     return value
 
 
-def _in_words(error: Any, schema: dict[str, Any]) -> Iterator[Refusal]:
-    """One refusal for each place: of the alternatives of a union, the first that says what would be taken."""
+def _refusals_of(error: Any, schema: dict[str, Any]) -> Iterator[Refusal]:
+    """Yield a refusal for each path: of the alternatives of a union, the first that names accepted words."""
     places: dict[tuple[str | int, ...], Refusal] = {}
     for finding in error.errors(include_url=False, include_input=False):
         path, choices = _path(finding["loc"], schema)
@@ -120,7 +138,7 @@ def _in_words(error: Any, schema: dict[str, Any]) -> Iterator[Refusal]:
         other = places.get(path)
         if other is None or (refusal.choices and not other.choices):
             places[path] = refusal
-    # Where something inside is wrong, that the whole is not another alternative says nothing more.
+    # If something inside is wrong, it adds nothing that the whole is not another alternative.
     yield from (refusal for path, refusal in places.items() if not any(_is_inside(other, path) for other in places))
 
 
@@ -157,9 +175,9 @@ _FORMS = {
 def _path(
     loc: tuple[str | int, ...], schema: Any, *, is_of_keys: bool = False
 ) -> tuple[tuple[str | int, ...], tuple[str, ...]]:
-    """Pydantic's location without the names of alternatives, and the words or fields that are known there.
+    """Return pydantic's location without the names of alternatives, and the words or fields that are valid there.
 
-    With `is_of_keys`, the words are those that a key of the mapping there may be.
+    With `is_of_keys`, the words are the valid keys of the mapping there.
     """
     path: tuple[str | int, ...] = ()
     here = [schema]
@@ -175,7 +193,7 @@ def _path(
 
 
 def _is_tag(part: str) -> bool:
-    """Whether it is the name that pydantic gives an alternative of a union: `constrained-int`, `literal['a','b']`."""
+    """Return whether it is pydantic's name of an alternative of a union: `constrained-int`, `literal['a','b']`."""
     return part in _TAGS or any(part.startswith(f"{tag}[") for tag in _TAGS)
 
 

@@ -1,4 +1,4 @@
-"""The environment variables that the engine reads: those of tpu_inference, and beside them vLLM's own."""
+"""List the environment variables that the engine reads: those of tpu_inference and of vLLM."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_TPU_INFERENCE = """
 @cache
 def names() -> frozenset[str]:
     """Return the name of every variable that vLLM or tpu_inference reads."""
-    from tpudeploy.catalog import _vllm_values  # only where a profile writes variables
+    from tpudeploy.catalog import _vllm_values  # only for profiles that set variables
 
     return frozenset((*_OF_TPU_INFERENCE.split(), *_vllm_values.VARIABLES.split()))
 
@@ -50,23 +50,18 @@ def is_setting(name: str) -> bool:
 
 
 def closest_variable(name: str) -> str | None:
-    """Return the variable that `name` is a misspelling of, or None: a letter or two amiss in a long name."""
+    """Return the variable that `name` misspells by a letter or two, or None."""
     from difflib import SequenceMatcher
 
     if name in names():
         return None
-    ratios = {
-        known: SequenceMatcher(None, name.upper(), known).ratio() for known in names() if _is_as_long(name, known)
-    }
-    best = max(ratios, key=lambda known: ratios[known], default=None)
-    return best if best is not None and ratios[best] > _MISSPELT else None
+    similar_length = [other for other in names() if abs(len(name) - len(other)) <= _MOST_LETTERS_APART]
+    ratios = {other: SequenceMatcher(None, name.upper(), other).ratio() for other in similar_length}
+    best = max(ratios, key=lambda other: ratios[other], default=None)
+    return best if best is not None and ratios[best] > _LEAST_RATIO else None
 
 
 _SECRET_ENDINGS = ("KEY", "KEY_ID", "TOKEN", "SECRET", "PASSWORD")
-# Of `VLLM_TPU_BUKCET_PADDING_GAP` 0.96. Names of other programs stay below.
-_MISSPELT = 0.9
+# `VLLM_TPU_BUKCET_PADDING_GAP` has 0.96. Names of other programs are below this.
+_LEAST_RATIO = 0.9
 _MOST_LETTERS_APART = 2
-
-
-def _is_as_long(name: str, known: str) -> bool:
-    return abs(len(name) - len(known)) <= _MOST_LETTERS_APART

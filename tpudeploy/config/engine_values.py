@@ -241,6 +241,15 @@ def _kernels(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Check as vLLM 0.32.0 config/kernel.py:237 does: only DeepSeek-V4 on CUDA has it."""
     if tree.get("moe_backend") == "flashinfer_moe_ep_mega_deep_gemm":
         yield f"moe_backend {tree['moe_backend']} does not work on TPU: it is a kernel of CUDA", "leave it out"
+    if tree.get("linear_backend_per_quant") == {}:
+        yield "linear_backend_per_quant needs at least one item", "leave it out"
+
+
+def _compilation(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check as vLLM 0.32.0 config/compilation.py:956 does, which imports the module of each pass."""
+    for name, function in (tree.get("inductor_passes") or {}).items():
+        if not str(function).rpartition(".")[0]:
+            yield f"inductor_passes {name} must have the form module.function", f"e.g. {name}: my_package.my_pass"
 
 
 def _attention(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -263,6 +272,7 @@ def _is_true(value: Any) -> bool:
 # The rules between the fields of one mapping.
 _FIELD_RULES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
     "attention-config": _attention,
+    "compilation-config": _compilation,
     "custom-histogram-buckets": _buckets,
     "ec-transfer-config": _ec_transfer,
     "kernel-config": _kernels,

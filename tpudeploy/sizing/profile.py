@@ -93,7 +93,7 @@ def _engine_without_model(serving: ServingSpec, settings: Settings, kind: Accele
 @lru_cache(maxsize=256)
 def _of_known(model_id: str, type_name: str, asked: Engine) -> HbmBudget | Unsized:
     """By names, of what the catalogue knows: a fleet is many deployments of few kinds."""
-    model, kind = families.known(model_id), catalog.accelerator_type(type_name)
+    model, kind = families.find_model(model_id), catalog.accelerator_type(type_name)
     assert model is not None
     assert kind is not None
     return budget(model, kind, asked)
@@ -103,7 +103,7 @@ def language_model(spec: ProfileSpec, config_json: str | None) -> LanguageModel:
     """Return the catalogue's model, or the one that `model.config` describes. Raise NotCovered, with the reason."""
     if config_json is not None:
         return families.from_text(spec.model.id, config_json)
-    model = families.known(spec.model.id)
+    model = families.find_model(spec.model.id)
     if model is None:
         raise NotCovered(f"the catalogue does not know {spec.model.id}, and model.config names no config")
     return model

@@ -1,4 +1,4 @@
-"""FAMILIES: the table of model families. A family reads a Hugging Face config, and lists the models whose it knows."""
+"""List the model families. A family reads a Hugging Face config, and has the configs of models that it knows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpudeploy.domain.model import LanguageModel, NotCovered
 
 @frozen
 class Family:
-    """`read(name, architecture, config)` raises NotCovered; `models` maps a hub id to what its config.json says."""
+    """A family. `read(name, architecture, config)` raises NotCovered; `models` maps hub ids to their config.json."""
 
     name: str
     architectures: tuple[str, ...]
@@ -32,28 +32,38 @@ FAMILIES = (
 
 
 @cache
-def known(model_id: str) -> LanguageModel | None:
-    """The model of that hub id, or None where no family lists it."""
+def find_model(model_id: str) -> LanguageModel | None:
+    """Return the model of a hub id, or None if no family lists it."""
     config = next((family.models[model_id] for family in FAMILIES if model_id in family.models), None)
     return None if config is None else from_config(model_id, config)
 
 
+def closest_model(model_id: str) -> str | None:
+    """Return the hub id with the same letters and digits as `model_id`, in another case or with other separators."""
+    letters = _letters(model_id)
+    return next((each for family in FAMILIES for each in family.models if _letters(each) == letters), None)
+
+
+def _letters(model_id: str) -> str:
+    return "".join(filter(str.isalnum, model_id.lower()))
+
+
 def from_text(name: str, text: str) -> LanguageModel:
-    """The model that a config.json describes. Raise NotCovered, with the reason."""
+    """Return the model that a config.json describes. Raise NotCovered with the reason."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as cause:
-        raise NotCovered(f"its config is no JSON ({str(cause).partition(';')[0]})") from cause
+        raise NotCovered(f"its config is not JSON ({str(cause).partition(';')[0]})") from cause
     if not isinstance(config, dict):
-        raise NotCovered("its config is no JSON object")
+        raise NotCovered("its config is not a JSON object")
     return from_config(name, config)
 
 
 def from_config(name: str, config: Config) -> LanguageModel:
-    """Raise NotCovered, with the reason; PartlyCovered, with the rest of the model, where it is about one part."""
+    """Return the model. Raise NotCovered with the reason, or PartlyCovered with the model without one part of it."""
     refuse_foreign(config)
-    named = config.get("architectures")
-    architecture = str(named[0]) if isinstance(named, list) and named else ""
+    architectures = config.get("architectures")
+    architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
     for family in FAMILIES:
         if architecture in family.architectures:
             model = _read(family, name, architecture, config)
@@ -63,10 +73,10 @@ def from_config(name: str, config: Config) -> LanguageModel:
 
 
 def _read(family: Family, name: str, architecture: str, config: Config) -> LanguageModel:
-    """A list where a mapping belongs, or text where a number does, is a reason and not a fault of ours."""
+    """Return the model. Raise NotCovered for values of a wrong type, which are the config's fault and not ours."""
     try:
         return family.read(name, architecture, config)
     except NotCovered:
         raise
     except (AttributeError, TypeError, ValueError) as cause:
-        raise NotCovered(f"its config is not of the form that {architecture} has ({cause})") from cause
+        raise NotCovered(f"its config does not have the form of {architecture} ({cause})") from cause

@@ -18,7 +18,7 @@ _ITEMS = {"image": 256}  # mm_tokens_per_image
 
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
-    """Raise NotCovered where a field is missing."""
+    """Return the model. Raise NotCovered for a missing field."""
     part = text(config)
     layers, hidden = depth(part), whole(part, "hidden_size")
     every = whole(part, "sliding_window_pattern", 6)
@@ -62,7 +62,7 @@ def _attention(part: Config, kinds: tuple[str, ...], kind: str) -> Attention:
 
 
 def _vision(config: Config, hidden: int) -> Vision:
-    """SigLIP: biased projections in its layers; patches, positions and the projector beside them."""
+    """Return SigLIP: biased projections in its layers; patches, positions and the projector beside them."""
     part = config.get("vision_config") or {}
     size, width = whole(part, "hidden_size", 1_152), whole(part, "intermediate_size", 4_304)
     patch = whole(part, "patch_size", 14)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpudeploy.catalog.families.reading import ON_TORCHAX, Config, counted, depth, layer_kinds, text, whole
+from tpudeploy.catalog.families.reading import ON_TORCHAX, Config, count, depth, layer_kinds, text, whole
 from tpudeploy.domain.model import (
     Attention,
     Experts,
@@ -39,15 +39,15 @@ _AUDIO_TOWER = 307_200_000
 
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
-    """Raise NotCovered where a field is missing."""
+    """Return the model. Raise NotCovered for a missing field."""
     part = text(config)
     layers, hidden = depth(part), whole(part, "hidden_size")
     kinds = layer_kinds(part, (_FULL, _SLIDING), layers=layers) or _pattern(layers, every=6)
-    shared = counted(part, "num_kv_shared_layers")
+    shared = count(part, "num_kv_shared_layers")
     if shared >= layers:
         raise NotCovered(f"{shared} of its {layers} layers read another's cache (`num_kv_shared_layers`)")
-    # Absent is 256 (Gemma4TextConfig's default); the models without per-layer embeddings write 0.
-    ple = counted({"hidden_size_per_layer_input": 256, **part}, "hidden_size_per_layer_input")
+    # The default of Gemma4TextConfig is 256; models without per-layer embeddings have 0.
+    ple = count({"hidden_size_per_layer_input": 256, **part}, "hidden_size_per_layer_input")
     experts = _experts(part, layers)
     attention = tuple(_attention(part, kinds, kind, shared) for kind in (_SLIDING, _FULL) if kind in kinds)
     is_unified, sees = "Unified" in architecture, "Conditional" in architecture
@@ -103,13 +103,13 @@ def _attention(part: Config, kinds: tuple[str, ...], kind: str, shared: int) -> 
 
 
 def _overrides(part: Config, layer: int) -> Config:
-    """What transformers 5.15 and later write for one layer, keyed by its number ("05")."""
+    """Return the fields of one layer, which transformers 5.15 and later write under its number ("05")."""
     tree = part.get("per_layer_config") or {}
     return next((own for number, own in tree.items() if int(number) == layer), {})
 
 
 def _feed_forward(part: Config, layers: int, shared: int) -> tuple[FeedForward, ...]:
-    """Layers that read another's cache are twice as wide where the config says so (gemma4.py:575)."""
+    """Return the feed-forward parts. Layers that share a cache may be twice as wide (gemma4.py:575)."""
     width = whole(part, "intermediate_size")
     doubled = shared if part.get("use_double_wide_mlp") else 0
     plain = FeedForward(layers=layers - doubled, width=width)
@@ -119,12 +119,12 @@ def _feed_forward(part: Config, layers: int, shared: int) -> tuple[FeedForward, 
 def _experts(part: Config, layers: int) -> Experts | None:
     if not part.get("enable_moe_block"):
         return None
-    count, width = whole(part, "num_experts"), whole(part, "moe_intermediate_size")
-    return Experts(layers=layers, count=count, width=width, per_token=whole(part, "top_k_experts", 1))
+    experts, width = whole(part, "num_experts"), whole(part, "moe_intermediate_size")
+    return Experts(layers=layers, count=experts, width=width, per_token=whole(part, "top_k_experts", 1))
 
 
 def _norms(layers: int, hidden: int, attention: tuple[Attention, ...], ple: int, experts: Experts | None) -> int:
-    """Four norms a layer and its scalar, query and key norms, what per-layer embeddings and routers add, the last."""
+    """Return the parameters of four norms and a scalar per layer, query and key norms, routers, and the last norm."""
     each = 4 * hidden + 1 + (hidden if ple else 0) + (4 * hidden + experts.count if experts else 0)
     return layers * each + sum(2 * kind.head_dim * kind.layers for kind in attention) + ple + hidden
 
@@ -144,7 +144,7 @@ def _vision(config: Config, hidden: int, *, is_unified: bool) -> Vision:
 
 
 def _embedder(hidden: int) -> Vision:
-    """12B has no tower: a patch projection with its norms and positions, and projections of image and audio."""
+    """Return the parts of 12B, which has no tower: a patch projection, norms, positions, image and audio."""
     patch = _UNIFIED_PATCH * hidden + hidden + 2 * _UNIFIED_PATCH + 4 * hidden
     positions = 2 * _UNIFIED_POSITIONS * hidden
     return Vision(heads=1, split=0, replicated=patch + positions + hidden * hidden + _UNIFIED_AUDIO * hidden)

@@ -16,9 +16,9 @@ ARCHITECTURES = ("LlamaForCausalLM",)
 
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
-    """Raise NotCovered where a field is missing, or biases are there."""
+    """Return the model. Raise NotCovered for a missing field, or for biases."""
     if config.get("attention_bias") or config.get("mlp_bias"):
-        raise NotCovered("its projections have biases, which Llama's have not")
+        raise NotCovered("its projections have biases, unlike those of Llama")
     return decoder(name, architecture, config, source=__doc__ or "")
 
 

@@ -15,7 +15,7 @@ MODELS: Mapping[str, Config] = {}
 
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
-    """Raise NotCovered where a field is missing."""
+    """Return the model. Raise NotCovered for a missing field."""
     experts = None
     if architecture == _MIXTRAL:
         width = whole(config, "intermediate_size")

@@ -19,7 +19,7 @@ ARCHITECTURES = (_QWEN2, _QWEN3, _MOE)
 
 
 def read(name: str, architecture: str, config: Config) -> LanguageModel:
-    """Raise NotCovered where a field is missing, or some layers have no experts."""
+    """Return the model. Raise NotCovered for a missing field, or if some layers have no experts."""
     layers = depth(config)
     experts = _experts(config, layers) if architecture == _MOE else None
     plain = decoder(name, architecture, config, source=__doc__ or "", on_torchax=experts is not None, experts=experts)

@@ -1,4 +1,4 @@
-"""How a family reads a Hugging Face config.json: fields of a known type, or the reason why it cannot be read."""
+"""Read fields of a Hugging Face config.json with their types, or raise the reason why they cannot be read."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
 
 Config = Mapping[str, Any]
 
-# Said of every model that vLLM runs through torchax.
+# The caveat for every model that vLLM runs through torchax.
 ON_TORCHAX = "runs through torchax: how its weights are spread over chips is not verified"
 
 _DEEPEST = 10_000
 
-# Fields that say the cache or the weights are of a kind that the arithmetic does not know.
+# Fields of models whose cache or weights the arithmetic does not cover.
 _FOREIGN = {
     "kv_lora_rank": "it caches latent attention (MLA)",
     "mamba_d_state": "it mixes attention with state-space layers",
     "linear_num_key_heads": "it mixes attention with linear attention",
 }
-# Fields of one part, without which the rest is as it is.
+# Fields that describe one part of a model; the rest is covered.
 _QUANTIZED = {
     "quantization_config": "the checkpoint is quantised",
     "compression_config": "the checkpoint is quantised",
@@ -29,14 +29,14 @@ _ADDED = {"num_nextn_predict_layers": "it carries layers for multi-token predict
 
 
 def refuse_foreign(config: Config) -> None:
-    """Raise NotCovered for what no family here covers, in the config or its text part."""
+    """Raise NotCovered for fields that no family covers, in the config or its text part."""
     because = _reason(config, _FOREIGN)
     if because:
         raise NotCovered(because)
 
 
 def refuse_part(config: Config, model: LanguageModel) -> None:
-    """Raise PartlyCovered where the config describes more than `model`, which was read from it."""
+    """Raise PartlyCovered if the config describes more than `model`, which was read from it."""
     quantized, added = _reason(config, _QUANTIZED), _reason(config, _ADDED)
     if quantized or added:
         raise PartlyCovered(quantized or added, model, only_adds=not quantized)
@@ -48,39 +48,39 @@ def _reason(config: Config, table: Mapping[str, str]) -> str:
 
 
 def text(config: Config) -> Config:
-    """The part that describes the language model: multimodal configs nest it."""
+    """Return the part that describes the language model, which multimodal configs nest."""
     nested = config.get("text_config")
     return nested if isinstance(nested, Mapping) else config
 
 
 def whole(config: Config, name: str, default: int | None = None, *, most: int = 2**31) -> int:
-    """A whole number above zero, or `default` where it is absent or null."""
+    """Return a whole number above zero, or `default` if it is absent or null."""
     value = config.get(name)
     value = default if value is None else value
     if type(value) is not int or not 0 < value <= most:
-        found = "is absent" if value is None else f"is {str(value)[:40]!r}"
-        raise NotCovered(f"its config needs `{name}` as a whole number from 1 to {most:,}; it {found}")
+        problem = "is absent" if value is None else f"is {str(value)[:40]!r}"
+        raise NotCovered(f"its config needs `{name}` as a whole number from 1 to {most:,}; it {problem}")
     return value
 
 
 def depth(config: Config) -> int:
-    """The number of layers."""
+    """Return the number of layers."""
     return whole(config, "num_hidden_layers", most=_DEEPEST)
 
 
-def counted(config: Config, name: str) -> int:
-    """A whole number that may be zero, which is what absence means."""
+def count(config: Config, name: str) -> int:
+    """Return a whole number that may be zero, which is also the meaning of absence."""
     return 0 if config.get(name) in (None, 0) else whole(config, name)
 
 
-def layer_kinds(config: Config, known: Iterable[str], *, layers: int) -> tuple[str, ...] | None:
-    """`layer_types`, one a layer, or None where the config has none."""
+def layer_kinds(config: Config, covered: Iterable[str], *, layers: int) -> tuple[str, ...] | None:
+    """Return `layer_types`, one per layer, or None if the config does not have it."""
     kinds = config.get("layer_types")
     if kinds is None:
         return None
     if not isinstance(kinds, list | tuple) or len(kinds) != layers:
         raise NotCovered(f"its `layer_types` should name {layers} layers")
-    foreign = sorted({str(kind) for kind in kinds} - set(known))
+    foreign = sorted({str(kind) for kind in kinds} - set(covered))
     if foreign:
         raise NotCovered(f"it has layers of the kind `{foreign[0]}`")
     return tuple(kinds)

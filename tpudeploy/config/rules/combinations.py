@@ -225,6 +225,18 @@ def without(root: MapNode) -> Iterator[Diagnostic]:
             yield _together(root, flag, f"--{name} cannot be combined with {beside}", row.instead, also=other.at)
 
 
+def sliding_window(root: MapNode) -> Iterator[Diagnostic]:
+    """Check that a window may be disabled: vLLM sets it to None, and the configuration of Gemma 4 needs a number."""
+    flag = look.setting(root, "disable-sliding-window")
+    if flag is None or flag.value is not True:
+        return
+    from tpudeploy.catalog import families  # only for the few profiles with this flag
+
+    model = families.find_model(look.value(root, ("model", "id"), str) or "")
+    if model is not None and model.architecture.startswith("Gemma4"):
+        yield _together(root, flag, "--disable-sliding-window cannot be combined with Gemma 4", "leave it out")
+
+
 def context_parallel(root: MapNode) -> Iterator[Diagnostic]:
     """Check that decode context parallelism divides the ranks of tensor parallelism (config/parallel.py:596)."""
     parts, ranks = look.setting(root, "decode-context-parallel-size"), chips.tensor_parallel(root)

@@ -24,6 +24,7 @@ RULES: tuple[Callable[[MapNode], Iterator[Diagnostic]], ...] = (
     combinations.on_tpu,
     combinations.at_most,
     combinations.without,
+    combinations.sliding_window,
     combinations.speculation,
     combinations.context_parallel,
     combinations.device_ids,

@@ -22,7 +22,7 @@ EXPLANATION = Explanation(
 
 def find(deployment: Deployment) -> Iterator[Diagnostic]:
     path, value = argument(deployment, "quantization")
-    model = families.known(deployment.model_id)
+    model = families.find_model(deployment.model_id)
     asked = deployment.container.environment.get("MODEL_IMPL_TYPE", "auto")
     if model is None or model.implementation is not Implementation.JAX or asked not in ("auto", "flax_nnx"):
         return

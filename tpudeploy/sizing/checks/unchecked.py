@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tpudeploy.catalog import families
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation
@@ -123,7 +124,7 @@ def find(deployment: Deployment) -> Iterator[Diagnostic]:
     open_subjects = [subject.what for subject in SUBJECTS if subject.is_open(deployment, of)]
     if open_subjects:
         message = f"Not checked, because {of.because}: {'; '.join(open_subjects)}."
-        yield warning(deployment, CODE, message, path=_path(deployment, of), hint=_hint(of))
+        yield warning(deployment, CODE, message, path=_path(deployment, of), hint=_hint(deployment, of))
 
 
 def _path(deployment: Deployment, of: Unsized) -> str:
@@ -135,8 +136,11 @@ def _path(deployment: Deployment, of: Unsized) -> str:
     return "model.config" if "model.config" in deployment.attributes else "model.id"
 
 
-def _hint(of: Unsized) -> str:
+def _hint(deployment: Deployment, of: Unsized) -> str:
     if of.model is None and not of.settings:
+        closest = families.closest_model(deployment.model_id)
+        if closest not in (None, deployment.model_id):
+            return f"Did you mean `{closest}`? The hub's ids are case-sensitive."
         return "Name the model's config.json in model.config: a family that the catalogue knows is then checked."
     if of.at_least is not None:
         return "Leave it room; once the server runs, `tpudeploy verify` shows how large its KV cache really is."

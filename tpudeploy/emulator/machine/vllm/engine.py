@@ -76,7 +76,7 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
 def _vocabulary(model: str) -> int | None:
     """Return how many tokens a known model has; None for one that no family lists."""
     try:
-        found = families.known(model)
+        found = families.find_model(model)
     except NotCovered:
         return None
     return None if found is None else found.vocabulary
