@@ -58,8 +58,8 @@ CASES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
 )
 
 REFUSED: tuple[tuple[str, Any, str], ...] = (
-    ("disable_log_stats", False, "`--disable-log-stats` takes `true` alone, and has no opposite; not `false`."),
-    ("disable_log_stats", "true", "takes `true` alone"),
+    ("disable_log_stats", False, "`--disable-log-stats` takes only `true`, and has no opposite; not `false`."),
+    ("disable_log_stats", "true", "takes only `true`"),
     ("enable_prefix_caching", "yes", "takes `true` or `false`; not the text 'yes'."),
     ("enable_prefix_caching", 1, "takes `true` or `false`; not the number 1."),
     ("max_num_seqs", True, "takes a whole number; not `true`."),
@@ -82,11 +82,11 @@ REFUSED: tuple[tuple[str, Any, str], ...] = (
     ("chat_template", False, "takes text; not `false`."),
     ("chat_template", "a\0b", r"takes text; not the text 'a\x00b'."),
     ("chat_template", "\ud800", "takes text; not the text"),
-    ("chat_template", "--", "cannot say `--` here: vLLM would take it for a flag."),
+    ("chat_template", "--", "cannot have the value `--` here: vLLM would read it as a flag."),
     ("revision", 1.10, "takes text; not the number 1.1."),
     ("hf_token", False, "takes `true` or text; not `false`."),
     ("served_model_name", [], "takes a list with at least one item, each text; not an empty list."),
-    ("served_model_name", ["a", "-b"], "cannot say `-b` here"),
+    ("served_model_name", ["a", "-b"], "cannot have the value `-b` here"),
     ("served_model_name", ["a", ["b"]], "each text; not this list."),
     ("served_model_name", {"a": 1}, "each text; not this mapping."),
     ("middleware", {"a": 1}, "takes a list, each item text; not this mapping."),
