@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
-    from tpudeploy.domain.address import Address
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.benchmark import Start
     from tpudeploy.domain.deployment import Deployment
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from tpudeploy.domain.garbage import Garbage
     from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.metrics import Metrics
+    from tpudeploy.domain.names import Address
     from tpudeploy.domain.pins import Pin, Pins
     from tpudeploy.domain.plan import Plan as Planned
     from tpudeploy.domain.report import Report
     from tpudeploy.domain.state import Attempt, State
-    from tpudeploy.domain.status import DeploymentStatus
-    from tpudeploy.domain.timeline import Timeline
+    from tpudeploy.domain.status import DeploymentStatus, Timeline
     from tpudeploy.engine.pins import Found as Pinned
     from tpudeploy.plans import Plan
     from tpudeploy.ports import World
@@ -242,7 +241,7 @@ class Workspace(Wiring):
 
         Raise `errors.StateError` where something stands in the way, ValueError for what is no address.
         """
-        from tpudeploy.domain.address import Address
+        from tpudeploy.domain.names import Address
         from tpudeploy.engine.memory import move
 
         move(self._world(on_event), Address.parse(source), Address.parse(target), force=force)

@@ -20,7 +20,7 @@ from tpudeploy.adapters.files import FileReader
 from tpudeploy.boot_log.start_timeline import timeline
 from tpudeploy.config.parse import parse
 from tpudeploy.domain.bootlog import Phase
-from tpudeploy.domain.timeline import Timeline
+from tpudeploy.domain.status import Timeline
 from tpudeploy.emulator.clock import VirtualClock
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.machine import Machine

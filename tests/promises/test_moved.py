@@ -11,8 +11,8 @@ from contracts.places import PLACES, Place
 from contracts.samples import FULL
 from promises.mortal import Fuse, Killed, Mortal
 
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.events import Event
+from tpudeploy.domain.names import Address
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock
 from tpudeploy.engine.memory import move

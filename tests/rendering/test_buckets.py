@@ -10,8 +10,7 @@ import pytest
 from rendering.bench import Bench
 from rendering.boots import cause_of_failure, script
 from rendering.containers import container, deployment
-from tpudeploy.domain.bucket import BucketFolder
-from tpudeploy.domain.deployment import CompileCache, Mirror
+from tpudeploy.domain.deployment import BucketFolder, CompileCache, Mirror
 
 BUCKET = BucketFolder(name="bucket", prefix="x/")
 CACHED = replace(

@@ -22,8 +22,8 @@ from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.side import Side
-from tpudeploy.domain.tree import tree
 
 MEASURES = (Measure.REQUESTS, Measure.OUTPUT, Measure.TTFT, Measure.TTFT_P99, Measure.TPOT, Measure.TOKENS_PER_USD)
 # At one price it is the same question as the tokens themselves, and is not asked twice.
@@ -93,7 +93,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """What `tpudeploy compare --ab --json` prints, but for its format."""
-        told = {**tree(self), "left": self.left, "margin": MARGIN}
+        told = {**to_json(self), "left": self.left, "margin": MARGIN}
         told["quality"] = None if self.quality is None else self.quality.to_dict()
         return told
 

@@ -9,7 +9,7 @@ from tpudeploy.accuracy.paired import ALPHA, Paired, largest_fall, p_value, powe
 from tpudeploy.accuracy.sheet import Sheet
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 # Below this share, the model does not understand the form of the questions, or they are too hard for it. A published
 # quality gate passed at 10 %, and a report of wrong answers followed.
@@ -55,7 +55,7 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         counts = self.counts
         shares = {"before": counts.before, "after": counts.after, "changed": counts.changed}
-        return {**tree(self), "questions": counts.questions, **shares}
+        return {**to_json(self), "questions": counts.questions, **shares}
 
 
 def verdict(before: Sheet, after: Sheet) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.errors import RunUnreadable
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.serialization.typed import read
 
 FORMAT = "tpudeploy.run/1"
@@ -33,13 +33,13 @@ def digest(of: Run) -> str:
 
 
 def _head(of: Run) -> Any:
-    head = tree(replace(of, cells=()))
+    head = to_json(replace(of, cells=()))
     del head["cells"]
     return head
 
 
 def line(cell: Cell) -> str:
-    return _canonical(tree(cell))
+    return _canonical(to_json(cell))
 
 
 def loads(text: str, *, source: str) -> Run:

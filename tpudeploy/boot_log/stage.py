@@ -11,7 +11,7 @@ import re
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.compilation import Start
 from tpudeploy.domain.slices import BootPhase, BootReport
-from tpudeploy.domain.stage import Stage
+from tpudeploy.domain.status import Stage
 
 WEIGHTS, COMPILING, WARM_UP = "weights", "compiling", "warm-up"
 UNREPORTED = "unreported"

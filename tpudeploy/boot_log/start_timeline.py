@@ -8,7 +8,7 @@ from itertools import pairwise
 from tpudeploy.boot_log.read import read
 from tpudeploy.domain.bootlog import Phase, Reading
 from tpudeploy.domain.slices import BootReport
-from tpudeploy.domain.timeline import Timeline
+from tpudeploy.domain.status import Timeline
 
 # As templates/boot/report.sh names its phases; those of what is gathered are noted as parts, with their ends.
 _CONTAINER = "starting"

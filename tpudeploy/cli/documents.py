@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tpudeploy.domain.draft import Draft, NoDraft
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.recommendation import OperatingPoint, Recommendation
     from tpudeploy.domain.report import Report
-    from tpudeploy.domain.status import DeploymentStatus
-    from tpudeploy.domain.timeline import Timeline
+    from tpudeploy.domain.status import DeploymentStatus, Timeline
     from tpudeploy.planning.deviation import Deviation
     from tpudeploy.sizing.sweep import Sweep
 
@@ -69,7 +68,7 @@ def doctor(diagnosis: Diagnosis, *, emulated: bool) -> Document:
 
 def comparison(comparison: Comparison) -> Document:
     """Return a comparison with every compared cell; each run has the number of its cells instead of the cells."""
-    document = tree(comparison)
+    document = to_json(comparison)
     document["runs"] = [{**run, "cells": len(run["cells"])} for run in document["runs"]]
     return {"format": "tpudeploy.comparison/1", **document}
 
@@ -96,14 +95,14 @@ def ab_proposal(proposal: Proposal) -> Document:
         "seconds": proposal.seconds,
         "usd": proposal.usd,
         "questions": experiment.questions,
-        "diagnostics": tree(proposal.diagnostics),
+        "diagnostics": to_json(proposal.diagnostics),
     }
 
 
 def operating(run: Run, loads: Mapping[tuple[int | None, int | None], Iterable[OperatingPoint]]) -> Document:
     """Return the operating points of each load of a run."""
     rows = [
-        {"context_tokens": context, "output_tokens": output, "points": [tree(point) for point in points]}
+        {"context_tokens": context, "output_tokens": output, "points": [to_json(point) for point in points]}
         for (context, output), points in loads.items()
     ]
     emulated = run.subject.is_emulated
@@ -112,7 +111,7 @@ def operating(run: Run, loads: Mapping[tuple[int | None, int | None], Iterable[O
 
 def recommendation(recommendation: Recommendation, profile: str | None) -> Document:
     """Return a recommendation with the profile for the best choice, as YAML."""
-    return {"format": "tpudeploy.recommendation/1", **tree(recommendation), "profile": profile}
+    return {"format": "tpudeploy.recommendation/1", **to_json(recommendation), "profile": profile}
 
 
 def verify(verification: Verification) -> Document:
@@ -155,7 +154,7 @@ def replica_runs(runs: Iterable[Run]) -> Document:
 
 def runs(runs: Iterable[Run]) -> Document:
     """Return runs with the number of their cells instead of the cells."""
-    trees = [{**tree(run), "cells": len(run.cells)} for run in runs]
+    trees = [{**to_json(run), "cells": len(run.cells)} for run in runs]
     return {"format": "tpudeploy.runs/1", "runs": trees}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpudeploy.domain import metrics
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 
 @frozen
@@ -89,6 +89,6 @@ class Reading:
                 "process": cause.line.process,
                 "remedy": cause.remedy,
             },
-            "load": None if self.load is None else tree(self.load),
+            "load": None if self.load is None else to_json(self.load),
             "notes": [{"line": line.number, "text": line.text, "why": why} for line, why in self.notes],
         }

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.bucket import BucketFolder
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.diagnostics import Location
 from tpudeploy.domain.frozen import frozen
@@ -67,6 +66,21 @@ class Container:
     volumes: tuple[tuple[str, str], ...]
     shm_size: str | None
     port: int
+
+
+@frozen
+class BucketFolder:
+    """The folder `gs://name/prefix` of a bucket. `prefix` is "", or ends with a slash."""
+
+    name: str
+    prefix: str
+
+    @classmethod
+    def parse(cls, url: str) -> BucketFolder:
+        """Return the folder of a URL that the schema has validated."""
+        name, _, path = url.removeprefix("gs://").partition("/")
+        path = path.strip("/")
+        return cls(name=name, prefix=f"{path}/" if path else "")
 
 
 @frozen

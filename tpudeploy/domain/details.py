@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 
 @frozen
@@ -43,5 +43,5 @@ class Details:
 
     def to_dict(self) -> dict[str, object]:
         """Return one of the `details` of `status --details --json`."""
-        document: dict[str, object] = tree(self)
+        document: dict[str, object] = to_json(self)
         return document

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 
 class Grade(StrEnum):
@@ -39,5 +39,5 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `doctor --json` without its format."""
-        document: dict[str, object] = tree(self)
+        document: dict[str, object] = to_json(self)
         return {**document, "counts": {grade: self.count(grade) for grade in Grade}}

@@ -9,7 +9,7 @@ from tpudeploy.domain.attestation import Attested
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.stage import Stage
+from tpudeploy.domain.status import Stage
 
 
 @frozen

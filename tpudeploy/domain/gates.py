@@ -10,7 +10,7 @@ from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 
 class Gate(StrEnum):
@@ -139,5 +139,5 @@ class Zones:
 
     def to_dict(self) -> dict[str, object]:
         """Return one of the `tables` of `zones --json`."""
-        document: dict[str, object] = tree(self)
+        document: dict[str, object] = to_json(self)
         return document

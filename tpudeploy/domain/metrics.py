@@ -7,7 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 
 @frozen
@@ -107,5 +107,5 @@ class Metrics:
 
     def to_dict(self) -> dict[str, object]:
         """Return the document of `tpudeploy metrics --json` without its format."""
-        document: dict[str, object] = tree(self)
+        document: dict[str, object] = to_json(self)
         return document

@@ -11,7 +11,7 @@ from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.diagnostics import Diagnostic, Location, errors_in
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 # What can be wrong with one deployment of a plan, by the code of its diagnostic. Any other error is a check's.
 _STOPPING: tuple[type[errors.TpudeployError], ...] = (
@@ -138,7 +138,7 @@ class Change:
 
     def to_dict(self) -> dict[str, object]:
         """What differs; all attributes stand in the plan's `resource_changes`."""
-        fields = {name: value for name, value in tree(self).items() if name not in {"before", "after"}}
+        fields = {name: value for name, value in to_json(self).items() if name not in {"before", "after"}}
         return {"address": self.address, **fields}
 
 
@@ -180,7 +180,7 @@ class Drift:
         return address(self.deployment, self.replica)
 
     def to_dict(self) -> dict[str, object]:
-        fields = {name: value for name, value in tree(self).items() if name != "before"}
+        fields = {name: value for name, value in to_json(self).items() if name != "before"}
         return {"address": self.address, **fields}
 
 
@@ -347,7 +347,7 @@ class Plan:
             "resource_drift": [policy.resource_drift(drift) for drift in self.drift],
             "checks": policy.checks(self.diagnostics),
             "goals": [goal.to_dict() for goal in self.goals],
-            "diagnostics": tree(self.diagnostics),
+            "diagnostics": to_json(self.diagnostics),
         }
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from tpudeploy.domain.errors import NotInEffect, TpudeployError, worst
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 
 @frozen
@@ -100,7 +100,7 @@ class Report:
             "format": "tpudeploy.report/1",
             "type": "report",
             "outcomes": [outcome.to_dict() for outcome in self.outcomes],
-            "endpoints": tree(self.endpoints),
+            "endpoints": to_json(self.endpoints),
             "not_in_effect": [error.to_dict() for error in self.not_in_effect],
             "deployments": [summary.to_dict() for summary in self.deployments],
         }

@@ -1,13 +1,27 @@
-"""The status of replicas and deployments as `status` shows it: from the cloud, the machine and the endpoint."""
+"""Define the status of replicas and deployments, the progress of a boot, and the timeline of a start."""
 
 from __future__ import annotations
 
+from tpudeploy.domain.bootlog import Phase, Reading
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.stage import Stage
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 
 _ON_THEIR_WAY = {"hidden", "refused", "waiting", "leaving", "draining", "up, not serving"}
+
+
+@frozen
+class Stage:
+    """The progress of a boot. `done` and `of` count graphs during compilation, else percent; None if unknown.
+
+    `left_seconds` is the estimate until it serves, or None. `is_least`: steps of unknown duration follow.
+    """
+
+    name: str
+    done: int | None = None
+    of: int | None = None
+    left_seconds: float | None = None
+    is_least: bool = False
 
 
 @frozen
@@ -72,5 +86,35 @@ class DeploymentStatus:
 
     def to_dict(self) -> dict[str, object]:
         """Return one of the `deployments` of `status --json`."""
-        document: dict[str, object] = tree(self)
+        document: dict[str, object] = to_json(self)
         return document | {"error": None if self.error is None else self.error.to_dict()}
+
+
+@frozen
+class Timeline:
+    """One start. `reading` holds the parts; `critical` are those on the critical path, first to last.
+
+    `cache` is the machine's report of its compile cache, or "". `is_whole` False: its log could not be read, so the
+    work of the server in its container is one part.
+    """
+
+    address: str
+    slice_name: str
+    reading: Reading
+    critical: tuple[Phase, ...]
+    cache: str = ""
+    is_whole: bool = True
+
+    def to_dict(self) -> dict[str, object]:
+        """Return one of the `timelines` of `status --timeline --json`."""
+        reading = self.reading.to_dict()
+        return {
+            "address": self.address,
+            "slice": self.slice_name,
+            "serving": reading["serving"],
+            "seconds": reading["seconds"],
+            "phases": reading["phases"],
+            "critical": [phase.name for phase in self.critical],
+            "cache": self.cache,
+            "whole": self.is_whole,
+        }

@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.found import CloudResource, Mark
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.names import Zone
+from tpudeploy.domain.names import Address, Zone
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.about import about

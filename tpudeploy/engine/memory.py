@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.errors import StateError, UsageError
+from tpudeploy.domain.names import Address
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.session import session
 from tpudeploy.planning.memory import forgotten, moved, must_rest, pushed, renamed

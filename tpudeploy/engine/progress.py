@@ -11,8 +11,8 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.slices import BootPhase, Observed, Phase
-from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.state import Attempt, State
+from tpudeploy.domain.status import Stage
 from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.about import about
 from tpudeploy.ports import World

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.names import Address
 from tpudeploy.domain.plan import Mode
 from tpudeploy.domain.state import State
 from tpudeploy.planning.targets import Targets, replicas, to_go

@@ -11,9 +11,8 @@ from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import CloudError, StateLocked
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
-from tpudeploy.domain.stage import Stage
 from tpudeploy.domain.state import Attempt, Goal, State
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
 from tpudeploy.engine.contention import left_locks
 from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
 from tpudeploy.ports import World

@@ -10,7 +10,7 @@ from tpudeploy.domain import errors
 from tpudeploy.domain.benchmark import Start
 from tpudeploy.domain.names import address
 from tpudeploy.domain.state import Attempt
-from tpudeploy.domain.timeline import Timeline
+from tpudeploy.domain.status import Timeline
 from tpudeploy.domain.together import together
 from tpudeploy.engine.retry import looking_again
 from tpudeploy.ports import Logs, World

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tpudeploy.config.schema import ProfileSpec
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.bucket import BucketFolder
-from tpudeploy.domain.deployment import CompileCache, Container
+from tpudeploy.domain.deployment import BucketFolder, CompileCache, Container
 from tpudeploy.node.mounts import host_path
 
 VARIABLE = "VLLM_XLA_CACHE_PATH"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from tpudeploy.config.schema import ProfileSpec
-from tpudeploy.domain.bucket import BucketFolder
-from tpudeploy.domain.deployment import Mirror
+from tpudeploy.domain.deployment import BucketFolder, Mirror
 
 # The same for every mirror, so that a change of bucket changes no argument of the server.
 INSIDE = "/tpudeploy/weights"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from tpudeploy import catalog
 from tpudeploy.catalog.flags import VLLM_VERSION
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Json, Provisioning
 from tpudeploy.domain.found import CloudResource, is_label_of_ours
+from tpudeploy.domain.names import Address
 from tpudeploy.node.node import SPEC_KEY
 from tpudeploy.planning.readback import Served, served
 

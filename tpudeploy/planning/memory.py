@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.errors import StateError
+from tpudeploy.domain.names import Address
 from tpudeploy.domain.state import Record, State
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tpudeploy.domain.errors import PlanTooNew, PlanUnreadable
 from tpudeploy.domain.plan import Goal, Plan
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.planning.approval import plan_print
 from tpudeploy.reconcile.wanted import CONTAINER_NAME
 from tpudeploy.serialization.typed import read
@@ -33,7 +33,7 @@ def is_plan(text: str) -> bool:
 
 
 def dumps(plan: Plan) -> str:
-    saved = tree(replace(plan, goals=tuple(map(_lean, plan.goals)), source=""))
+    saved = to_json(replace(plan, goals=tuple(map(_lean, plan.goals)), source=""))
     document = {**_shown(plan), "digest": _digest(saved), "saved": saved}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 

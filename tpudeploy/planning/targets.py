@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import Address, address
 from tpudeploy.domain.plan import Change, Drift
 from tpudeploy.domain.state import Record, State
 

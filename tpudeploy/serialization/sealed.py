@@ -6,14 +6,14 @@ import hashlib
 import json
 from typing import Any, TypeVar
 
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.serialization.typed import read
 
 T = TypeVar("T")
 
 
 def dumps(of: object, form: str) -> str:
-    content = tree(of)
+    content = to_json(of)
     return json.dumps({"format": form, "hash": _hash(content), **content}, indent=1, ensure_ascii=False) + "\n"
 
 

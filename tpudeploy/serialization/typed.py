@@ -1,4 +1,4 @@
-"""JSON back into frozen data, by what its fields are annotated with: the other way of domain/tree.py."""
+"""JSON back into frozen data, by what its fields are annotated with: the other way of domain/serialization.py."""
 
 from __future__ import annotations
 

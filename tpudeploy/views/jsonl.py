@@ -16,7 +16,7 @@ from tpudeploy.domain.events import Event
 from tpudeploy.domain.garbage import Garbage
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.report import Report
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.version import VERSION as TPUDEPLOY
 from tpudeploy.views import events
 from tpudeploy.views.paint import Paint
@@ -55,7 +55,7 @@ def error_document(failure: TpudeployError) -> str:
 def error_tree(failure: TpudeployError) -> dict[str, object]:
     """Return an error for programs. `diagnostics` holds every problem of the profiles."""
     diagnostics = failure.diagnostics if isinstance(failure, ConfigError) else ()
-    return {"format": ERROR, "type": "error", **failure.to_dict(), "diagnostics": tree(diagnostics)}
+    return {"format": ERROR, "type": "error", **failure.to_dict(), "diagnostics": to_json(diagnostics)}
 
 
 def document(document: Mapping[str, object]) -> str:

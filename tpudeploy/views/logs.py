@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from tpudeploy.domain.bootlog import Cause, Load, Phase, Reading
 from tpudeploy.domain.draft import Draft
-from tpudeploy.domain.timeline import Timeline
+from tpudeploy.domain.status import Timeline
 from tpudeploy.views import words
 from tpudeploy.views.metrics import table
 from tpudeploy.views.paint import Paint

@@ -8,11 +8,10 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.deployment import Json
-from tpudeploy.domain.names import address
+from tpudeploy.domain.names import Address, address
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.state import Attempt, Record, State
-from tpudeploy.domain.tree import tree
 from tpudeploy.views import words
 from tpudeploy.views.words import aligned
 
@@ -37,7 +36,7 @@ def state_document(state: State, records: Iterable[Record]) -> dict[str, Any]:
         "deployment": state.deployment,
         "lineage": state.lineage,
         "serial": state.serial,
-        "resources": [{"address": address(state.deployment, r.index), **tree(r)} for r in records],
+        "resources": [{"address": address(state.deployment, r.index), **to_json(r)} for r in records],
     }
 
 
@@ -60,7 +59,7 @@ def history_as_json(name: str, now: State | None, before: Sequence[State]) -> di
             "serial": state.serial,
             "lineage": state.lineage,
             "is_current": state is now,
-            "written": tree(state.written),
+            "written": to_json(state.written),
             "slices": [attempt.name for attempt in state.attempts],
         }
         for state in _newest_first(now, before)

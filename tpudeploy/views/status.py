@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tpudeploy.boot_log.stage import COMPILING, PER_CENT, WARM_UP, WEIGHTS
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.report import Report, Result, Summary
-from tpudeploy.domain.stage import Stage
-from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus
+from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 

@@ -10,8 +10,8 @@ from tpudeploy.cli import exits, options
 from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.cli.states.words import address
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.errors import ConfigError, UsageError
+from tpudeploy.domain.names import Address
 
 if TYPE_CHECKING:
     from tpudeploy.domain.found import CloudResource
@@ -95,12 +95,12 @@ def _write(path: Path, resource: CloudResource, where: Address, args: argparse.N
 
 
 def _tell(args: argparse.Namespace, context: Context, resource: CloudResource, attempt: Attempt) -> None:
-    from tpudeploy.domain.tree import tree
+    from tpudeploy.domain.serialization import to_json
     from tpudeploy.reconcile.outstanding import outstanding
 
     where = _replica(address(args.address))
     if args.json:
-        document = {"format": "tpudeploy.import/1", "type": "import", "address": str(where), "slice": tree(attempt)}
+        document = {"format": "tpudeploy.import/1", "type": "import", "address": str(where), "slice": to_json(attempt)}
         context.reply.set(document, on_one_line=True)
         return
     file_note = f"Wrote {args.profile}. " if args.generate else ""

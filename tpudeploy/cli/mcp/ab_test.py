@@ -26,8 +26,8 @@ from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
 from tpudeploy.domain.errors import TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.experiment import Experiment
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.domain.side import Side
-from tpudeploy.domain.tree import tree
 from tpudeploy.operations.ab_test import Experimenting, Listener
 from tpudeploy.views import jsonl
 from tpudeploy.views.ab import proposal
@@ -176,6 +176,6 @@ def _listener(tell: EmitEvent) -> Listener:
         tell(json.loads(jsonl.line(event_)))
 
     def cell(run: Run, cell_: Cell) -> None:
-        tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell_, Paint()), **tree(cell_)})
+        tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell_, Paint()), **to_json(cell_)})
 
     return Listener(on_turn=turn, on_event=event, on_cell=cell)

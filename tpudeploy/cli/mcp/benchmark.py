@@ -15,7 +15,7 @@ from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
 from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Slo, Sweep
 from tpudeploy.domain.load import Point
-from tpudeploy.domain.tree import tree
+from tpudeploy.domain.serialization import to_json
 from tpudeploy.operations.benchmark import Benching
 from tpudeploy.views.bench import row
 from tpudeploy.views.paint import Paint
@@ -48,7 +48,7 @@ def bench(
 
     def work(tell: EmitEvent) -> Outcome:
         def hear(run: Run, cell: Cell) -> None:
-            tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **tree(cell)})
+            tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **to_json(cell)})
 
         with server_session.project.workspace([profile], backend="", clock=clock) as workspace:
             measuring = Benching(workspace)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.address import Address
 from tpudeploy.domain.errors import StateError, UsageError
+from tpudeploy.domain.names import Address
 from tpudeploy.domain.state import State
 from tpudeploy.ports import StateBackend
 

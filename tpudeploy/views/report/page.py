@@ -9,7 +9,7 @@ from tpudeploy.domain.comparison import Comparison, Measure
 from tpudeploy.domain.details import Details
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.recommendation import OperatingPoint
-from tpudeploy.domain.timeline import Timeline
+from tpudeploy.domain.status import Timeline
 from tpudeploy.views import words
 from tpudeploy.views.bench import EMULATED, LEGEND, MARKS, Place, count, load_text, marked_id, number, seconds
 from tpudeploy.views.compare import scaling_text

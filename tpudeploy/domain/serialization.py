@@ -9,12 +9,12 @@ from typing import Any
 from tpudeploy.domain.script import Script
 
 
-def tree(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return dataclasses and mappings as dicts, and tuples as lists. Properties are not included."""
     if is_dataclass(value):
-        return {field.name: tree(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: tree(item) for key, item in value.items()}
+        return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [tree(item) for item in value]
+        return [to_json(item) for item in value]
     return str(value) if isinstance(value, Script) else value
