@@ -108,7 +108,7 @@ class Wiring:
     @property
     def _witnesses(self) -> Witnesses:
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.adapters.http_witness import HttpWitness
+        from tpudeploy.adapters.http_probe import HttpWitness
         from tpudeploy.ports import Witnesses
 
         return Witnesses(engine=HttpWitness(self.probe), logs=CloudLogging(self.connection), applied=loading.applied)
@@ -143,9 +143,8 @@ class Wiring:
 
     @cached_property
     def _sources(self) -> Sources:
-        from tpudeploy.adapters.hub import Hub
         from tpudeploy.adapters.registry import Registry
-        from tpudeploy.adapters.sources import Origins
+        from tpudeploy.adapters.sources import Hub, Origins
 
         of, timeout = self.connection, min(self.patience.call_timeout, _NAME_TIMEOUT)
         return Origins(Registry(of.registry, of.token, timeout=timeout), Hub(of.hub, timeout=timeout))

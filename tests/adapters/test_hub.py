@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from answering import answering, http
 
-from tpudeploy.adapters.hub import Hub
+from tpudeploy.adapters.sources import Hub
 from tpudeploy.domain.facts import Unknown
 
 PATH = "/api/models/a/b/revision/main"

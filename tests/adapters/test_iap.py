@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tpudeploy.adapters.iap import tunnel
+from tpudeploy.adapters.routes import tunnel
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Slice
 

@@ -155,7 +155,7 @@ class Trial:
         if self.backend is None:
             return LocalState(self.folder / STATES, self.clock, who="a reader").read("gemma").state
         content = self._lies_there("state/gemma.json")
-        return None if content is None else stored.loads(content, "gemma", source=self.backend)
+        return None if content is None else stored.load_state(content, "gemma", source=self.backend)
 
     @property
     def is_locked(self) -> bool:

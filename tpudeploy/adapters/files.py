@@ -1,13 +1,15 @@
-"""Files: the reader of the sources of a profile, which can be confined to a project."""
+"""Read files for profiles within their limits, and logs from disk or stdin."""
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tpudeploy.config.reader import MAX_BYTES, Unreadable
+from tpudeploy.domain.errors import UsageError
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # without O_NONBLOCK, opening a FIFO would wait for a writer
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -130,3 +132,20 @@ def _neighbour(path: Path) -> str:
     except OSError:
         return f"there is no folder `{path.parent}`"
     return f'did you mean "{path.parent / near[0]}"?' if near else ""
+
+
+# A boot of 199 graphs writes 170 KB. Of a server's log over days, only the end is read.
+_MOST_BYTES = 64 * 2**20
+
+
+def read_log(path: str) -> str:
+    """Return the end of a log; `-` means stdin. Raise `errors.UsageError` where it cannot be read."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read()[-_MOST_BYTES:].decode("utf-8", "replace")
+        with Path(path).open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _MOST_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError as cause:
+        raise UsageError(f"`{path}` cannot be read: {cause.strerror or cause}.") from cause

@@ -1,4 +1,4 @@
-"""Probe of a vLLM server. The network routes are tried in order; only a real completion counts as serving."""
+"""Probe a vLLM server by the network routes in order. Only a real completion counts as serving."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tpudeploy.adapters import vllm_facts
 from tpudeploy.adapters.routes import ROUTES, open_route
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
 from tpudeploy.domain import errors
+from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Slice
 from tpudeploy.ports import Clock
@@ -117,3 +118,25 @@ def how_to_reach(deployment: Deployment, slice_: Slice) -> str:
         f"Use a tunnel: gcloud alpha compute tpus queued-resources ssh {slice_.name} --zone={slice_.zone} "
         f"--node=all --worker=0 --tunnel-through-iap -- -N -L {port}:127.0.0.1:{port}"
     )
+
+
+class HttpWitness:
+    """See `ports.Witness`. Routes and keys are those of the probe."""
+
+    def __init__(self, probe: HttpProbe) -> None:
+        self._probe = probe
+
+    def read_facts(self, deployment: Deployment, slice_: Slice, health: Health) -> Told:
+        if not health.serving or health.node_only or health.door == Via.NODE:
+            return _all_silent("it cannot be reached from here" if health.serving else health.detail)
+        with open_route(Via(health.door), deployment, slice_) as url:
+            if url is None:
+                return _all_silent("the slice has no address")
+            try:
+                return vllm_facts.facts(VllmClient(url, api_key=self._probe.key(deployment)))
+            except errors.CloudError as error:
+                return _all_silent(error.message)
+
+
+def _all_silent(why: str) -> Told:
+    return Told(silent={"api": why, "metrics": why})

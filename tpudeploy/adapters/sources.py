@@ -1,14 +1,64 @@
-"""The sources of images and models: a registry resolves a tag to a digest, the hub a revision to a commit."""
+"""Look up images and models: a registry resolves a tag to a digest, the Hugging Face hub a revision to a commit.
+
+Nothing is downloaded. That the hub returns the commit of gated models to anonymous callers is unverified; if it does
+not, the answer says so.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import urllib.error
+import urllib.request
+from http import HTTPStatus
+from http.client import HTTPException
+from urllib.parse import quote
 
-from tpudeploy.adapters.hub import Hub
-from tpudeploy.adapters.registry import Registry, parts
+from tpudeploy.adapters.registry import Registry, opener, parts
 from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.pins import Kind, Name
+from tpudeploy.version import VERSION
+
+_DEFAULT_BRANCH = "main"  # the branch that vLLM uses if a profile names no revision
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_MOST_BYTES = 1 << 24  # the answer also lists every file of the model
+_HIDDEN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+
+
+class Hub:
+    """Reads the Hugging Face hub at the URL `base`."""
+
+    def __init__(self, base: str, *, timeout: float) -> None:
+        self._base = base
+        self._timeout = timeout
+
+    def commit(self, model: str, revision: str) -> str | Unknown:
+        """Return the commit of a revision, or `Unknown` with the reason. Never raises.
+
+        `revision` is a branch or a tag, or "" for the default branch. The hub gives the same answer for private models
+        and for absent ones.
+        """
+        host = self._base.partition("://")[2].partition("/")[0]
+        url = f"{self._base}/api/models/{quote(model)}/revision/{quote(revision or _DEFAULT_BRANCH, safe='')}"
+        request = urllib.request.Request(url, headers={"User-Agent": f"tpudeploy/{VERSION}"})  # noqa: S310  the scheme is ours
+        try:
+            with opener(url).open(request, timeout=self._timeout) as answer:
+                tree = json.loads(answer.read(_MOST_BYTES))
+        except urllib.error.HTTPError as refused:
+            with refused:
+                if refused.code in _HIDDEN:
+                    return Unknown(because=f"{host} does not show this model or revision to anonymous callers.")
+                return Unknown(because=f"{host} answered {refused.code}.")
+        except (OSError, ValueError, HTTPException) as cause:
+            inner = getattr(cause, "reason", cause)
+            why = getattr(inner, "strerror", None) or inner or type(cause).__name__
+            return Unknown(because=f"{host} cannot be asked: {why}.")
+        commit = tree.get("sha") if isinstance(tree, dict) else None
+        if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
+            return Unknown(because=f"{host} named no commit.")
+        return commit
+
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 

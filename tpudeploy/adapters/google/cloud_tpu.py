@@ -1,4 +1,4 @@
-"""TpuCloud over Cloud TPU queued resources. It observes and executes; decisions are made in core/."""
+"""TpuCloud over Cloud TPU queued resources. It observes and executes; decisions are made elsewhere."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from tpudeploy.adapters.google import listing, nodes, transport, zones
+from tpudeploy.adapters.google import listing, nodes, transport
 from tpudeploy.adapters.google.body import moment, parent, queued_resource
 from tpudeploy.adapters.google.codes import Code
 from tpudeploy.adapters.google.connect import Connection
+from tpudeploy.adapters.google.lists import Zones, list_zones
 from tpudeploy.adapters.google.reports import BootReports
 from tpudeploy.adapters.google.states import QUEUED_RESOURCE
 from tpudeploy.adapters.google.translate import Absent, Exists, Precondition, translate_errors, translate_read_errors
@@ -49,7 +50,7 @@ class CloudTpu:
 
     def slices(self, refs: Iterable[SliceRef]) -> tuple[Slice, ...]:
         wanted_refs = tuple(refs)
-        lists = zones.list_zones(self._connection, wanted_refs, threads=self._threads)
+        lists = list_zones(self._connection, wanted_refs, threads=self._threads)
         slices = [self._slice_from_lists(lists, ref) for ref in wanted_refs]
         unlisted = [number for number, slice_ in enumerate(slices) if slice_ is None]
         answers = together(self._threads, lambda number: self._look_up(wanted_refs[number]), unlisted)
@@ -118,7 +119,7 @@ class CloudTpu:
     def guarded(self, check: Callable[[], None]) -> AbstractContextManager[None]:
         return transport.guarded(check)
 
-    def _slice_from_lists(self, lists: zones.Zones, ref: SliceRef) -> Slice | None:
+    def _slice_from_lists(self, lists: Zones, ref: SliceRef) -> Slice | None:
         """Return the slice as its zone's lists show it.
 
         Return None where the lists do not show all of it, and where its operation must be read too.

@@ -1,20 +1,22 @@
-"""Survey of what Google offers before any request. Each fact is read by itself, all in parallel."""
+"""Survey what Google offers before any request. Each fact is read by itself, in parallel; some are cached."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tpudeploy.adapters.cache import Cache, is_fresh
-from tpudeploy.adapters.google import access, billing, cache_format, network, quotas
+from tpudeploy.adapters.google import access, billing, network, quotas
 from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.offers import offers
 from tpudeploy.adapters.google.safe_read import SafeReader, safe_read
 from tpudeploy.adapters.registry import Registry
-from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Unknown, Use
+from tpudeploy.domain.deployment import Deployment, Provisioning
+from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Rate, Unknown, Use
+from tpudeploy.domain.names import Zone
 from tpudeploy.domain.surroundings import Image, Surroundings
 from tpudeploy.ports import Clock
 
@@ -74,11 +76,11 @@ class GoogleSurvey:
         def read() -> Offers:
             current = offers(self._connection, project, now=self._clock.now())
             if not current.silent:  # an incomplete answer is not cached
-                self._cache.store(name, cache_format.offers_tree(current))
+                self._cache.store(name, _dump_offers(current))
             return current
 
         name = f"offers-{project.replace(':', '_')}"
-        cached = self._cache.get(name, cache_format.offers) if project else None
+        cached = self._cache.get(name, _load_offers) if project else None
         if cached is not None and not refresh and self._is_fresh(cached):
             return cached
         offers_now = safe_read("list the zones", read, role="roles/tpu.viewer") if unavailable is None else unavailable
@@ -87,10 +89,10 @@ class GoogleSurvey:
     def _prices(self, unavailable: Unknown | None, *, refresh: bool) -> Prices | Unknown:
         def read() -> Prices:
             current = Prices(rates=billing.rates(self._connection), read_at=self._clock.now())
-            self._cache.store("prices", cache_format.prices_tree(current))
+            self._cache.store("prices", _dump_prices(current))
             return current
 
-        cached = self._cache.get("prices", cache_format.prices)
+        cached = self._cache.get("prices", _load_prices)
         if cached is not None and not refresh and self._is_fresh(cached):
             return cached
         prices_now = safe_read("read the billing catalogue", read) if unavailable is None else unavailable
@@ -119,3 +121,26 @@ def _limits(connection: Connection, project: str) -> tuple[Limit, ...] | Unknown
 
 def _uses(connection: Connection, project: str) -> tuple[Use, ...] | Unknown:
     return safe_read("list what is held", lambda: quotas.uses(connection, project), role="roles/tpu.viewer")
+
+
+def _dump_offers(value: Offers) -> dict[str, Any]:
+    return {"read_at": value.read_at, "types": {zone: list(types) for zone, types in value.types.items()}}
+
+
+def _load_offers(tree: Mapping[str, Any]) -> Offers:
+    """Return the offers in a tree. Raise ValueError, KeyError, TypeError or AttributeError if it is malformed."""
+    types = {Zone.parse(zone): tuple(map(str, types)) for zone, types in tree["types"].items()}
+    return Offers(types=types, read_at=float(tree["read_at"]))
+
+
+def _dump_prices(value: Prices) -> dict[str, Any]:
+    return {"read_at": value.read_at, "rates": [[r.generation, r.region, r.provisioning, r.usd] for r in value.rates]}
+
+
+def _load_prices(tree: Mapping[str, Any]) -> Prices:
+    """Return the prices in a tree. Raise as `offers` does."""
+    rates = tuple(
+        Rate(generation=str(generation), region=str(region), provisioning=Provisioning(model), usd=float(usd))
+        for generation, region, model, usd in tree["rates"]
+    )
+    return Prices(rates=rates, read_at=float(tree["read_at"]))

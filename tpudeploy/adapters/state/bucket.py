@@ -1,12 +1,14 @@
-"""States as objects of a Cloud Storage bucket. Each is written only over the generation that was read."""
+"""Store states as objects of a Cloud Storage bucket. Each is written only over the generation that was read."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from tpudeploy.adapters.google.objects import Moved, Objects
-from tpudeploy.adapters.state import bucket_history, endpoint, stored
+from tpudeploy.adapters.state import stored
 from tpudeploy.adapters.state.aside import Aside
 from tpudeploy.adapters.state.bucket_locks import BucketLocks
 from tpudeploy.domain import errors
@@ -14,7 +16,7 @@ from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
-from tpudeploy.serialization import statefile
+from tpudeploy.serialization import statefile, zonelog
 
 _SUFFIX = ".json"
 _EARLIER = 20  # earlier states to read; the bucket may hold any number
@@ -40,7 +42,7 @@ class BucketState:
             stored_object = self._objects.get(self._key(name))
         if stored_object is None:
             return Snapshot(state=None, version="")
-        state = stored.loads(stored_object.content, name, source=self._objects.name(self._key(name)))
+        state = stored.load_state(stored_object.content, name, source=self._objects.name(self._key(name)))
         return Snapshot(state=state, version=str(stored_object.generation))
 
     def write(self, name: str, state: State, *, over: str) -> str:
@@ -111,13 +113,13 @@ class BucketState:
         stored_object = self._objects.get(self._endpoint(name))
         if stored_object is None:
             return None
-        return endpoint.loads(stored_object.content, source=self._objects.name(self._endpoint(name)))
+        return stored.load_endpoint(stored_object.content, source=self._objects.name(self._endpoint(name)))
 
     def history(self) -> tuple[HistoryEntry, ...]:
-        return bucket_history.read(self._objects, f"{self._prefix}zones/")
+        return _read_history(self._objects, f"{self._prefix}zones/")
 
     def record(self, tried: HistoryEntry) -> None:
-        bucket_history.add(self._objects, f"{self._prefix}zones/", tried)
+        _add_to_history(self._objects, f"{self._prefix}zones/", tried)
 
     def close(self) -> None:
         self._locks.close()
@@ -126,7 +128,7 @@ class BucketState:
         stored_object = self._objects.get(key)
         if body is not None:
             self._objects.write(
-                key, endpoint.dumps(body).encode(), over=0 if stored_object is None else stored_object.generation
+                key, stored.dump_endpoint(body).encode(), over=0 if stored_object is None else stored_object.generation
             )
         elif stored_object is not None:
             self._objects.delete(key, over=stored_object.generation)
@@ -145,3 +147,34 @@ class BucketState:
 
     def _endpoint(self, name: str) -> str:
         return f"{self._prefix}endpoints/{name}{_SUFFIX}"
+
+
+# An object cannot be appended to, and one that many runs rewrite takes about one write per second. So the zone log
+# has an object per finished request, with its line in the metadata, which a list returns. Keys count down, so that the
+# list begins with the latest.
+_LINE = "tried"
+_MAX_READ = 1000  # the latest ones; one page of a list
+_MAX_LINE_BYTES = 6000  # all metadata of an object may have 8 KiB
+_MAX_TEXT = 400  # characters, of at most 12 bytes each
+_LATEST_TIME = 9_999_999_999_999  # milliseconds since the epoch: keys count down from here
+
+
+def _add_to_history(objects: Objects, folder: str, tried: HistoryEntry) -> None:
+    """Add one finished request to the log. Raise `errors.StateError`."""
+    line = zonelog.line(tried)
+    if len(line) > _MAX_LINE_BYTES:
+        line = zonelog.line(replace(tried, text=tried.text[:_MAX_TEXT]))
+    key = f"{folder}{max(0, _LATEST_TIME - round(tried.at * 1000)):013d}-{uuid.uuid4().hex[:12]}.json"
+    try:
+        objects.write(key, line.encode(), over=0, metadata={_LINE: line.strip()})
+    except (errors.CloudError, Moved) as cause:
+        raise errors.StateError(f"{objects.name(key)} cannot be written: {cause}") from cause
+
+
+def _read_history(objects: Objects, folder: str) -> tuple[HistoryEntry, ...]:
+    """Return the latest finished requests. Raise `errors.StateUnreadable`."""
+    try:
+        entries = objects.list_under(folder, limit=_MAX_READ)
+    except errors.CloudError as cause:
+        raise errors.StateUnreadable(f"{objects.name(folder)} cannot be read: {cause}") from cause
+    return zonelog.read("\n".join(one.metadata.get(_LINE, "") for one in entries))

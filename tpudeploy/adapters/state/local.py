@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tpudeploy.adapters.state import disk, earlier, endpoint, holder, stored
+from tpudeploy.adapters.state import disk, earlier, holder, stored
 from tpudeploy.domain import errors
 from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
@@ -39,7 +39,7 @@ class LocalState:
             return Snapshot(state=None, version="")
         except OSError as cause:
             raise errors.StateUnreadable(f"{path} cannot be read: {cause}.") from cause
-        state = stored.loads(content, name, source=str(path))
+        state = stored.load_state(content, name, source=str(path))
         return Snapshot(state=state, version=_version(state))
 
     def write(self, name: str, state: State, *, over: str) -> str:
@@ -122,12 +122,12 @@ class LocalState:
         if body is None:
             path.unlink(missing_ok=True)
         else:
-            disk.replace(path, endpoint.dumps(body))
+            disk.replace(path, stored.dump_endpoint(body))
 
     def published(self, name: str) -> Mapping[str, object] | None:
         path = self._endpoints / f"{name}.json"
         try:
-            return endpoint.loads(path.read_bytes(), source=str(path))
+            return stored.load_endpoint(path.read_bytes(), source=str(path))
         except FileNotFoundError:
             return None
         except OSError as cause:

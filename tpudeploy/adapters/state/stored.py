@@ -1,8 +1,9 @@
-"""Parsing of a stored state, in any backend. A state of another deployment is refused."""
+"""Parse stored states and endpoints, in any backend. A state of another deployment is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from tpudeploy.domain import errors
@@ -10,7 +11,7 @@ from tpudeploy.domain.state import State
 from tpudeploy.serialization import statefile
 
 
-def loads(content: bytes, name: str, *, source: str) -> State:
+def load_state(content: bytes, name: str, *, source: str) -> State:
     """Return the state of `name`. Raise `errors.StateUnreadable` or `errors.StateTooNew`, which name `source`."""
     try:
         text = content.decode()
@@ -29,7 +30,7 @@ def readable_states(contents: Iterable[bytes], name: str) -> Iterator[State]:
     """Yield the earlier states of `name`. An unreadable one is left out, because nothing depends on it any more."""
     for content in contents:
         with suppress(errors.StateError):
-            yield loads(content, name, source=name)
+            yield load_state(content, name, source=name)
 
 
 def conflict(name: str, version: str) -> errors.StateConflict:
@@ -38,3 +39,19 @@ def conflict(name: str, version: str) -> errors.StateConflict:
         f"The state of {name} changed while this run worked on it (it is now at {version or 'nothing'}).",
         hint="Run the command again.",
     )
+
+
+def dump_endpoint(body: Mapping[str, object]) -> str:
+    return json.dumps(body, indent=2) + "\n"
+
+
+def load_endpoint(text: bytes, *, source: str) -> Mapping[str, object]:
+    """Return the endpoint. Raise `errors.StateUnreadable`, which names `source`, if it has no `url`."""
+    hint = "Run `tpudeploy apply` to write it again."
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as cause:
+        raise errors.StateUnreadable(f"{source} cannot be read: {cause}.", hint=hint) from cause
+    if not isinstance(body, dict) or not isinstance(body.get("url"), str):
+        raise errors.StateUnreadable(f"{source} names no endpoint.", hint=hint)
+    return body

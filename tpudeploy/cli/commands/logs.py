@@ -76,7 +76,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 def _logs(profile: Profile | None, args: argparse.Namespace, context: Context) -> dict[str, str]:
     """Return each log by the name of its slice or file."""
     if args.file is not None or profile is None:
-        from tpudeploy.adapters.logfile import read_log
+        from tpudeploy.adapters.files import read_log
 
         return {args.file: read_log(args.file if args.file == "-" else str(context.folder / args.file))}
     workspace = context.workspace([args.profile])
