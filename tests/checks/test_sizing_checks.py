@@ -360,7 +360,7 @@ def test_an_image_and_weights_of_googles_own_need_no_way_out() -> None:
 
 
 def test_codes_stand_once() -> None:
-    codes = [row.CODE for row in CHECKS]
+    codes = [row.code for row in CHECKS]
     assert len(codes) == len(set(codes))
 
 

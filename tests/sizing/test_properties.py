@@ -14,7 +14,7 @@ from tpudeploy.catalog import families
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.model import LanguageModel
-from tpudeploy.sizing import budget
+from tpudeploy.sizing import compute_budget
 from tpudeploy.sizing.advice import longest
 from tpudeploy.sizing.checks import check
 from tpudeploy.sizing.serve import Service, can_serve
@@ -54,7 +54,7 @@ def asked(draw: st.DrawFn) -> Asked:
 
 def sized(of: Asked, **changes: Any) -> HbmBudget:
     model, kind, engine = of
-    found = budget(model, kind, replace(engine, **changes))
+    found = compute_budget(model, kind, replace(engine, **changes))
     assume(isinstance(found, HbmBudget))
     assert isinstance(found, HbmBudget)
     return found

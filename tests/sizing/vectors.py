@@ -8,7 +8,7 @@ from tpudeploy import catalog
 from tpudeploy.catalog import families
 from tpudeploy.domain.budget import Engine, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.model import LanguageModel
-from tpudeploy.sizing import budget
+from tpudeploy.sizing import compute_budget
 
 GIB = 1024**3
 
@@ -30,7 +30,7 @@ def asked(name: str, slice_type: str, **settings: Any) -> HbmBudget | Unsized:
         "max_num_batched_tokens": 4_096,
         "is_multimodal": model(name).is_multimodal,
     }
-    return budget(model(name), kind, Engine(**{**defaults, **settings}))
+    return compute_budget(model(name), kind, Engine(**{**defaults, **settings}))
 
 
 def sized(name: str, slice_type: str, **settings: Any) -> HbmBudget:

@@ -27,7 +27,7 @@ COMMANDS = ("tpudeploy ", "chmod ", "iconv ", "--set ", "one file ")  # fixes th
 # The last is about the model itself: its warning stays, whatever is written.
 FIXES = {
     **{code: about.fix for code, about in EXPLANATIONS.items()},
-    **{row.CODE: row.EXPLANATION.fix for row in CHECKS if row.CODE != "TPU2118"},
+    **{row.code: row.explanation.fix for row in CHECKS if row.code != "TPU2118"},
 }
 # The sessions whose times are those of an emulator without a scenario.
 EXACT = {"TPU6007": pytest.mark.instant("its 190 s end in the drain, which lasts a minute")}

@@ -13,7 +13,7 @@ from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.recommendation import HOURS_PER_MONTH, Choice, Recommendation, Workload
-from tpudeploy.sizing.budget import budget
+from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.serve import Service, can_serve
 from tpudeploy.sizing.sweep import fault
 
@@ -106,7 +106,7 @@ def _sized(of: Deployment, workload: Workload) -> tuple[list[Choice], list[str]]
     prices = _prices(of)
     for kind, engine in _engines(found, workload):
         what = f"{kind.name}, tensor parallel {engine.tensor_parallel} x data parallel {engine.data_parallel}"
-        sized = budget(found.model, kind, engine)
+        sized = compute_budget(found.model, kind, engine)
         because = fault(sized)
         if because or not isinstance(sized, HbmBudget):
             refused.append(f"{what}: {because}")

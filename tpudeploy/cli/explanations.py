@@ -58,7 +58,7 @@ def groups() -> dict[str, dict[str, str]]:
     classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
-    checks = {row.CODE: row.EXPLANATION for row in CHECKS}
+    checks = {row.code: row.explanation for row in CHECKS}
     plans = [part.EXPLANATIONS for part in (lost, targets, room, renamed, pins)]
     return {
         "Profiles": _pages(EXPLANATIONS),

@@ -10,7 +10,7 @@ from math import floor
 
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.metrics import Figures
-from tpudeploy.sizing.advice import Remedy, more_cache, otherwise, starts
+from tpudeploy.sizing.advice import Remedy, budget_with, more_cache, starts
 
 # As in the alerts that operators set (KV cache usage is 1 - free blocks / all; what is only kept for reuse is free).
 KV_CACHE_FULL = 0.85
@@ -44,7 +44,7 @@ def waiting_advice(of: Figures, budget: Budget) -> str:
     if of.running is not None and of.running >= places:
         return _more_places(of, budget, places)
     tokens = engine.max_num_batched_tokens
-    larger = otherwise(budget, max_num_batched_tokens=2 * tokens)
+    larger = budget_with(budget, max_num_batched_tokens=2 * tokens)
     cost = "" if larger is None else f", and compiles {larger.compilation.total} graphs, not {budget.compilation.total}"
     return (
         f"Neither all {places} places nor the KV cache are taken, so prompts wait for the tokens of a step "
@@ -77,7 +77,7 @@ def _more_places(of: Figures, budget: HbmBudget, places: int) -> str:
     if wanted < engine.max_num_seqs * _WORTH_IT:
         return f"{says}, and the KV cache has no room for more requests. {cache_advice(budget)}"
     tokens = max(engine.max_num_batched_tokens, wanted)
-    other = otherwise(budget, max_num_seqs=wanted, max_num_batched_tokens=tokens)
+    other = budget_with(budget, max_num_seqs=wanted, max_num_batched_tokens=tokens)
     if other is None or not starts(other):
         return (
             f"{says}, and at hbm_utilization {engine.utilization:g} the programs for {wanted} have no proven room. "

@@ -15,7 +15,7 @@ from tpudeploy.domain.plan import Action, Change
 from tpudeploy.domain.policy import nested
 from tpudeploy.pins.pins import DIGEST, unpinned
 from tpudeploy.sizing import size
-from tpudeploy.sizing.checks import graph_cache
+from tpudeploy.sizing.checks.machine import cache_outlives_container
 
 _WEIGHED = {Action.RESTART, Action.REPLACE}
 
@@ -65,4 +65,4 @@ def _keeps_graphs(change: Change, before: HbmBudget | None, deployment: Deployme
     is_same = before is not None and before.compilation == after.compilation
     changed = {field.path for field in change.fields}
     makes_others = any(path in {"serving.image", DIGEST} or path.startswith("model.") for path in changed)
-    return is_same and not makes_others and graph_cache.outlives_the_container(deployment)
+    return is_same and not makes_others and cache_outlives_container(deployment)

@@ -1,8 +1,8 @@
-"""Sizing: what a chip holds, what that serves, how long it takes to start. Pure arithmetic, a source at each line."""
+"""Sizing: the content of a chip, what that serves, and how long it takes to start. Pure arithmetic with its sources."""
 
 from __future__ import annotations
 
-from tpudeploy.sizing.budget import budget
+from tpudeploy.sizing.budget import compute_budget
 from tpudeploy.sizing.profile import size
 
-__all__ = ["budget", "size"]
+__all__ = ["compute_budget", "size"]

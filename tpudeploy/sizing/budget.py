@@ -1,4 +1,4 @@
-"""What one chip holds: a model, a slice and an engine's settings become an HbmBudget, or the reason why not."""
+"""The content of one chip: a model, a slice and an engine's settings become an HbmBudget, or the reason why not."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from tpudeploy import catalog
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import Engine, HbmBudget, Unsized
 from tpudeploy.domain.model import Implementation, LanguageModel
-from tpudeploy.sizing.blocks import block_size, num_blocks
 from tpudeploy.sizing.graphs import compile_plan
-from tpudeploy.sizing.kv import blocks_per_request, layout
+from tpudeploy.sizing.kv import block_size, blocks_per_request, layout, num_blocks
 from tpudeploy.sizing.programs import program_room
-from tpudeploy.sizing.starts import start
+from tpudeploy.sizing.starts import predict_start
 from tpudeploy.sizing.weights import weights_bytes_per_chip
 
 
-def budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -> HbmBudget | Unsized:
-    """Unsized where the heads do not divide, or the slice has fewer chips than are asked for."""
+def compute_budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -> HbmBudget | Unsized:
+    """Return Unsized where the heads do not divide, or the slice has fewer chips than the engine needs."""
     because = impossible(model, accelerator, engine)
     if because:
         return Unsized(because=because, is_impossible=True)
@@ -42,7 +41,7 @@ def budget(model: LanguageModel, accelerator: AcceleratorType, engine: Engine) -
         kv_cache_tokens=int(blocks / each * engine.max_model_len) * engine.data_parallel,
         program_bytes_per_chip=program_room(model, engine).needed,
         compilation=plan,
-        start=start(model, plan),
+        start=predict_start(model, plan),
         estimates=tuple(_estimates(model, engine)),
     )
 
@@ -69,7 +68,7 @@ def impossible(model: LanguageModel, accelerator: AcceleratorType, engine: Engin
 
 
 def _estimates(model: LanguageModel, engine: Engine) -> Iterator[str]:
-    """What rests on something unverified, and why."""
+    """Yield each figure that depends on something unverified, and why."""
     yield from model.unverified
     yield "num_blocks: 0.4 to 5 MB a chip of the runtime's own are not modelled; measured boots agree within 0.03 %"
     yield "start times: measured on one model and chip, carried over to others"

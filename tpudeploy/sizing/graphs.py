@@ -19,7 +19,7 @@ _WORD = 4
 
 
 def compile_plan(engine: Engine) -> CompilePlan:
-    """Every graph, or none where the engine compiles on demand (`enforce_eager`, SKIP_JAX_PRECOMPILE)."""
+    """Return every graph, or none where the engine compiles on demand (`enforce_eager`, SKIP_JAX_PRECOMPILE)."""
     tokens, requests = token_buckets(engine), request_buckets(engine.max_num_seqs)
     counts: dict[str, int] = {}
     if engine.is_precompiled:
@@ -35,7 +35,7 @@ def compile_plan(engine: Engine) -> CompilePlan:
 
 
 def token_buckets(engine: Engine) -> tuple[int, ...]:
-    """T: powers of two; with a gap, powers up to it and then steps of it; never beyond the step's budget."""
+    """Return T: powers of two; with a gap, powers up to it and then steps of it; never beyond the step's budget."""
     least = max(engine.min_token_bucket, power_of_two(max(_WORD // itemsize(engine.cache_dtype), 1)))
     budget = align(engine.max_num_batched_tokens, least)
     grown = _stepped(least, budget, engine.padding_gap) if engine.padding_gap else _doubled(least, budget)
@@ -43,28 +43,28 @@ def token_buckets(engine: Engine) -> tuple[int, ...]:
 
 
 def request_buckets(max_num_seqs: int) -> tuple[int, ...]:
-    """R: powers of two from 8 below `max_num_seqs`, and itself."""
+    """Return R: powers of two from 8 below `max_num_seqs`, and itself."""
     most = max(max_num_seqs, _LEAST_REQUESTS)
     return tuple(sorted({size for size in _doubled(_LEAST_REQUESTS, most) if size < most} | {most}))
 
 
 def logit_buckets(engine: Engine) -> tuple[int, ...]:
-    """L: powers of two from 8 until one holds each request's proposals and the token after them."""
+    """Return L: powers of two from 8 until one holds each request's proposals and the token after them."""
     proposed = 0 if engine.speculation is None else engine.speculation.tokens
     return _doubled(_LEAST_REQUESTS, max(engine.max_num_seqs, _LEAST_REQUESTS) * (proposed + 1))
 
 
 def _attention_buckets(engine: Engine) -> tuple[int, ...]:
-    """A: the largest alone, unless ATTN_BUCKETIZED_NUM_REQS asks for more; () stands for all of R."""
+    """Return A: the largest alone, unless ATTN_BUCKETIZED_NUM_REQS asks for more; () stands for all of R."""
     most = engine.max_num_seqs
     if engine.attention_buckets is None:
         return (most,)
-    asked = engine.attention_buckets or request_buckets(most)
-    return asked if most in asked else (*asked, most)
+    sizes = engine.attention_buckets or request_buckets(most)
+    return sizes if most in sizes else (*sizes, most)
 
 
 def _doubled(least: int, most: int) -> tuple[int, ...]:
-    """Powers of two from `least` to the first that is not below `most`."""
+    """Return powers of two from `least` to the first that is not below `most`."""
     sizes = [least]
     while sizes[-1] < most:
         sizes.append(sizes[-1] * 2)
@@ -72,7 +72,7 @@ def _doubled(least: int, most: int) -> tuple[int, ...]:
 
 
 def _stepped(least: int, most: int, gap: int) -> tuple[int, ...]:
-    """Powers of two up to `gap`, then steps of `gap` (runner/utils.py:195-226)."""
+    """Return powers of two up to `gap`, then steps of `gap` (runner/utils.py:195-226)."""
     sizes, size = [], least
     while size <= gap:
         sizes.append(size)
@@ -85,7 +85,7 @@ def _stepped(least: int, most: int, gap: int) -> tuple[int, ...]:
 
 
 def _backbones(engine: Engine, backbones: int, tokens: int) -> Mapping[str, int]:
-    """|T||A|, and for a multimodal model the same from embeddings, with two mergers of |T| each."""
+    """Return |T||A| and, for a multimodal model, the same from embeddings, with two mergers of |T| each."""
     if not engine.is_multimodal:
         return {"backbone": backbones}
     return {
@@ -97,7 +97,7 @@ def _backbones(engine: Engine, backbones: int, tokens: int) -> Mapping[str, int]
 
 
 def _sampling(tokens: Sequence[int], requests: Sequence[int]) -> Mapping[str, int]:
-    """What a step ends with: sample is with or without sampling and logprobs, hence 4|R|."""
+    """Return the graphs at the end of a step: sample is with or without sampling and logprobs, hence 4|R|."""
     return {
         "sample": 4 * len(requests),
         "gather_logprobs": len(requests),
@@ -107,7 +107,7 @@ def _sampling(tokens: Sequence[int], requests: Sequence[int]) -> Mapping[str, in
 
 
 def _plain(engine: Engine, tokens: Sequence[int], requests: Sequence[int]) -> Mapping[str, int]:
-    """Without speculation: placeholders, |T u R|(1 + |R|), are only there where scheduling is asynchronous."""
+    """Return the graphs without speculation; placeholders, |T u R|(1 + |R|), are only for asynchronous scheduling."""
     sizes = len({*tokens, *requests})
     return {
         "_substitute_placeholder_token_fn": sizes * (1 + len(requests)) if engine.is_async else 0,
@@ -117,9 +117,10 @@ def _plain(engine: Engine, tokens: Sequence[int], requests: Sequence[int]) -> Ma
 
 
 def _speculative(tokens: Sequence[int], requests: Sequence[int], logits: Sequence[int]) -> Mapping[str, int]:
-    """With n-gram speculation, which turns asynchronous scheduling off. No boot log shows these groups.
+    """Return the graphs with n-gram speculation, which turns asynchronous scheduling off.
 
-    The two that extend logits are counted for every pair; 0.32.0 leaves out those with more requests than positions.
+    No boot log shows these groups. The two that extend logits are counted for every pair; 0.32.0 leaves out those with
+    more requests than positions.
     """
     every = len(logits) * len(requests)
     return {
@@ -140,5 +141,5 @@ def _speculative(tokens: Sequence[int], requests: Sequence[int], logits: Sequenc
 
 
 def _pairs(outer: Sequence[int], inner: Sequence[int]) -> int:
-    """Pairs in which the inner size is no larger: what is selected from cannot be smaller than the selection."""
+    """Return how many pairs have an inner size that is no larger: a selection cannot exceed what it selects from."""
     return sum(small <= large for large in outer for small in inner)

@@ -1,7 +1,8 @@
-"""The KV cache's shape: bytes of a block on one chip, and the blocks that a request needs.
+"""The KV cache's shape: the block size, bytes of a block on one chip, blocks of a rank, and blocks of a request.
 
-Sources: tpu_inference 0.32.0 runner/kv_cache.py:51-91,200-220, runner/kv_cache_manager.py:488-714 and
-kernels/ragged_paged_attention/v3; vLLM 0.32.0 v1/core/kv_cache_utils.py:1362-1503 for layers with a window.
+Sources: tpu_inference 0.32.0 platforms/tpu_platform.py:452-473, layers/vllm/backends/flash_attn.py:109-145,
+worker/tpu_worker.py:512-570, runner/kv_cache.py:51-91,200-220, runner/kv_cache_manager.py:488-714 and
+kernels/ragged_paged_attention/v3; vLLM 0.32.0 v1/core/kv_cache_utils.py:1627 and, for layers with a window, 1362-1503.
 """
 
 from __future__ import annotations
@@ -11,10 +12,47 @@ from collections.abc import Iterable
 from tpudeploy.domain.budget import Engine
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.model import Attention, Implementation, LanguageModel
-from tpudeploy.sizing.blocks import block_size
-from tpudeploy.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize
+from tpudeploy.sizing.numbers import HALF_LANES, LANES, align, ceil_div, itemsize, power_of_two
 
 _WORD = 4  # bytes: elements of smaller types are packed into words of four
+_HALF_SMEM_BYTES = 1024 * 1024 // 2  # block tables get half of the 1 MiB scalar memory
+_ENTRY_BYTES = 4
+_SMALLEST, _LARGEST = 16, 256
+_LONG = 8_192
+
+
+def block_size(engine: Engine) -> int:
+    """Return the tokens of one block: the profile's, as it is; else the platform's, no smaller than its guard allows.
+
+    The platform's is 16 beyond 8,192 tokens; else a sixteenth of the length, from 16 to 256.
+    """
+    if engine.block_size:
+        return engine.block_size
+    default = _SMALLEST
+    if engine.max_model_len <= _LONG:
+        default = min(max(power_of_two(engine.max_model_len) // 16, _SMALLEST), _LARGEST)
+    return max(default, least_block_size(engine))
+
+
+def least_block_size(engine: Engine) -> int:
+    """Return the smallest block with which the block tables fit in scalar memory.
+
+    power_of_two(ceil(max_model_len / (524,288 B // max_num_seqs // 4 B)))
+    """
+    entries = max(_HALF_SMEM_BYTES // engine.max_num_seqs // _ENTRY_BYTES, 1)
+    return power_of_two(ceil_div(engine.max_model_len, entries))
+
+
+def num_blocks(engine: Engine, *, hbm_bytes: int, weights_bytes: int, bytes_per_block: int) -> int:
+    """Return the blocks of one rank; its chips are counted together, as the worker does.
+
+    available = int(chips x hbm x utilization - chips x weights);  blocks = available // (chips x bytes_per_block)
+    """
+    chips = engine.tensor_parallel
+    available = int(chips * hbm_bytes * engine.utilization - chips * weights_bytes)
+    if engine.blocks_override is not None and available > 0:
+        return engine.blocks_override
+    return max(available // (chips * bytes_per_block), 0)
 
 
 @frozen
@@ -26,10 +64,10 @@ class KvLayout:
 
 
 def layout(model: LanguageModel, engine: Engine, block_size: int) -> KvLayout:
-    """The bytes of one block on one chip, summed over the layers that share it."""
+    """Return the bytes of one block on one chip, summed over the layers that share it."""
     pages = [(kind, page_bytes(kind, engine, block_size)) for kind in model.attention if kind.cached]
     if _windows_count(model):
-        return _grouped(pages)
+        return _grouped_layout(pages)
     # One group: every layer is cached at full length (kv_cache_manager.py:569-575,634-647).
     return KvLayout(bytes_per_block=sum(kind.cached * page for kind, page in pages), windows=(None,))
 
@@ -37,13 +75,13 @@ def layout(model: LanguageModel, engine: Engine, block_size: int) -> KvLayout:
 def bytes_per_token(model: LanguageModel, engine: Engine) -> int:
     """Return the cache's bytes on one chip for each token of a request of full length."""
     block = block_size(engine)
-    of = layout(model, engine, block)
-    blocks = blocks_per_request(of, engine, block, engine.max_model_len)
-    return of.bytes_per_block * blocks // (ceil_div(engine.max_model_len, block) * block)
+    shape = layout(model, engine, block)
+    blocks = blocks_per_request(shape, engine, block, engine.max_model_len)
+    return shape.bytes_per_block * blocks // align(engine.max_model_len, block)
 
 
 def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:
-    """Bytes of one block of one layer on one chip.
+    """Return the bytes of one block of one layer on one chip.
 
     page = block_size x align(2 x heads, 4 / itemsize) x align(head_dim, 128) x itemsize
     heads = KV heads on this chip; with fewer heads than chips, each chip holds a copy (utils.py:334-340).
@@ -56,31 +94,32 @@ def page_bytes(kind: Attention, engine: Engine, block_size: int) -> int:
     return block_size * align(2 * heads, packing) * align(kind.head_dim, LANES) * size
 
 
-def blocks_per_request(of: KvLayout, engine: Engine, block_size: int, tokens: int) -> int:
-    """Blocks of one request of `tokens`, summed over the groups, which draw from one pool.
+def blocks_per_request(shape: KvLayout, engine: Engine, block_size: int, tokens: int) -> int:
+    """Return the blocks of one request of `tokens`, summed over the groups, which draw from one pool.
 
     Without a window: ceil(tokens / block_size). With one: the window and what is in flight, and one block because a
     window need not begin where a block does (v1/kv_cache_interface.py:859-885).
     """
     steps = 2 if engine.is_async else 1  # config/vllm.py:577: two batches overlap
     in_flight = steps * engine.max_num_batched_tokens
-    return sum(
-        ceil_div(tokens, block_size)
-        if window is None
-        else ceil_div(min(window - 1 + in_flight, tokens), block_size) + 1
-        for window in of.windows
-    )
+    blocks = 0
+    for window in shape.windows:
+        if window is None:
+            blocks += ceil_div(tokens, block_size)
+        else:
+            blocks += ceil_div(min(window - 1 + in_flight, tokens), block_size) + 1
+    return blocks
 
 
 def _windows_count(model: LanguageModel) -> bool:
-    """Windows save memory only on the torchax path, and only where all heads are of one size."""
+    """Return whether windows save memory: only on the torchax path, and only where all heads are of one size."""
     sizes = {align(kind.head_dim, LANES) for kind in model.attention}
     has_window = any(kind.window is not None for kind in model.attention)
     return model.implementation is Implementation.TORCHAX and len(sizes) == 1 and has_window
 
 
-def _grouped(pages: Iterable[tuple[Attention, int]]) -> KvLayout:
-    """Groups of equally many layers of one kind: as many as the smaller kind has (kv_cache_utils.py:1445-1489).
+def _grouped_layout(pages: Iterable[tuple[Attention, int]]) -> KvLayout:
+    """Return groups of equally many layers of one kind: as many as the smaller kind has (kv_cache_utils.py:1445-1489).
 
     Kinds of nearly equal number make one group each: largest < 1.5 x smallest.
     """

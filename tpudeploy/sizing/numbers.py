@@ -1,6 +1,8 @@
-"""Small arithmetic that the sizing shares: rounding up, powers of two, the size of a type."""
+"""Small arithmetic that several features share: rounding, powers of two, the size of a type, numbers in a log."""
 
 from __future__ import annotations
+
+from math import isfinite
 
 # Bytes an element; vLLM's names for what the TPU maps (tpu_inference 0.32.0 utils.py:37-43,110-124).
 ITEMSIZE = {
@@ -26,15 +28,24 @@ def ceil_div(value: int, by: int) -> int:
 
 
 def align(value: int, to: int) -> int:
-    """`value` rounded up to a multiple of `to`."""
+    """Return `value` rounded up to a multiple of `to`."""
     return ceil_div(value, to) * to
 
 
 def padded_head_dim(head_dim: int) -> int:
-    """As the kernels hold a head: 64 has one of its own, any other is padded to 128 lanes (utils.py:325-331)."""
+    """Return the size of a head in the kernels: 64 has a kernel, others are padded to 128 lanes (utils.py:325-331)."""
     return head_dim if head_dim == HALF_LANES else align(head_dim, LANES)
 
 
 def power_of_two(value: int) -> int:
-    """The smallest power of two that is not below `value`."""
+    """Return the smallest power of two that is not below `value`."""
     return 1 << max(value - 1, 0).bit_length()
+
+
+def parse_number(text: str | None) -> float | None:
+    """Return a number as a log writes it, or None; None too for the rest of one that a cut log may have."""
+    try:
+        value = float((text or "").replace(",", ""))
+    except ValueError:
+        return None
+    return value if isfinite(value) else None

@@ -14,8 +14,8 @@ from tpudeploy.config.schema import ProfileSpec, ServingSpec
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.budget import UTILIZATION, Engine, HbmBudget, Speculation, Unsized
 from tpudeploy.domain.model import LanguageModel, NotCovered, PartlyCovered
-from tpudeploy.sizing.advice import fitted
-from tpudeploy.sizing.budget import budget, impossible
+from tpudeploy.sizing.advice import fit_length
+from tpudeploy.sizing.budget import compute_budget, impossible
 from tpudeploy.sizing.unsized import Effect, Unknown, out_of_range, unknown_effects
 
 # vLLM 0.32.0 engine/arg_utils.py:2944-2952, for the API server; its rows for TPU are never reached.
@@ -26,57 +26,64 @@ Settings = Mapping[str, Any]
 
 
 def size(spec: ProfileSpec, *, config_json: str | None = None) -> HbmBudget | Unsized:
-    """The budget of a profile. `config_json` is the text of `model.config`, where the profile names one."""
+    """Return the budget of a profile. `config_json` is the text of `model.config`, where the profile names one."""
     kind = catalog.accelerator_type(spec.tpu.type)
     if kind is None:
         raise KeyError(spec.tpu.type)  # the parser has refused unknown types
-    settings = written(spec.serving)
-    part: tuple[Unknown, ...] = ()
+    settings = flag_values(spec.serving)
+    partly: tuple[Unknown, ...] = ()
     try:
         model = language_model(spec, config_json)
     except PartlyCovered as refusal:
         effect = Effect.ADDS if refusal.only_adds else Effect.WEIGHTS
-        model, part = refusal.model, (Unknown(name="", effect=effect, why=str(refusal)),)
+        model, partly = refusal.model, (Unknown(name="", effect=effect, why=str(refusal)),)
     except NotCovered as refusal:
         return Unsized(because=str(refusal), engine=_engine_without_model(spec.serving, settings, kind))
-    unknown = (*part, *unknown_effects(settings, spec.serving.env, model))
-    is_other_model = any(each.effect is Effect.MODEL for each in unknown)
-    partial = Unsized(
-        because=" and ".join(each.why for each in unknown),
-        settings=tuple(dict.fromkeys(each.name for each in unknown if each.name)),
-        model=None if is_other_model else model,
-    )
+    unknown = (*partly, *unknown_effects(settings, spec.serving.env, model))
+    partial = _without_unknown(unknown, model)
     try:
-        asked = engine(spec.serving, settings, kind, model)
+        engine = engine_of(spec.serving, settings, kind, model)
     except (AttributeError, TypeError, ValueError) as cause:
         return replace(partial, because=f"a setting is not of the form that vLLM takes ({cause})")
-    because = out_of_range(asked)
+    because = out_of_range(engine)
     if because:
         return replace(partial, because=because)
     is_auto = spec.serving.max_model_len == "auto"
     if unknown:
-        return _partly(partial, {each.effect for each in unknown}, asked, kind, is_auto=is_auto)
-    computed = budget(model, kind, asked) if config_json is not None else _of_known(spec.model.id, spec.tpu.type, asked)
-    return fitted(computed) if is_auto else computed
+        return _bounds(partial, {each.effect for each in unknown}, engine, kind, is_auto=is_auto)
+    if config_json is not None:
+        budget = compute_budget(model, kind, engine)
+    else:
+        budget = _budget_of_catalogue(spec.model.id, spec.tpu.type, engine)
+    return fit_length(budget) if is_auto else budget
 
 
-def _partly(
-    of: Unsized, effects: Collection[Effect], asked: Engine, kind: AcceleratorType, *, is_auto: bool
+def _without_unknown(unknown: Collection[Unknown], model: LanguageModel) -> Unsized:
+    """Return why these settings cannot be sized; the model is certain unless one of them makes it another."""
+    is_other_model = any(each.effect is Effect.MODEL for each in unknown)
+    return Unsized(
+        because=" and ".join(each.why for each in unknown),
+        settings=tuple(dict.fromkeys(each.name for each in unknown if each.name)),
+        model=None if is_other_model else model,
+    )
+
+
+def _bounds(
+    partial: Unsized, effects: Collection[Effect], engine: Engine, kind: AcceleratorType, *, is_auto: bool
 ) -> Unsized:
-    """Return `of` with what is certain in spite of settings that have these effects."""
-    model = of.model
+    """Return `partial` with what is certain in spite of settings that have these effects."""
+    model, has_layout = partial.model, Effect.LAYOUT not in effects
     if model is None:
-        return of
-    has_layout = Effect.LAYOUT not in effects
-    because = impossible(model, kind, asked, has_layout=has_layout)
+        return partial
+    because = impossible(model, kind, engine, has_layout=has_layout)
     if because:
-        return replace(of, because=because, is_impossible=True, settings=(), engine=asked)
-    of = replace(of, engine=asked, has_layout=has_layout)
+        return replace(partial, because=because, is_impossible=True, settings=(), engine=engine)
+    partial = replace(partial, engine=engine, has_layout=has_layout)
     if set(effects) != {Effect.ADDS}:
-        return of
-    base = budget(model, kind, asked)
-    base = fitted(base) if is_auto else base
-    return replace(of, at_least=base) if isinstance(base, HbmBudget) else of
+        return partial
+    base = compute_budget(model, kind, engine)
+    base = fit_length(base) if is_auto else base
+    return replace(partial, at_least=base) if isinstance(base, HbmBudget) else partial
 
 
 def _engine_without_model(serving: ServingSpec, settings: Settings, kind: AcceleratorType) -> Engine | None:
@@ -84,19 +91,19 @@ def _engine_without_model(serving: ServingSpec, settings: Settings, kind: Accele
     if not isinstance(serving.max_model_len, int) or serving.max_num_batched_tokens is None:
         return None
     try:
-        asked = engine(serving, settings, kind, None)
+        engine = engine_of(serving, settings, kind, None)
     except (AttributeError, TypeError, ValueError):
         return None
-    return None if out_of_range(asked) else asked
+    return None if out_of_range(engine) else engine
 
 
 @lru_cache(maxsize=256)
-def _of_known(model_id: str, type_name: str, asked: Engine) -> HbmBudget | Unsized:
-    """By names, of what the catalogue knows: a fleet is many deployments of few kinds."""
+def _budget_of_catalogue(model_id: str, type_name: str, engine: Engine) -> HbmBudget | Unsized:
+    """Return the budget by names of the catalogue: a fleet is many deployments of few kinds."""
     model, kind = families.find_model(model_id), catalog.accelerator_type(type_name)
     assert model is not None
     assert kind is not None
-    return budget(model, kind, asked)
+    return compute_budget(model, kind, engine)
 
 
 def language_model(spec: ProfileSpec, config_json: str | None) -> LanguageModel:
@@ -109,31 +116,42 @@ def language_model(spec: ProfileSpec, config_json: str | None) -> LanguageModel:
     return model
 
 
-def written(serving: ServingSpec) -> dict[str, Any]:
-    """`args` by canonical flag name; JSON that was written as text is read."""
-    named = ((flags.find(name), value) for name, value in serving.args.items())
-    return {flag.name: _value(flag, value) for flag, value in named if flag is not None and value is not None}
+def flag_values(serving: ServingSpec) -> dict[str, Any]:
+    """Return `args` by canonical flag name; JSON that was written as text is read."""
+    values: dict[str, Any] = {}
+    for name, value in serving.args.items():
+        flag = flags.find(name)
+        if flag is None or value is None:
+            continue
+        if flag.style is flags.Style.JSON and isinstance(value, str):
+            values[flag.name] = json.loads(value)
+        else:
+            values[flag.name] = value
+    return values
 
 
-def engine(serving: ServingSpec, settings: Settings, kind: AcceleratorType, model: LanguageModel | None) -> Engine:
-    """Return what `vllm serve` makes of these settings on that slice.
+def engine_of(serving: ServingSpec, settings: Settings, kind: AcceleratorType, model: LanguageModel | None) -> Engine:
+    """Return the engine that `vllm serve` makes of these settings on that slice.
 
     Without a model the profile has to name both `max_model_len` and `max_num_batched_tokens`.
     """
     length = serving.max_model_len if isinstance(serving.max_model_len, int) else 0
     length = length or (0 if model is None else model.max_position)
-    proposing = _speculation(settings)
+    speculation = _speculation(settings)
     seqs, batched = _batch(serving, settings, model, length)
     data = serving.data_parallel_size or 1
     additional = settings.get("additional-config", {})
+    override = settings.get("num-gpu-blocks-override")
+    is_eager = settings.get("enforce-eager") is True or serving.env.get("SKIP_JAX_PRECOMPILE", "0").lower() in _ON
     return Engine(
         tensor_parallel=serving.tensor_parallel_size or kind.chips // data,
         data_parallel=data,
-        dtype=_dtype(serving.dtype),
+        # `auto` is the checkpoint's type, and every model here is published in bfloat16.
+        dtype="bfloat16" if serving.dtype in (None, "auto") else serving.dtype,
         kv_dtype=serving.kv_cache_dtype or "auto",
         utilization=serving.hbm_utilization or UTILIZATION,
         block_size=serving.block_size,
-        blocks_override=_optional_int(settings.get("num-gpu-blocks-override")),
+        blocks_override=None if override is None else int(override),
         max_model_len=length,
         max_num_seqs=seqs,
         max_num_batched_tokens=batched,
@@ -141,18 +159,17 @@ def engine(serving: ServingSpec, settings: Settings, kind: AcceleratorType, mode
         extra_token_buckets=tuple(map(int, additional.get("compilation_sizes", ()))),
         min_token_bucket=int(serving.env.get("MIN_TOKEN_BUCKET", "16")),
         attention_buckets=_attention_buckets(serving.env),
-        speculation=proposing,
+        speculation=speculation,
         is_multimodal=model is not None and model.is_multimodal and not _is_text_alone(settings),
-        is_async=settings.get("async-scheduling", proposing is None) is True,
+        is_async=settings.get("async-scheduling", speculation is None) is True,
         is_expert_parallel=settings.get("enable-expert-parallel") is True,
         is_vision_replicated=additional.get("mm-encoder-tp-mode") == "data",
-        is_precompiled=settings.get("enforce-eager") is not True
-        and serving.env.get("SKIP_JAX_PRECOMPILE", "0").lower() not in _ON,
+        is_precompiled=not is_eager,
     )
 
 
 def _batch(serving: ServingSpec, settings: Settings, model: LanguageModel | None, length: int) -> tuple[int, int]:
-    """Requests and tokens of one step (arg_utils.py:3098-3180)."""
+    """Return the requests and the tokens of one step (arg_utils.py:3098-3180)."""
     doubled = 2 if settings.get("performance-mode") == "throughput" else 1
     seqs = serving.max_num_seqs or _SEQS * doubled
     tokens = serving.max_num_batched_tokens
@@ -174,31 +191,15 @@ def _speculation(settings: Settings) -> Speculation | None:
 
 
 def _is_text_alone(settings: Settings) -> bool:
-    """A modality whose limit is not written is not limited; all written as zero turns them off (tpu_runner.py:1307)."""
+    """Return whether every modality is turned off: one without a limit is not (tpu_runner.py:1307)."""
     if settings.get("language-model-only") is True:
         return True
-    limits = [_limit(value) for value in settings.get("limit-mm-per-prompt", {}).values()]
-    return bool(limits) and not any(limits)
-
-
-def _limit(value: Any) -> Any:
-    return value.get("count", 1) if isinstance(value, Mapping) else value
+    limits = settings.get("limit-mm-per-prompt", {}).values()
+    counts = [limit.get("count", 1) if isinstance(limit, Mapping) else limit for limit in limits]
+    return bool(counts) and not any(counts)
 
 
 def _attention_buckets(env: Mapping[str, str]) -> tuple[int, ...] | None:
     if env.get("ATTN_BUCKETIZED_NUM_REQS", "0").lower() not in _ON:
         return None
     return tuple(int(size) for size in env.get("ATTN_CUSTOM_NUM_REQS_BUCKETS", "").split(",") if size.strip())
-
-
-def _dtype(written_dtype: str | None) -> str:
-    """`auto` is the checkpoint's, and every model here is published in bfloat16."""
-    return "bfloat16" if written_dtype in (None, "auto") else written_dtype
-
-
-def _value(flag: flags.Flag, value: Any) -> Any:
-    return json.loads(value) if flag.style is flags.Style.JSON and isinstance(value, str) else value
-
-
-def _optional_int(value: Any) -> int | None:
-    return None if value is None else int(value)

@@ -34,12 +34,12 @@ class ProgramRoom:
     proven: int
 
     def utilization(self, hbm_bytes: int) -> float:
-        """The largest of two decimals that leaves `proven`."""
+        """Return the largest utilization of two decimals that leaves `proven`."""
         return int(100 * (1 - self.proven / hbm_bytes)) / 100
 
 
 def program_room(model: LanguageModel, engine: Engine) -> ProgramRoom:
-    """`needed` = what is loaded by then + the largest program's arrays; they are replicated, so no chip is spared."""
+    """Return `needed` = what is loaded by then + the largest program's arrays, which are replicated on every chip."""
     vocabulary = align(model.vocabulary, engine.tensor_parallel)
     largest = max(structured_decode_bytes(engine, vocabulary), speculation_bytes(engine, vocabulary))
     if model.implementation is Implementation.TORCHAX:
@@ -50,12 +50,12 @@ def program_room(model: LanguageModel, engine: Engine) -> ProgramRoom:
 
 
 def room_beside(largest: int) -> ProgramRoom:
-    """Return the room of tpu_inference's own models, where the largest program's arrays take so many bytes."""
+    """Return the room of tpu_inference's own models, where the largest program's arrays take `largest` bytes."""
     return ProgramRoom(needed=_LOADED + largest, proven=_PROVEN + largest)
 
 
 def certain_bytes(model: LanguageModel, engine: Engine, generation: str) -> int:
-    """With less than this a boot surely dies: the arrays alone, and what is loaded by then where that was measured."""
+    """Return the least with which a boot can succeed: the arrays, and what is loaded by then if that was measured."""
     if not engine.is_precompiled:
         return 0
     arrays = structured_decode_bytes(engine, align(model.vocabulary, engine.tensor_parallel))
@@ -69,14 +69,17 @@ def certain_bytes(model: LanguageModel, engine: Engine, generation: str) -> int:
 
 
 def structured_decode_bytes(engine: Engine, vocabulary: int) -> int:
-    """max_num_seqs x vocabulary x 6 B: logits in bfloat16 and float32. 256 x 262,144 x 6 B = 384.0 MiB, as logged."""
+    """Return max_num_seqs x vocabulary x 6 B: logits in bfloat16 and float32.
+
+    256 x 262,144 x 6 B = 384.0 MiB, as logged.
+    """
     return engine.max_num_seqs * vocabulary * 6
 
 
 def speculation_bytes(engine: Engine, vocabulary: int) -> int:
-    """(positions + max_num_seqs) x vocabulary x 4 B, taken and given (compilation_manager.py:1199-1264). Not measured.
+    """Return (positions + max_num_seqs) x vocabulary x 4 B, in and out (compilation_manager.py:1199-1264).
 
-    256 requests, 3 tokens: (1,024 + 256) x 262,144 x 4 B x 2 = 2.5 GiB.
+    Not measured. 256 requests, 3 tokens: (1,024 + 256) x 262,144 x 4 B x 2 = 2.5 GiB.
     """
     if engine.speculation is None:
         return 0

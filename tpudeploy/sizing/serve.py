@@ -1,4 +1,4 @@
-"""Can a deployment serve so many users at that context? At once, by queueing, or never."""
+"""Whether a deployment can serve a number of users at one context: at once, by queueing, or never."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Verdict:
 
 
 def can_serve(budget: HbmBudget, *, users: int, context: int, output: int) -> Verdict:
-    """`users` requests at once, each of `context` prompt tokens and up to `output` new ones.
+    """Return whether it serves `users` requests at once, each of `context` prompt tokens and up to `output` new ones.
 
     A prompt and its output share `max_model_len`: a prompt that leaves no room for one token is refused.
     """
@@ -43,10 +43,10 @@ def can_serve(budget: HbmBudget, *, users: int, context: int, output: int) -> Ve
 
 
 def _at_once(budget: HbmBudget, tokens: int) -> tuple[int, str]:
-    """Each rank holds what its blocks hold, less the null block, and never more than `max_num_seqs`."""
+    """Return how many run at once: what the blocks of each rank hold, less the null block, or `max_num_seqs`."""
     engine = budget.engine
     kv = layout(budget.model, engine, budget.block_size)
     each = blocks_per_request(kv, engine, budget.block_size, tokens)
-    held = max(budget.num_blocks - 1, 0) // each
-    why = "for want of KV cache" if held < engine.max_num_seqs else f"by max_num_seqs {engine.max_num_seqs}"
-    return min(held, engine.max_num_seqs) * engine.data_parallel, why
+    capacity = max(budget.num_blocks - 1, 0) // each
+    why = "for want of KV cache" if capacity < engine.max_num_seqs else f"by max_num_seqs {engine.max_num_seqs}"
+    return min(capacity, engine.max_num_seqs) * engine.data_parallel, why

@@ -1,4 +1,4 @@
-"""How long a start should take, cold and with a warm compile cache: measured seconds a graph, times the graphs.
+"""The time that a start should take, cold and with a warm compile cache: measured seconds a graph, times the graphs.
 
 Measured: the boot log of Gemma 4 E2B on one v6e chip (667 s from container to first answer, no cache), by group. Warm:
 857 s fell to 497 s on one v5e chip; weights, tracing and the API server's own warm-up remain.
@@ -34,10 +34,11 @@ _WARM = 497 / 857
 _BASIS = "seconds per graph and GiB of Gemma 4 E2B on one v6e chip; warm by the ratio measured on one v5e chip"
 
 
-def start(model: LanguageModel, plan: CompilePlan) -> Start:
+def predict_start(model: LanguageModel, plan: CompilePlan) -> Start:
+    """Return the time of a start by its parts, in seconds."""
     weights = checkpoint_bytes(model) / _GIB * _SECONDS_PER_GIB
-    named = sorted(plan.graphs, key=lambda name: _ORDER.get(name, len(_ORDER)))
-    groups = tuple(Group(count=plan.graphs[name], seconds=_SECONDS.get(name, _OTHER_SECONDS)) for name in named)
+    names = sorted(plan.graphs, key=lambda name: _ORDER.get(name, len(_ORDER)))
+    groups = tuple(Group(count=plan.graphs[name], seconds=_SECONDS.get(name, _OTHER_SECONDS)) for name in names)
     cold = _PROCESS_SECONDS + weights + sum(g.count * g.seconds for g in groups) + _READY_SECONDS
     return Start(
         cold_seconds=cold,
@@ -51,5 +52,5 @@ def start(model: LanguageModel, plan: CompilePlan) -> Start:
 
 
 def checkpoint_bytes(model: LanguageModel) -> int:
-    """The files as they are downloaded: two bytes a parameter, with what no chip loads. E2B: 9.54 GiB, as logged."""
+    """Return the size of the files: two bytes a parameter, with what no chip loads. E2B: 9.54 GiB, as logged."""
     return 2 * parameters(model)

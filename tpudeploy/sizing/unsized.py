@@ -1,4 +1,4 @@
-"""Settings whose effect on memory the arithmetic does not know: it says so, rather than leave them out."""
+"""Settings whose effect on memory the arithmetic does not know: it names them instead of leaving them out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OFF = ("", "0", "false")
 
 
 class Effect(StrEnum):
-    """What a setting may change, and with it how much of the arithmetic stays true without it."""
+    """The quantities that a setting may change, which decide how much of the arithmetic is true without it."""
 
     ADDS = "adds"  # memory, and nothing else: the base is a lower bound
     WEIGHTS = "weights"  # their bytes; heads, graphs and the cache's shape stay
@@ -79,44 +79,42 @@ _QUANTIZING_ADDITION = "quantization"  # qwix: weights are quantised as they are
 def unknown_effects(settings: Mapping[str, Any], env: Mapping[str, str], model: LanguageModel) -> tuple[Unknown, ...]:
     """Return every setting whose effect on memory the arithmetic does not know."""
     return (
-        *_of_flags(settings),
-        *_of_variables(env),
-        *_of_speculation(settings),
-        *_of_additions(settings),
-        *_of_implementation(env, model),
+        *_flags(settings),
+        *_variables(env),
+        *_speculation(settings),
+        *_additions(settings),
+        *_implementation(env, model),
     )
 
 
-def _least_proposed(engine: Engine) -> int:
-    """Return the fewest tokens to propose: a draft model may say itself how many, where the profile does not."""
-    return 1 if engine.speculation is not None and engine.speculation.method == "ngram" else 0
-
-
-def _of_flags(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+def _flags(settings: Mapping[str, Any]) -> Iterator[Unknown]:
     for name, (effect, why) in _FLAGS.items():
         if settings.get(name) not in (None, False, _DEFAULTS.get(name)):
             yield Unknown(name=name, effect=effect, why=f"{why} (`{name}`)")
 
 
-def _of_variables(env: Mapping[str, str]) -> Iterator[Unknown]:
+def _variables(env: Mapping[str, str]) -> Iterator[Unknown]:
     for name, (effect, why) in _VARIABLES.items():
         if env.get(name, "").lower() not in _OFF:
             yield Unknown(name=name, effect=effect, why=f"{why} ({name})")
 
 
 def out_of_range(engine: Engine) -> str:
-    """What no engine would take, or no person mean; it would only keep the arithmetic busy."""
+    """Return which setting no engine would take and no person would mean, or "": it would only take computing time."""
     least, most = engine.min_token_bucket, engine.max_num_batched_tokens
     if least < 1 or least & (least - 1):
-        return f"MIN_TOKEN_BUCKET {least} is no power of two"
+        return f"MIN_TOKEN_BUCKET {least} is not a power of two"
     if engine.padding_gap and most // engine.padding_gap > _MOST_BUCKETS:
         return f"padding_gap {engine.padding_gap} makes more than {_MOST_BUCKETS:,} token buckets up to {most:,}"
-    if engine.speculation is not None and not _least_proposed(engine) <= engine.speculation.tokens <= _MOST_PROPOSED:
-        return f"{engine.speculation.tokens} speculative tokens are not between 1 and {_MOST_PROPOSED}"
+    if engine.speculation is not None:
+        # A draft model may say itself how many tokens to propose, where the profile does not.
+        fewest = 1 if engine.speculation.method == "ngram" else 0
+        if not fewest <= engine.speculation.tokens <= _MOST_PROPOSED:
+            return f"{engine.speculation.tokens} speculative tokens are not between 1 and {_MOST_PROPOSED}"
     return ""
 
 
-def _of_speculation(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+def _speculation(settings: Mapping[str, Any]) -> Iterator[Unknown]:
     config = settings.get("speculative-config") or {}
     method = config.get("method", "ngram") if isinstance(config, Mapping) else ""
     if method != "ngram":
@@ -124,17 +122,17 @@ def _of_speculation(settings: Mapping[str, Any]) -> Iterator[Unknown]:
         yield Unknown(name="speculative-config", effect=Effect.ADDS, why=why)
 
 
-def _of_additions(settings: Mapping[str, Any]) -> Iterator[Unknown]:
+def _additions(settings: Mapping[str, Any]) -> Iterator[Unknown]:
     for name in sorted(set(settings.get("additional-config", {})) - _SIZED_ADDITIONS):
         effect = Effect.WEIGHTS if name == _QUANTIZING_ADDITION else Effect.LAYOUT
         why = f"what `additional_config: {{{name}: …}}` does to memory is not known"
         yield Unknown(name="additional-config", effect=effect, why=why)
 
 
-def _of_implementation(env: Mapping[str, str], model: LanguageModel) -> Iterator[Unknown]:
-    chosen = env.get("MODEL_IMPL_TYPE", "auto").lower()
-    if chosen not in ("auto", model.implementation.value):
-        why = f"MODEL_IMPL_TYPE is {chosen}, and the arithmetic knows {model.name} as {model.implementation.value}"
+def _implementation(env: Mapping[str, str], model: LanguageModel) -> Iterator[Unknown]:
+    choice = env.get("MODEL_IMPL_TYPE", "auto").lower()
+    if choice not in ("auto", model.implementation.value):
+        why = f"MODEL_IMPL_TYPE is {choice}, and the arithmetic knows {model.name} as {model.implementation.value}"
         yield Unknown(name="MODEL_IMPL_TYPE", effect=Effect.LAYOUT, why=why)
     if env.get("TPU_MULTIPROCESS_DP", "1").lower() in _OFF:
         why = "data parallelism within one process shards otherwise (TPU_MULTIPROCESS_DP)"

@@ -16,7 +16,7 @@ from tpudeploy.sizing.numbers import LANES, align, itemsize, padded_head_dim
 
 
 def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str, int]:
-    """Group → bytes on one chip. Groups that the model has not are left out."""
+    """Return the bytes of each parameter group on one chip, without the groups that the model does not have."""
     size, chips = itemsize(engine.dtype), engine.tensor_parallel
     experts = model.experts
     elements = {
@@ -35,7 +35,7 @@ def weights_bytes_per_chip(model: LanguageModel, engine: Engine) -> Mapping[str,
 
 
 def parameters(model: LanguageModel) -> int:
-    """Elements of the checkpoint, without the padding of a chip and with what no chip loads."""
+    """Return the elements of the checkpoint, without the padding of a chip and with what no chip loads."""
     experts = model.experts
     each = 0 if experts is None else experts.count * model.hidden * (3 * experts.width + 1)
     return sum(
@@ -53,7 +53,7 @@ def parameters(model: LanguageModel) -> int:
 
 
 def active_parameters(model: LanguageModel) -> int:
-    """Elements that every token is multiplied with on its way through the layers: of experts those it goes through.
+    """Return the elements that every token is multiplied with in the layers: of the experts, those it goes through.
 
     Tables are looked up, not multiplied with; the output's is `head_parameters`, which prompts need but once.
     """
@@ -70,31 +70,31 @@ def active_parameters(model: LanguageModel) -> int:
 
 
 def head_parameters(model: LanguageModel) -> int:
-    """Elements that each new token takes to be chosen."""
+    """Return the elements that each new token takes to be chosen."""
     return model.vocabulary * model.hidden
 
 
 def _embeddings(model: LanguageModel, chips: int) -> int:
-    """Tables split by vocabulary, padded to the chips: input, output unless tied, per layer (gemma4.py:785,806)."""
+    """Return the tables, split by padded vocabulary: input, output unless tied, per layer (gemma4.py:785,806)."""
     vocabulary = align(model.vocabulary, chips)
     tables = 1 if model.is_tied else 2
     return vocabulary * (model.hidden * tables + model.per_layer_width * model.layers) // chips
 
 
 def _unused(model: LanguageModel, kind: Attention) -> int:
-    """Keys and values of layers that read another's: loaded, and never multiplied with."""
+    """Return the keys and values of layers that read another's: loaded, and never multiplied with."""
     return (kind.layers - kind.cached) * model.hidden * kind.projections * kind.kv_heads * kind.head_dim
 
 
 def _padded(model: LanguageModel, kind: Attention) -> Attention:
-    """tpu_inference's own code pads the heads of the weights as those of the cache (llama3.py:106, gemma4.py:292)."""
+    """Return the heads as loaded: tpu_inference pads them as those of the cache (llama3.py:106, gemma4.py:292)."""
     if model.implementation is not Implementation.JAX:
         return kind
     return replace(kind, head_dim=padded_head_dim(kind.head_dim))
 
 
 def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
-    """Q and O split by heads; K and V by KV heads, and with fewer heads than chips copied or split further."""
+    """Return Q and O, split by heads; K and V by KV heads, copied or split if there are fewer heads than chips."""
     queries = kind.heads * kind.head_dim // chips
     if model.pads_kv_weights:
         keys = max(kind.kv_heads // chips, 1) * kind.head_dim  # llama3.py:100: heads are padded to the chips
@@ -105,25 +105,25 @@ def _attention(model: LanguageModel, kind: Attention, chips: int) -> int:
 
 
 def _experts(model: LanguageModel, experts: Experts, engine: Engine) -> int:
-    """Gate and up are padded to whole lanes, a shard each or, with experts split, an expert each.
+    """Return the experts: gate and up are padded to whole lanes, a shard each or, with experts split, an expert each.
 
     moe_weights.py:167,423. 26B at TP 4: 704 / 4 = 176 becomes 256.
     """
     chips, width = engine.tensor_parallel, experts.width
     if engine.is_expert_parallel:
-        held = experts.count // chips
-        return experts.layers * held * model.hidden * (2 * align(width, LANES) + width)
+        count = experts.count // chips
+        return experts.layers * count * model.hidden * (2 * align(width, LANES) + width)
     shard = width // chips
     return experts.layers * experts.count * model.hidden * (2 * align(shard, LANES) + shard)
 
 
 def _per_layer_inputs(model: LanguageModel) -> int:
-    """Gate and projection of each layer and the projection of all, whole on each chip (gemma4.py:610,620,830)."""
+    """Return gate and projection of each layer and that of all, whole on each chip (gemma4.py:610,620,830)."""
     return 3 * model.layers * model.hidden * model.per_layer_width
 
 
 def _vision(model: LanguageModel, engine: Engine) -> int:
-    """The tower is loaded even where every modality is limited to zero; `mm-encoder-tp-mode: data` copies it."""
+    """Return the tower: loaded even if all modalities are limited to zero; `mm-encoder-tp-mode: data` copies it."""
     if model.vision is None:
         return 0
     shards = 1 if engine.is_vision_replicated else engine.tensor_parallel

@@ -10,7 +10,7 @@ from tpudeploy.availability.doctor.case import Case, fail, listed, ok, some_or_a
 from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.surroundings import Account, Network, Subnetwork
-from tpudeploy.sizing.checks import unreachable
+from tpudeploy.sizing.checks.placement import unreachable
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from tpudeploy.domain.diagnosis import Finding, Grade
 from tpudeploy.domain.diagnostics import Diagnostic, Severity, errors_in
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.pins.pins import DIGEST
-from tpudeploy.sizing.checks import boot_disk
+from tpudeploy.sizing.checks.machine import boot_disk
 
 
 def image(case: Case) -> Iterator[Finding]:
@@ -28,7 +28,7 @@ def image(case: Case) -> Iterator[Finding]:
 
 
 def disk(case: Case) -> Iterator[Finding]:
-    found = [d for d in case.diagnostics if d.code == boot_disk.CODE]
+    found = [d for d in case.diagnostics if d.code == boot_disk.code]
     for each in found:
         say = fail if each.severity is Severity.ERROR else warn
         yield say("disk", each.message, each.hint)
@@ -40,7 +40,7 @@ def disk(case: Case) -> Iterator[Finding]:
 
 
 def checks(case: Case) -> Iterator[Finding]:
-    rest: tuple[Diagnostic, ...] = tuple(d for d in case.diagnostics if d.code != boot_disk.CODE)
+    rest: tuple[Diagnostic, ...] = tuple(d for d in case.diagnostics if d.code != boot_disk.code)
     wrong = errors_in(rest)
     codes = ", ".join(dict.fromkeys(d.code for d in wrong or rest))
     hint = "`tpudeploy validate` shows the lines, `tpudeploy explain CODE` tells more."

@@ -1,88 +1,52 @@
-"""CHECKS: what is worth saying of a deployment that is well-formed. One file, one check, one row here."""
+"""CHECKS: the problems that a well-formed deployment may have. One function each, in the file of its subject."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
 
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.diagnostics import Diagnostic, Explanation, errors_in
-from tpudeploy.sizing.checks import (
-    boot_disk,
-    copied_cache,
-    fallback,
-    fast_prefill,
-    fp8_quantization,
-    graph_cache,
-    heads,
-    hub_cache,
-    idle_fp8,
-    item_beyond_step,
-    length_beyond_cache,
-    length_beyond_model,
-    no_cache_left,
-    no_place,
-    nothing_to_renew,
-    open_endpoint,
-    other_models,
-    padding_gap,
-    program_room,
-    small_block,
-    step_below_requests,
-    unchecked,
-    unreachable,
-    weights_too_large,
-)
+from tpudeploy.domain.diagnostics import Diagnostic, errors_in
+from tpudeploy.sizing.checks import machine, memory, model, placement, requests, unchecked
 
-
-class Check(Protocol):
-    """What each file here is: `CODE` is stable and what `find` yields, `EXPLANATION` what `tpudeploy explain` says."""
-
-    CODE: str
-    EXPLANATION: Explanation
-
-    def find(self, deployment: Deployment, /) -> Iterator[Diagnostic]: ...
-
-
-# In the order in which they are told.
-CHECKS: tuple[Check, ...] = (
-    no_place,
-    open_endpoint,
-    weights_too_large,
-    no_cache_left,
-    length_beyond_cache,
-    length_beyond_model,
-    program_room,
-    heads,
-    other_models,
-    copied_cache,
-    idle_fp8,
-    item_beyond_step,
-    step_below_requests,
-    small_block,
-    padding_gap,
-    fast_prefill,
-    fp8_quantization,
-    graph_cache,
-    hub_cache,
-    boot_disk,
-    fallback,
-    unreachable,
-    nothing_to_renew,
-    unchecked,
+# In the order in which they are reported.
+CHECKS = (
+    placement.no_place,
+    placement.open_endpoint,
+    memory.weights_too_large,
+    memory.no_cache_left,
+    memory.length_beyond_cache,
+    requests.length_beyond_model,
+    memory.program_room,
+    model.heads,
+    model.other_models,
+    memory.copied_cache,
+    memory.idle_fp8,
+    requests.item_beyond_step,
+    requests.step_below_requests,
+    memory.small_block,
+    requests.padding_gap,
+    model.fast_prefill,
+    model.fp8_quantization,
+    machine.graph_cache,
+    machine.hub_cache,
+    machine.boot_disk,
+    model.fallback,
+    placement.unreachable,
+    placement.nothing_to_renew,
+    unchecked.unchecked,
 )
 
 
 def with_verdict(deployment: Deployment, diagnostics: Iterable[Diagnostic]) -> Deployment:
     """Return the deployment with a budget that knows which of these errors keep its server from starting.
 
-    TPU20xx are about places and clients: such a server has no place, or nobody reaches it, and its memory suffices.
+    TPU20xx are about places and clients: such a server has no place, or no client reaches it, and its memory suffices.
     """
     codes = dict.fromkeys(each.code for each in errors_in(diagnostics) if each.code.startswith("TPU21"))
     return replace(deployment, budget=replace(deployment.budget, fatal=tuple(codes)))
 
 
 def check(deployments: Iterable[Deployment]) -> tuple[Diagnostic, ...]:
-    """Everything that the checks have to say."""
+    """Return every problem that the checks find."""
     return tuple(d for deployment in deployments for row in CHECKS for d in row.find(deployment))

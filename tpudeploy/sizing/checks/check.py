@@ -1,0 +1,137 @@
+"""Check: one thing that is worth saying of a well-formed deployment, and how it is said, on the line of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tpudeploy.catalog import flags
+from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.diagnostics import Diagnostic, Explanation, Severity
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.model import LanguageModel
+from tpudeploy.sizing.advice import LENGTH_KEY, SPLIT_KEYS, TYPE_KEY, UTILIZATION_KEY, Remedy, lightest, remedies
+
+_ARGS = "serving.args."
+Finder = Callable[[Deployment], Iterator[Diagnostic]]
+
+
+@frozen
+class Check:
+    """One row of CHECKS. `code` is stable, and `explanation` is the page of `tpudeploy explain` about it."""
+
+    code: str
+    explanation: Explanation
+    finder: Finder
+
+    def find(self, deployment: Deployment) -> Iterator[Diagnostic]:
+        """Yield the problems of this kind that the deployment has."""
+        for diagnostic in self.finder(deployment):
+            yield replace(diagnostic, code=self.code)
+
+
+def check_for(code: str, title: str, meaning: str, fix: str) -> Callable[[Finder], Check]:
+    """Make a check of the function below, which yields its problems without their code."""
+    return lambda finder: Check(code=code, explanation=Explanation(title, meaning, fix), finder=finder)
+
+
+def error(deployment: Deployment, message: str, *, path: str = "", hint: str = "") -> Diagnostic:
+    """Return a problem with which the server cannot start, or cannot work."""
+    return Diagnostic(code="", message=message, path=path, location=deployment.origin(path), hint=hint)
+
+
+def warning(deployment: Deployment, message: str, *, path: str = "", hint: str = "") -> Diagnostic:
+    """Return a problem with which the server works."""
+    return replace(error(deployment, message, path=path, hint=hint), severity=Severity.WARNING)
+
+
+def sized(deployment: Deployment) -> HbmBudget | None:
+    """Return its budget, or None where it cannot be sized: see `bounded` for what is certain all the same."""
+    return deployment.budget if isinstance(deployment.budget, HbmBudget) else None
+
+
+def bounded(deployment: Deployment) -> HbmBudget | None:
+    """Return its budget or, where something only adds to the memory, the budget without that: a lower bound."""
+    return deployment.budget if isinstance(deployment.budget, HbmBudget) else deployment.budget.at_least
+
+
+def model_of(deployment: Deployment) -> LanguageModel | None:
+    """Return the model, whether or not its memory can be sized; None where it is not known."""
+    return deployment.budget.model
+
+
+def engine_of(deployment: Deployment) -> Engine | None:
+    """Return the engine's settings, whether or not its memory can be sized; None where they are not known."""
+    return deployment.budget.engine
+
+
+def setting(deployment: Deployment, path: str) -> int | None:
+    """Return a whole number that the profile writes at this path, or None."""
+    value = deployment.attributes.get(path)
+    return value if isinstance(value, int) else None
+
+
+def argument(deployment: Deployment, name: str) -> tuple[str, Json]:
+    """Return the path and value of a flag of `serving.args`, by canonical name; ("", None) where it is not written."""
+    for path, value in deployment.attributes.items():
+        if path.startswith(_ARGS):
+            flag = flags.find(path.removeprefix(_ARGS))
+            if flag is not None and flag.name == name:
+                return path, value
+    return "", None
+
+
+def gib(size: int, places: int = 1) -> str:
+    """Return bytes as a person writes them: `12.5 GiB`."""
+    return f"{size / 1024**3:.{places}f} GiB"
+
+
+def ways_out(deployment: Deployment, budget: HbmBudget) -> str:
+    """Return what would let it start, with the figures that follow: utilization, then length, then a slice.
+
+    Where `budget` is a bound, a way may not be enough, and chips are not split into copies: LoRA excludes that.
+    """
+    is_bound = sized(deployment) is None
+    ways = remedies(budget, allow_copies=not is_bound)
+    if not ways:
+        return _no_way(budget)
+    cheapest = ways[0].settings
+    failing = ""
+    if UTILIZATION_KEY not in cheapest and LENGTH_KEY in cheapest:
+        failing = "No other hbm_utilization is enough. "
+    elif UTILIZATION_KEY not in cheapest or TYPE_KEY in cheapest:
+        failing = "Neither another hbm_utilization nor a shorter max_model_len is enough. "
+    return failing + "\nOr ".join(_way(deployment, way, is_bound=is_bound) for way in ways)
+
+
+def _way(deployment: Deployment, way: Remedy, *, is_bound: bool) -> str:
+    budget, changes = way.budget, way.settings
+    is_whole_slice = TYPE_KEY in changes and budget.engine.tensor_parallel == budget.accelerator.chips
+    if is_whole_slice and not any(f"serving.{key}" in deployment.origins for key in SPLIT_KEYS):
+        # A split over all chips is the default: the profile need not say it unless it writes another one.
+        changes = {key: value for key, value in changes.items() if key not in SPLIT_KEYS}
+    first, *others = (f"{key}: {_value(value)}" for key, value in changes.items())
+    settings = f"{first} with {', '.join(others)}" if others else first
+    enough, at_most = ("may be", "at most ") if is_bound else ("is", "")
+    best = "" if way.most is None else f"; {_value(way.most.engine.utilization)} gives {way.most.kv_cache_tokens:,}"
+    return (
+        f"{settings} {enough} enough: {at_most}{budget.kv_cache_tokens:,} tokens of KV cache, "
+        f"{budget.max_concurrency:.1f} requests of {budget.engine.max_model_len:,} at once{best}."
+    )
+
+
+def _value(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _no_way(budget: HbmBudget) -> str:
+    """Return why nothing helps; a slice on which only programs lack proven room may still be one that boots."""
+    best = lightest(budget)
+    weights = f"{gib(best.weights_bytes_per_chip)} of {gib(best.hbm_bytes_per_chip)} a chip"
+    if best.weights_bytes_per_chip >= best.hbm_bytes_per_chip:
+        return f"No slice of one host holds it: on {best.accelerator.name} the weights alone take {weights}."
+    return (
+        "No slice of one host holds it beside the room for compiled programs with which boots are known to succeed: "
+        f"on {best.accelerator.name} the weights take {weights}."
+    )

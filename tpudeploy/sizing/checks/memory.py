@@ -1,0 +1,208 @@
+"""Checks of a chip's HBM: weights, KV cache, and the room for compiled programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.sizing.advice import best_copies, budget_with, longest
+from tpudeploy.sizing.checks.check import (
+    bounded,
+    check_for,
+    engine_of,
+    error,
+    gib,
+    model_of,
+    sized,
+    warning,
+    ways_out,
+)
+from tpudeploy.sizing.kv import bytes_per_token, least_block_size
+from tpudeploy.sizing.programs import certain_bytes
+from tpudeploy.sizing.programs import program_room as room_for_programs
+
+
+@check_for(
+    "TPU2101",
+    "The weights do not fit",
+    "A chip's share of the weights is larger than hbm_utilization x its HBM. vLLM would stop with "
+    '"total_hbm_used_gb=… exceeds total_hbm_limit_cap_gb=…". The message names what is enough, computed in this order: '
+    "a larger share, a shorter max_model_len, a slice with more chips, which share the weights.",
+    "tpu: {type: v6e-4}",
+)
+def weights_too_large(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = bounded(deployment)
+    if budget is None or _weights_fit(budget):
+        return
+    cap = int(budget.hbm_bytes_per_chip * budget.engine.utilization)
+    message = (
+        f"{budget.model.name} does not fit: {_least(deployment)}{gib(budget.weights_bytes_per_chip)} of weights a "
+        f"chip, and {gib(cap)} for them and the KV cache."
+    )
+    yield error(deployment, message, path="tpu.type", hint=ways_out(deployment, budget))
+
+
+@check_for(
+    "TPU2102",
+    "No memory is left for the KV cache",
+    'The weights fit, but not even the shortest request fits beside them. vLLM would stop with "No available '
+    'memory for the cache blocks". Give vLLM a larger share of HBM, or take more chips.',
+    "serving: {hbm_utilization: 0.92}",
+)
+def no_cache_left(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = bounded(deployment)
+    if budget is None or budget.holds_a_request or not _weights_fit(budget) or longest(budget):
+        return
+    rest = int(budget.hbm_bytes_per_chip * budget.engine.utilization) - budget.weights_bytes_per_chip
+    weights = f"{_least(deployment)}{gib(budget.weights_bytes_per_chip)} of weights a chip"
+    message = f"Beside {weights}, {_most(deployment)}{gib(rest)} is left: no KV cache."
+    yield error(deployment, message, path="serving.hbm_utilization", hint=ways_out(deployment, budget))
+
+
+@check_for(
+    "TPU2103",
+    "max_model_len is larger than the KV cache",
+    "vLLM starts only if one request of full length fits in the KV cache, with one block set aside. Otherwise it "
+    'stops with "To serve at least one request with the model\'s max seq len …". The message names the largest '
+    "length that fits.",
+    "serving: {max_model_len: 8192}",
+)
+def length_beyond_cache(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = bounded(deployment)
+    if budget is None or budget.holds_a_request or not longest(budget):
+        return
+    length, blocks = budget.engine.max_model_len, budget.blocks_per_request
+    message = (
+        f"One request of max_model_len {length:,} takes {blocks:,} blocks of {budget.block_size} and one is set aside: "
+        f"the KV cache has {_most(deployment)}{budget.num_blocks:,}."
+    )
+    yield error(deployment, message, path="serving.max_model_len", hint=ways_out(deployment, budget))
+
+
+def _weights_fit(budget: HbmBudget) -> bool:
+    return budget.weights_bytes_per_chip < budget.hbm_bytes_per_chip * budget.engine.utilization
+
+
+def _least(deployment: Deployment) -> str:
+    """Return the words before the bytes that `bounded` takes: "" where they are exact."""
+    return "at least " if sized(deployment) is None else ""
+
+
+def _most(deployment: Deployment) -> str:
+    """Return the words before the bytes that `bounded` leaves: "" where they are exact."""
+    return "at most " if sized(deployment) is None else ""
+
+
+@check_for(
+    "TPU2105",
+    "Too little room for compiled programs",
+    "vLLM fills hbm_utilization of HBM with weights and KV cache and reserves nothing for the programs that it "
+    "compiles. They need the rest, and a boot that lacks it ends after minutes with "
+    '"RuntimeProgramAllocationFailure". Measured on one v5e chip: 0.95 failed where 0.92 booted. The largest '
+    "program, structured decoding, takes max_num_seqs x vocabulary x 6 bytes.",
+    "serving: {hbm_utilization: 0.92}",
+)
+def program_room(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget, path = bounded(deployment), "serving.hbm_utilization"
+    if budget is None or not budget.holds_a_request:
+        return
+    room = room_for_programs(budget.model, budget.engine)
+    rest = budget.free_bytes_per_chip + budget.program_bytes_per_chip
+    certain = certain_bytes(budget.model, budget.engine, budget.accelerator.generation)
+    if rest >= max(room.proven, certain):
+        return
+    share = f"hbm_utilization {budget.engine.utilization:g} leaves {_most(deployment)}{gib(rest, 2)} a chip"
+    hint = _lower_utilization(deployment, budget, room.utilization(budget.hbm_bytes_per_chip))
+    if rest < certain:
+        message = f"{share} for compiled programs, which need {gib(room.needed, 2)}: the boot would die of it."
+        yield error(deployment, message, path=path, hint=hint)
+        return
+    if rest < room.needed:
+        doubt = f", which are thought to need {gib(room.needed, 2)}: the boot may die of it."
+    else:
+        doubt = f"; boots are known to succeed with {gib(room.proven, 2)}."
+    yield warning(deployment, f"{share} for compiled programs{doubt}", path=path, hint=hint)
+
+
+def _lower_utilization(deployment: Deployment, budget: HbmBudget, utilization: float) -> str:
+    """Return the utilization that leaves enough, if the KV cache still holds a request then."""
+    lower = budget_with(budget, utilization=utilization) if utilization > 0 else None
+    if lower is not None and lower.holds_a_request:
+        return f"hbm_utilization: {utilization:g} leaves enough; fewer max_num_seqs need less."
+    return ways_out(deployment, budget)
+
+
+@check_for(
+    "TPU2107",
+    "Tensor parallelism beyond the KV heads copies the cache",
+    "A chip holds whole KV heads. With more chips than KV heads, several chips hold copies of the same head: they "
+    "add no room for tokens, only what their share of the weights frees. Copies of the whole model "
+    "(data_parallel_size) add room where one fits.",
+    "serving: {tensor_parallel_size: 1, data_parallel_size: 4}",
+)
+def copied_cache(deployment: Deployment) -> Iterator[Diagnostic]:
+    """Yield nothing where only some layers are copied and the weights need the chips: there is nothing better."""
+    budget = sized(deployment)
+    if budget is None or not budget.holds_a_request:
+        return
+    heads, chips = min(budget.model.kv_heads), budget.engine.tensor_parallel
+    copies = best_copies(budget) if heads < chips else None
+    if heads >= chips or (copies is None and max(budget.model.kv_heads) >= chips):
+        return
+    message = (
+        f"Layers with {heads} KV head{'s' if heads > 1 else ''} are cached {chips // heads} times over {chips} chips: "
+        f"{budget.kv_bytes_per_token_per_chip:,} bytes a token on each, {budget.kv_cache_tokens:,} tokens in all."
+    )
+    hint = "No split into copies holds more: the weights need these chips."
+    if copies is not None:
+        split = f"tensor_parallel_size {copies.engine.tensor_parallel} x data_parallel_size"
+        hint = f"{split} {copies.engine.data_parallel} would hold {copies.kv_cache_tokens:,}."
+    yield warning(deployment, message, path="serving.tensor_parallel_size", hint=hint)
+
+
+@check_for(
+    "TPU2108",
+    "An fp8 KV cache saves nothing here",
+    "Keys and values are packed into words of four bytes. With one KV head on a chip, four values of one byte take "
+    "the place of two values of two bytes, and half of them are padding. Measured on Gemma 4 E2B: the same number "
+    "of blocks in both types, and 2 to 6 % less throughput in fp8.",
+    "serving: {kv_cache_dtype: auto}",
+)
+def idle_fp8(deployment: Deployment) -> Iterator[Diagnostic]:
+    model, engine = model_of(deployment), engine_of(deployment)
+    has_layout = isinstance(deployment.budget, HbmBudget) or deployment.budget.has_layout
+    if model is None or engine is None or not has_layout or not engine.kv_dtype.startswith("fp8"):
+        return
+    in_fp8, plain = bytes_per_token(model, engine), bytes_per_token(model, replace(engine, kv_dtype="auto"))
+    if plain <= in_fp8:
+        message = (
+            f"kv_cache_dtype {engine.kv_dtype} buys nothing here: {in_fp8:,} bytes a token and chip, "
+            f"and {plain:,} in {engine.dtype}."
+        )
+        hint = "Leave it out: it costs accuracy and a little speed."
+        yield warning(deployment, message, path="serving.kv_cache_dtype", hint=hint)
+
+
+@check_for(
+    "TPU2111",
+    "block_size bypasses the guard of scalar memory",
+    "Block tables have to fit into one MiB of scalar memory. If the profile names no block_size, the platform "
+    "chooses blocks that are large enough. A block_size in the profile is used as it is, and a boot with one that "
+    'is too small ends with "Ran out of memory in memory space smem". Leave it out, or write at least the size '
+    "that the message names.",
+    "serving: {block_size: 128}",
+)
+def small_block(deployment: Deployment) -> Iterator[Diagnostic]:
+    engine = engine_of(deployment)
+    if engine is None or engine.block_size is None:
+        return
+    least = least_block_size(engine)
+    if engine.block_size < least:
+        message = (
+            f"block_size {engine.block_size} is below the {least} that {engine.max_num_seqs} requests of "
+            f"{engine.max_model_len:,} tokens need: their block tables may not fit in scalar memory."
+        )
+        yield warning(deployment, message, path="serving.block_size", hint="Leave it out: vLLM then chooses.")

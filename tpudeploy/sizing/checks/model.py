@@ -1,0 +1,143 @@
+"""Checks of a model against the chips, the flags and the code that run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tpudeploy.catalog import families
+from tpudeploy.domain.budget import Unsized
+from tpudeploy.domain.deployment import Deployment, Json
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.model import Implementation, LanguageModel
+from tpudeploy.sizing.checks.check import argument, check_for, error, model_of, warning
+
+
+@check_for(
+    "TPU2106",
+    "tensor_parallel_size does not fit the model's heads",
+    "A chip holds whole attention heads and whole KV heads. Their number must be divisible by "
+    'tensor_parallel_size; for KV heads, the other way round is possible too. vLLM would stop with "Total number '
+    'of attention heads … must be divisible".',
+    "serving: {tensor_parallel_size: 4, data_parallel_size: 2}",
+)
+def heads(deployment: Deployment) -> Iterator[Diagnostic]:
+    budget = deployment.budget
+    if isinstance(budget, Unsized) and budget.is_impossible:
+        message = f"{budget.because[:1].upper()}{budget.because[1:]}: the server would not start."
+        hint = "Take a power of two that divides both, or copies: data_parallel_size."
+        yield error(deployment, message, path="serving.tensor_parallel_size", hint=hint)
+
+
+@frozen
+class Row:
+    """A flag for models of one kind: `is_set` by its value, whether it `suits` a model, and the part that it needs."""
+
+    is_set: Callable[[Json], bool]
+    suits: Callable[[LanguageModel], bool]
+    needs: str
+
+
+def _is_on(value: Json) -> bool:
+    return value is True
+
+
+def _returns_experts(value: Json) -> bool:
+    return isinstance(value, dict) and str(value.get("enable_return_routed_experts", False)).lower() == "true"
+
+
+def _has_experts(model: LanguageModel) -> bool:
+    return model.experts is not None
+
+
+def _suits_none(_: LanguageModel) -> bool:
+    """Return False: the catalogue describes no model that has the part."""
+    return False
+
+
+# vLLM 0.32.0 config/parallel.py and model.py (experts, TerraTorch), config/vllm.py:1153 and 3339.
+_ROWS: Mapping[str, Row] = {
+    "enable-expert-parallel": Row(is_set=_is_on, suits=_has_experts, needs="experts"),
+    "enable-return-routed-experts": Row(is_set=_is_on, suits=_has_experts, needs="experts"),
+    "aux-output-config": Row(is_set=_returns_experts, suits=_has_experts, needs="experts"),
+    "model-impl": Row(is_set=lambda value: value == "terratorch", suits=_suits_none, needs="an encoder of TerraTorch"),
+    "use-replayssm": Row(is_set=_is_on, suits=_suits_none, needs="Mamba layers that support it"),
+}
+
+
+@check_for(
+    "TPU2121",
+    "A flag for models of another kind",
+    "vLLM refuses some flags where the model has no part that they are about: expert parallelism of a model without "
+    'experts ends with "Number of experts in the model must be greater than 0". The server would not start.',
+    "serving: {args: {enable_expert_parallel: false}}",
+)
+def other_models(deployment: Deployment) -> Iterator[Diagnostic]:
+    """Yield the flags that are not for the model; nothing for a model that is not known."""
+    model = model_of(deployment)
+    for name, row in _ROWS.items():
+        path, value = argument(deployment, name)
+        if model is not None and row.is_set(value) and not row.suits(model):
+            message = f"--{name} needs a model with {row.needs}; {model.name} has none: the server would not start."
+            yield error(deployment, message, path=path, hint="Leave it out.")
+
+
+def has_flag_of_some_models(deployment: Deployment) -> bool:
+    """Return whether a flag is written that is for models of some kind alone."""
+    return any(row.is_set(argument(deployment, name)[1]) for name, row in _ROWS.items())
+
+
+@check_for(
+    "TPU2113",
+    "--kv-sharing-fast-prefill has no effect on TPU",
+    "vLLM accepts the flag. On GPUs it skips prefill work for layers that share a cache; the TPU code does not "
+    "read it. Its published gains are those of GPUs.",
+    "serving: {args: {kv_sharing_fast_prefill: false}}",
+)
+def fast_prefill(deployment: Deployment) -> Iterator[Diagnostic]:
+    path, value = argument(deployment, "kv-sharing-fast-prefill")
+    if value is True:
+        message = "--kv-sharing-fast-prefill has no effect on TPU: nothing there reads it."
+        yield warning(deployment, message, path=path, hint="Leave it out.")
+
+
+@check_for(
+    "TPU2114",
+    "--quantization fp8 on a bfloat16 checkpoint",
+    "On TPU the model's code reads fp8 weights from an fp8 checkpoint. It does not convert those of a bfloat16 "
+    "checkpoint, and loading them fails. Leave the flag out, name a checkpoint with fp8 weights, or quantize while "
+    "loading with `additional_config` (qwix).",
+    "serving: {args: {quantization: null}}",
+)
+def fp8_quantization(deployment: Deployment) -> Iterator[Diagnostic]:
+    path, value = argument(deployment, "quantization")
+    model = families.find_model(deployment.model_id)
+    is_ours = model is not None and model.implementation is Implementation.JAX
+    if is_ours and _implementation(deployment) in ("auto", "flax_nnx") and str(value).startswith("fp8"):
+        message = f"{deployment.model_id} is a bfloat16 checkpoint: --quantization {value} would fail to load it."
+        yield error(deployment, message, path=path, hint="Leave it out, or name a checkpoint with fp8 weights.")
+
+
+@check_for(
+    "TPU2118",
+    "The model runs through torchax",
+    "tpu_inference has code of its own for some models. Others, and Qwen's mixtures of experts, run through vLLM's "
+    "PyTorch code with torchax. They work, but their compiled programs take 6 GiB a chip and more. The warning "
+    "stays for as long as the model is such a one: leave the programs room.",
+    "serving: {hbm_utilization: 0.8}",
+)
+def fallback(deployment: Deployment) -> Iterator[Diagnostic]:
+    model = model_of(deployment)
+    if model is None or model.implementation is not Implementation.TORCHAX:
+        return
+    is_other_chosen = _implementation(deployment) not in ("auto", Implementation.TORCHAX.value)
+    if is_other_chosen or argument(deployment, "model-impl")[1] is not None:
+        return  # the profile itself says which implementation runs the model
+    message = f"{model.architecture} has no implementation for TPU of its own: it runs through torchax."
+    hint = "Its compiled programs are larger; what is said of its memory is an estimate."
+    yield warning(deployment, message, path="model.id", hint=hint)
+
+
+def _implementation(deployment: Deployment) -> str:
+    """Return the implementation that the environment chooses; it takes precedence over the model's own."""
+    return deployment.container.environment.get("MODEL_IMPL_TYPE", "auto")

@@ -1,0 +1,85 @@
+"""Checks of places and of the way to the endpoint: where to ask, who can reach what, when a run ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.diagnostics import Diagnostic
+from tpudeploy.sizing.checks.check import check_for, error, warning
+
+_GOOGLE = re.compile(r"([a-z0-9-]+\.)*(pkg\.dev|gcr\.io)/")
+
+
+@check_for(
+    "TPU2003",
+    "No zone and provisioning model to try",
+    "tpudeploy tries what placement.zones and placement.provisioning name, except what costs more than "
+    "placement.max_price_per_chip_hour at list price. Nothing is left of it. `zones: any` means the zones that the "
+    "catalogue lists for the type; for some types it lists none, and zones have to be named.",
+    "placement: {max_price_per_chip_hour: 2.00}",
+)
+def no_place(deployment: Deployment) -> Iterator[Diagnostic]:
+    if deployment.candidates:
+        return
+    price = deployment.attributes.get("placement.max_price_per_chip_hour")
+    path = "placement.zones" if price is None else "placement.max_price_per_chip_hour"
+    reason = "no zone is known for this type" if price is None else f"all cost more than ${price} a chip and hour"
+    hint = "Name zones, or allow another provisioning model or price."
+    yield error(deployment, f"{deployment.name} has no place to ask: {reason}.", path=path, hint=hint)
+
+
+@check_for(
+    "TPU2001",
+    "An endpoint without an API key",
+    "The machine gets an external address, and vLLM asks for no key: everybody whom the firewall lets through can "
+    "use the model. The default network of Google Cloud lets no one in, and one firewall rule that opens the port "
+    "changes that. Add a key, a secret in Secret Manager that vLLM, the probe and `tpudeploy query` then use; or "
+    "set placement.network.external_ip: false.",
+    "secrets: {VLLM_API_KEY: vllm-key}",
+)
+def open_endpoint(deployment: Deployment) -> Iterator[Diagnostic]:
+    if not deployment.network.external_ip or any(s.variable == "VLLM_API_KEY" for s in deployment.container.secrets):
+        return
+    message = f"{deployment.name} has an external address and asks for no API key."
+    hint = "Add secrets.VLLM_API_KEY, or set placement.network.external_ip: false."
+    yield warning(deployment, message, path="secrets.VLLM_API_KEY", hint=hint)
+
+
+@check_for(
+    "TPU2119",
+    "The machine cannot reach the image or the weights",
+    "Without an external address a machine reaches only Google's services (Private Google Access): Artifact "
+    "Registry and Cloud Storage, but neither Docker Hub nor the Hugging Face hub. Copy the image to Artifact "
+    "Registry and the weights to a bucket (model.mirror), name a mirror of the hub (HF_ENDPOINT), or add Cloud NAT "
+    "to the subnetwork; with Cloud NAT, ignore this warning.",
+    'serving: {image: us-docker.pkg.dev/my-project/vllm/vllm-tpu:v0.32.0}\nmodel: {mirror: "gs://my-bucket/weights"}',
+)
+def unreachable(deployment: Deployment) -> Iterator[Diagnostic]:
+    if deployment.network.external_ip:
+        return
+    hint = "It needs Cloud NAT, or a copy in Google's own services."
+    if not _GOOGLE.match(deployment.container.image):
+        image = deployment.attributes["serving.image"]
+        message = f"Without an external address the machine cannot reach the registry of {image}."
+        yield warning(deployment, message, path="serving.image", hint=hint)
+    is_here = deployment.mirror is not None or deployment.model_id.startswith(("gs://", "/"))
+    if not is_here and "HF_ENDPOINT" not in deployment.container.environment:
+        message = f"Without an external address the machine cannot reach the hub for {deployment.model_id}."
+        yield warning(deployment, message, path="model.id", hint=hint)
+
+
+@check_for(
+    "TPU2004",
+    "lifecycle.on_run_end has no run to renew",
+    "With lifecycle.on_run_end: renew, a second slice takes over before Google ends the run of the first. Without "
+    "placement.max_run_duration no run ends by itself. (`apply -watch`, or the next apply, replaces a preempted "
+    "slice in any case.)",
+    "placement: {max_run_duration: 12h}",
+)
+def nothing_to_renew(deployment: Deployment) -> Iterator[Diagnostic]:
+    if deployment.lifecycle.renew and deployment.max_run_seconds is None:
+        message = f"{deployment.name} renews runs that end, and none does: placement.max_run_duration is not set."
+        hint = "Set placement.max_run_duration, or leave lifecycle.on_run_end out."
+        yield warning(deployment, message, path="lifecycle.on_run_end", hint=hint)
