@@ -355,9 +355,9 @@ class Workspace(Wiring):
         cannot be read.
         """
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.engine.logs import logs
+        from tpudeploy.engine.boot_logs import read_logs
 
-        return logs(self._world(None), CloudLogging(self.connection), name, on_unreadable)
+        return read_logs(self._world(None), CloudLogging(self.connection), name, on_unreadable)
 
     def timelines(self, name: str) -> tuple[Timeline, ...]:
         """The last start of each machine of a deployment; none where nothing was granted, or nothing is told.
@@ -365,7 +365,7 @@ class Workspace(Wiring):
         Raise `errors.StateError`, or `errors.Fault` or `errors.Denied` where the machines cannot be asked.
         """
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.engine.timeline import timelines
+        from tpudeploy.engine.boot_logs import timelines
 
         return timelines(self._world(None), CloudLogging(self.connection), name)
 
@@ -375,7 +375,7 @@ class Workspace(Wiring):
         Raise `errors.Fault` or `errors.Denied` where the machine cannot be asked.
         """
         from tpudeploy.adapters.google.cloud_logging import CloudLogging
-        from tpudeploy.engine.timeline import last_start
+        from tpudeploy.engine.boot_logs import last_start
 
         return last_start(self._world(None), CloudLogging(self.connection), attempt)
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tpudeploy.adapters import assets
 from tpudeploy.adapters.files import FileReader
-from tpudeploy.boot_log.start_timeline import timeline
+from tpudeploy.boot_log.starts import timeline
 from tpudeploy.config.parse import parse
-from tpudeploy.domain.bootlog import Phase
+from tpudeploy.domain.boot_log import Phase
 from tpudeploy.domain.status import Timeline
 from tpudeploy.emulator.clock import VirtualClock
 from tpudeploy.emulator.machine.facts import Behaviour, Facts

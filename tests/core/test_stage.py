@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from desk import PROFILE
 
-from tpudeploy.boot_log.lines import lines
+from tpudeploy.boot_log.lines import parse_lines
 from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.slices import BootPhase, BootReport
@@ -32,7 +32,7 @@ def _at(detail: str, took: float | None) -> BootReport:
 
 
 def test_at_every_moment_of_a_real_boots_compilation_its_end_is_foretold_within_a_minute(budget: HbmBudget) -> None:
-    said = [(line.at, line.text) for line in lines(LOG.read_text(encoding="utf-8")) if line.at is not None]
+    said = [(line.at, line.text) for line in parse_lines(LOG.read_text(encoding="utf-8")) if line.at is not None]
     end = next(at for at, text in said if "Application startup complete" in text)
     begun = [at for at, text in said if text.startswith("Precompile ") and "-->" in text]
     assert len(begun) == 199

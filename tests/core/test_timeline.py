@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bootlog.test_reading import SIDE_BY_SIDE
+from boot_log.test_reading import SIDE_BY_SIDE
 
-from tpudeploy.boot_log.start_timeline import timeline
+from tpudeploy.boot_log.starts import timeline
 from tpudeploy.domain.slices import BootPhase, BootReport
 
 ACCOUNT = """\

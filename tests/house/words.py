@@ -76,7 +76,7 @@ LIMITS = {
     "alerts": Limit(participles=0.0, functions=0, phrases=2),
     "availability": Limit(participles=110.9, functions=4, phrases=5),
     "benchmark": Limit(participles=112.3, functions=0, phrases=11),
-    "boot_log": Limit(participles=124.2, functions=4, phrases=9),
+    "boot_log": Limit(participles=0.0, functions=0, phrases=1),
     "catalog": Limit(participles=0.0, functions=0, phrases=0),
     "cli": Limit(participles=42.6, functions=7, phrases=14),
     "config": Limit(participles=0.0, functions=0, phrases=1),

@@ -76,7 +76,7 @@ def test_the_cause_is_the_line_that_says_why(bench: Bench, log: str, cause: str)
 
 
 def test_a_cause_that_the_engine_breaks_over_several_lines_is_reported_whole(bench: Bench) -> None:
-    log = Path(__file__).parents[1] / "bootlog/data/boot_e2b_v5e1_util095_oom.log"
+    log = Path(__file__).parents[1] / "boot_log/data/boot_e2b_v5e1_util095_oom.log"
     cause = cause_of_failure(
         bench,
         container(),

@@ -10,7 +10,7 @@ import pytest
 from agent import connected
 from desk import PROFILE, Desk, Open
 
-FAILED = str(Path(__file__).parents[1] / "bootlog" / "data" / "boot_failed_qwix_int8_v5e1.log")
+FAILED = str(Path(__file__).parents[1] / "boot_log" / "data" / "boot_failed_qwix_int8_v5e1.log")
 # Constructed, as OUT_OF_MEMORY of test_boot.py.
 CRASH = "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 33G of 31G hbm."
 OTHER = PROFILE.replace("name: gemma", "name: helper")

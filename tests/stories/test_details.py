@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from desk import PROFILE, Desk, Open
 
-from tpudeploy.boot_log.effective import effective
+from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.attestation import Told
 from tpudeploy.domain.details import Details
 from tpudeploy.loading import Profile, sized
@@ -58,7 +58,7 @@ def test_a_machine_that_does_not_serve_is_told_so(desk: Open) -> None:
 def _of_the_real_boot(tmp_path: Path) -> Details:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     deployment = sized(Profile.load(tmp_path / "gemma.yaml"))
-    told = Told(log=effective(LOG.read_text(encoding="utf-8")))
+    told = Told(log=effective_settings(LOG.read_text(encoding="utf-8")))
     return details(deployment, told, attest(deployment, told, address="gemma[0]"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from desk import PROFILE, Desk, Open
 
-DATA = Path(__file__).parents[1] / "bootlog" / "data"
+DATA = Path(__file__).parents[1] / "boot_log" / "data"
 OUT_OF_MEMORY = next(DATA.glob("*oom*")).read_text("utf-8")
 V5E = PROFILE.replace("v6e-1", "v5litepod-1").replace(
     "max_model_len", "hbm_utilization: 0.95\n  max_num_batched_tokens: 4096\n  max_model_len"

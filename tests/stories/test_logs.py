@@ -10,7 +10,7 @@ import pytest
 from desk import Open
 
 LOGS = Path(__file__).parents[1]
-FAILED = LOGS / "bootlog" / "data" / "boot_failed_qwix_int8_v5e1.log"
+FAILED = LOGS / "boot_log" / "data" / "boot_failed_qwix_int8_v5e1.log"
 GOOD = LOGS / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from desk import PROFILE, Desk, Open
 
-from tpudeploy.boot_log.effective import effective
+from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.loading import Profile, sized
 from tpudeploy.verify.attest import attest
@@ -75,7 +75,7 @@ def test_without_an_endpoint_there_is_nothing_to_verify(desk: Open) -> None:
 def _of_the_real_boot(tmp_path: Path, **changes: str) -> Attestation:
     (tmp_path / "gemma.yaml").write_text(MEASURED, encoding="utf-8")
     profile = Profile.load(tmp_path / "gemma.yaml", set=changes)
-    return attest(sized(profile), Told(log=effective(LOG.read_text(encoding="utf-8"))), address="gemma[0]")
+    return attest(sized(profile), Told(log=effective_settings(LOG.read_text(encoding="utf-8"))), address="gemma[0]")
 
 
 def test_a_real_boots_log_attests_eleven_settings_and_the_version_that_it_was_not(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ def test_a_log_tells_how_long_was_compiled_and_what_the_cache_gave(tmp_path: Pat
     assert said["compile_seconds"] == "393.98"
     assert said["kv_bytes_per_token"] == "18431"
     hit, miss = ("Persistent compilation cache hit for 'jit_f'", "PERSISTENT COMPILATION CACHE MISS for 'jit_g'")
-    assert effective(f"{hit}\n{miss}\n{hit}")["cache_hits"] == "2 of 3"
-    assert "cache_hits" not in effective("nothing of the kind")
+    assert effective_settings(f"{hit}\n{miss}\n{hit}")["cache_hits"] == "2 of 3"
+    assert "cache_hits" not in effective_settings("nothing of the kind")
 
 
 def test_a_log_that_still_grows_counts_no_graphs() -> None:
     whole = LOG.read_text(encoding="utf-8")
-    assert effective(whole)["graphs"] == "199"
-    assert "graphs" not in effective(whole.partition("Precompile input_embeddings_merger")[0])
+    assert effective_settings(whole)["graphs"] == "199"
+    assert "graphs" not in effective_settings(whole.partition("Precompile input_embeddings_merger")[0])
 
 
 def _of_four_ranks(tmp_path: Path, text: str) -> Attestation:
@@ -141,7 +141,7 @@ def _of_four_ranks(tmp_path: Path, text: str) -> Attestation:
         "max_model_len", "data_parallel_size: 4\n  max_model_len"
     )
     (tmp_path / "gemma.yaml").write_text(profile, encoding="utf-8")
-    return attest(sized(Profile.load(tmp_path / "gemma.yaml")), Told(log=effective(text)), address="gemma[0]")
+    return attest(sized(Profile.load(tmp_path / "gemma.yaml")), Told(log=effective_settings(text)), address="gemma[0]")
 
 
 def test_ranks_that_are_each_told_to_be_alone_are_counted_and_no_alarm(tmp_path: Path) -> None:

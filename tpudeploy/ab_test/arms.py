@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tpudeploy.boot_log.said import number
 from tpudeploy.domain.attestation import Verdict, Verification
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.errors import UsageError
@@ -14,6 +13,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Plan
 from tpudeploy.node.fingerprint import fingerprint, server_print, slice_print
 from tpudeploy.pins.pins import unpinned
+from tpudeploy.sizing.numbers import parse_number
 
 _TWO = 2
 _FORM = "Write --ab PATH=A,B, e.g. --ab serving.padding_gap=0,512."
@@ -132,7 +132,7 @@ def differing(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ..
 
 
 def _is_same_size(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    a, b = number(one[name]), number(other[name])
+    a, b = parse_number(one[name]), parse_number(other[name])
     return name in _SIZES and a is not None and b is not None and abs(a - b) <= _SAME_SIZE * max(a, b)
 
 

@@ -6,107 +6,64 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tpudeploy.boot_log import severity, timeline
-from tpudeploy.boot_log.said import Said
-from tpudeploy.boot_log.severity import EXCEPTION, Severity
+from tpudeploy.boot_log import phases
+from tpudeploy.boot_log.settings import EngineFacts
+from tpudeploy.boot_log.severity import EXCEPTION, Severity, classify
 from tpudeploy.boot_log.signatures import HARMLESS, SIGNATURES
 from tpudeploy.boot_log.signatures.row import Signature
-from tpudeploy.domain.bootlog import Cause, Line
+from tpudeploy.domain.boot_log import Cause, Line
 from tpudeploy.domain.frozen import frozen
 
 UNKNOWN = "unknown"
 DIED = "server-died"
 REFUSED = "configuration-refused"
 GAVE_UP = "startup-failed"
-# Said by whoever waited for the one that died.
+# Lines of a process that waited for the one that died.
 _WRAPPER = re.compile(
     r"Engine core initialization failed|Engine process failed to start|EngineDeadError|EngineCore encountered an issue"
     r"|EngineCore failed to start|EngineCore encountered a fatal error|AsyncLLM output_handler failed"
     r"|WorkerProc (?:failed|hit an exception)|WorkerProc initialization failed|died unexpectedly|died with exit code"
     r"|Exception occurred while running API servers|^Traceback |Application startup failed|^SystemExit: "
 )
-# That an engine that served is gone (vLLM v1/engine/core.py, v1/engine/exceptions.py, v1/utils.py).
+# An engine that served has ended (vLLM v1/engine/core.py, v1/engine/exceptions.py, v1/utils.py).
 _DEAD = re.compile(
     r"EngineDeadError|EngineCore encountered (?:a fatal error|an issue)|died unexpectedly|died with exit code|^failed: "
 )
-# What follows the message of an exception, and is none of it.
+# Lines after the message of an exception that are not part of it.
 _NO_CONTINUATION = re.compile(
     rf"^-{{5,}}|^Traceback |^For simplicity, JAX|^During handling|^The above exception|{EXCEPTION.pattern}"
 )
-_FURTHER_LINES = 12  # of the process that says it
+_FURTHER_LINES = 12  # of the process that writes it
 _REACH = 60  # of all processes together
 _HEADLINE = re.compile(rf"RESOURCE_EXHAUSTED|{EXCEPTION.pattern}|^failed: |[Ee]rror: |^Error |Client [Ee]rror")
-# pydantic's headline, `1 validation error for ModelConfig`: what is wrong stands below it, in one line or two.
+# pydantic's headline, `1 validation error for ModelConfig`: one or two lines below it say what is wrong.
 _PYDANTIC = re.compile(r"\b\d+ validation errors? for (?P<config>\w+)")
 _PYDANTIC_TAIL = re.compile(r" \[type=\w+.*$")
-# The script quotes the container's last words; these are then the engine's, and no sentence of ours.
+# The script quotes the container's last words; these are then the engine's, not a sentence of ours.
 _QUOTES = re.compile(r"^failed: The container ended \(exit code \w+\): ")
 _API_SERVER = re.compile(r"^API_?[Ss]erver|^ApiServer")
-# Beyond these an engine that said something bad got further, so it was not the end of it.
+# An engine that reached one of these after an error got further, so the error was not its end.
 _FURTHER = ("weights", "compile", "warm-up")
-_LAST_WORDS = 6  # a warning that many lines before the end is not what the log ends with
+_LAST_LINES = 6  # the log ends with a warning if that is among so few of its last lines
 
 
-def first(lines: Sequence[Line], said: Said, *, is_serving: bool) -> Cause | None:
-    """Return the cause that these lines name, or None where nothing failed as far as they go.
-
-    Errors come before warnings, and known words before unknown ones. Of a server that serves, only what ends one
-    counts: requests fail for reasons of their own.
-    """
-    levels = severity.classify(lines)
-    progress = _progress(lines)
-    failures = [n for n in _failures(lines, levels) if not progress.is_beyond(lines[n], n)]
-    if is_serving:
-        return _after_serving(lines, levels, failures, said)
-    known = {n: match for n in failures if (match := _match(lines, n, said)) is not None}
-    primary = [cause for row, cause in known.values() if row.ends_server and not row.is_consequence]
-    fatal = [cause for row, cause in known.values() if row.ends_server]
-    partial = [cause for row, cause in known.values() if not row.ends_server]
-    return (
-        next(iter((*primary, *fatal)), None)
-        or _unknown(lines, [n for n in failures if n not in known])
-        or next(iter(partial), None)
-        or _last_warning(lines, levels, progress, said)
-    )
+def first_cause(lines: Sequence[Line], facts: EngineFacts, *, is_serving: bool) -> Cause | None:
+    """Return the cause that these lines name, or None where nothing failed as far as they go."""
+    log = _Log(lines, facts)
+    return log.cause_after_serving() if is_serving else log.cause_before_serving()
 
 
 def is_partial(cause: Cause | None) -> bool:
-    """Whether the server serves in spite of it."""
+    """Return whether the server serves in spite of it."""
     return cause is not None and any(row.name == cause.signature and not row.ends_server for row in SIGNATURES)
 
 
-def notes(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
+def harmless_lines(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
     """Yield each harmless alarm once, with why it is harmless."""
-    left = dict(HARMLESS)
+    remaining = dict(HARMLESS)
     for line in lines:
-        for pattern in [p for p in left if p.search(line.text)]:
-            yield line, left.pop(pattern)
-
-
-def _message_lines(lines: Sequence[Line], index: int) -> list[int]:
-    """Return the numbers of the lines of the message that begins at `index`: programs break one over several lines.
-
-    Other processes write in between. A message ends with its process' next exception, traceback or line of dashes, or
-    where the logger writes the next record, which has another level or none.
-    """
-    first = lines[index]
-    numbers = [index]
-    for n in range(index + 1, min(len(lines), index + 1 + _REACH)):
-        line = lines[n]
-        if line.process != first.process:
-            continue
-        if line.level != first.level or _NO_CONTINUATION.search(line.text) or len(numbers) > _FURTHER_LINES:
-            break
-        numbers.append(n)
-    return numbers
-
-
-def _failures(lines: Sequence[Line], levels: Sequence[Severity]) -> list[int]:
-    return [
-        n
-        for n, level in enumerate(levels)
-        if level is Severity.FAILURE and not any(pattern.search(lines[n].text) for pattern in HARMLESS)
-    ]
+        for pattern in [p for p in remaining if p.search(line.text)]:
+            yield line, remaining.pop(pattern)
 
 
 @frozen
@@ -118,9 +75,10 @@ class _Progress:
     ready: int
 
     def is_beyond(self, line: Line, index: int) -> bool:
-        """Return whether what failed in this line went on afterwards, so that it was not the end.
+        """Return whether the process of this line continued afterwards, so that the line was not its end.
 
-        An API server starts engines and only then waits, so their progress speaks for it, and for who has no name.
+        An API server starts engines and only then waits, so their progress counts for it, and for a line without a
+        process.
         """
         if line.text.startswith("failed: "):
             return False
@@ -132,98 +90,183 @@ def _progress(lines: Sequence[Line]) -> _Progress:
     by: dict[str, int] = {}
     ready = -1
     for n, line in enumerate(lines):
-        if timeline.phase_of(line) in _FURTHER:
+        if phases.phase_of(line) in _FURTHER:
             by[line.process] = n
-        elif timeline.READY.search(line.text):
+        elif phases.READY.search(line.text):
             ready = n
     return _Progress(by=by, last=max(by.values(), default=-1), ready=ready)
 
 
-def _match(lines: Sequence[Line], index: int, said: Said) -> tuple[Signature, Cause] | None:
-    """Return the first row that the message in this line matches, at the line of it in which the match begins."""
-    is_headline = _HEADLINE.search(lines[index].text) is not None
-    numbers = [n for n in _message_lines(lines, index) if lines[n].text] if is_headline else [index]
-    text = " ".join(lines[n].text for n in numbers)
-    for signature in SIGNATURES:
-        found = signature.match(text, said)
-        if found is not None:
-            line = _line_at(lines, numbers, found.start())
-            remedy = signature.remedy(found, said)
-            return signature, Cause(signature=signature.name, what=signature.what, line=line, remedy=remedy)
-    return None
+class _Log:
+    """The lines of one start, and their failures: errors that the start did not get beyond, by index."""
 
+    def __init__(self, lines: Sequence[Line], facts: EngineFacts) -> None:
+        self._lines = lines
+        self._facts = facts
+        self._levels = classify(lines)
+        self._progress = _progress(lines)
+        self._failures = [n for n, level in enumerate(self._levels) if level is Severity.FAILURE and self._is_end(n)]
 
-def _line_at(lines: Sequence[Line], numbers: Sequence[int], offset: int) -> Line:
-    """Return the line in which this character of the joined message stands."""
-    end = 0
-    for n in numbers:
-        end += len(lines[n].text) + 1
-        if offset < end:
-            return lines[n]
-    return lines[numbers[-1]]
+    def _is_end(self, index: int) -> bool:
+        line = self._lines[index]
+        is_harmless = any(pattern.search(line.text) for pattern in HARMLESS)
+        return not is_harmless and not self._progress.is_beyond(line, index)
 
+    def cause_before_serving(self) -> Cause | None:
+        """Return the cause by errors before warnings, and by known signatures before unknown words."""
+        matches = {n: match for n in self._failures if (match := self._match(n)) is not None}
+        ends = [(row, cause) for row, cause in matches.values() if row.ends_server]
+        primary = [cause for row, cause in ends if not row.is_consequence]
+        if ends:
+            return primary[0] if primary else ends[0][1]
+        unknown = self._unknown([n for n in self._failures if n not in matches])
+        if unknown is not None:
+            return unknown
+        partial = [cause for _, cause in matches.values()]
+        return partial[0] if partial else self._last_warning()
 
-def _after_serving(
-    lines: Sequence[Line], levels: Sequence[Severity], failures: Sequence[int], said: Said
-) -> Cause | None:
-    """Return what ended a server that served; errors of single requests do not."""
-    engine = [n for n in failures if not _API_SERVER.search(lines[n].process)]
-    known = [match for n in engine if (match := _match(lines, n, said)) is not None]
-    ends = [cause for row, cause in known if row.ends_server and not row.is_consequence]
-    if ends:
-        return ends[0]
-    dead = next((n for n in failures if _DEAD.search(lines[n].text)), None)
-    if dead is not None:
-        consequences = [cause for row, cause in known if row.ends_server]
-        return next(iter(consequences), None) or _died(lines, engine, dead)
-    # Some requests always fail, and the server serves the others.
-    for n, level in enumerate(levels):
-        if level in {Severity.FAILURE, Severity.WARNING}:
-            match = _match(lines, n, said)
+    def cause_after_serving(self) -> Cause | None:
+        """Return what ended a server that served: requests fail for reasons of their own, and end no server."""
+        engine = [n for n in self._failures if not _API_SERVER.search(self._lines[n].process)]
+        matches = [match for n in engine if (match := self._match(n)) is not None]
+        ends = [(row, cause) for row, cause in matches if row.ends_server]
+        for row, cause in ends:
+            if not row.is_consequence:
+                return cause
+        dead = next((n for n in self._failures if _DEAD.search(self._lines[n].text)), None)
+        if dead is not None:
+            return ends[0][1] if ends else self._death(engine, dead)
+        return self._partial_cause()
+
+    def _partial_cause(self) -> Cause | None:
+        """Return why some requests always fail while the server serves the others."""
+        for n, level in enumerate(self._levels):
+            match = self._match(n) if level in {Severity.FAILURE, Severity.WARNING} else None
             if match is not None and not match[0].ends_server:
                 return match[1]
-    return None
+        return None
+
+    def _match(self, index: int) -> tuple[Signature, Cause] | None:
+        """Return the first row that the message in this line matches, at the line of it in which the match begins."""
+        is_headline = _HEADLINE.search(self._lines[index].text) is not None
+        numbers = [n for n in self._message(index) if self._lines[n].text] if is_headline else [index]
+        text = " ".join(self._lines[n].text for n in numbers)
+        for row in SIGNATURES:
+            match = row.match(text, self._facts)
+            if match is not None:
+                line = self._line_at(numbers, match.start())
+                remedy = row.advice(match, self._facts)
+                return row, Cause(signature=row.name, what=row.what, line=line, remedy=remedy)
+        return None
+
+    def _message(self, index: int) -> list[int]:
+        """Return the indexes of the message that begins here: programs break one over several lines.
+
+        Other processes write in between. A message ends with its process' next exception, traceback or line of dashes,
+        or where the logger writes the next record, which has another level or none.
+        """
+        first = self._lines[index]
+        numbers = [index]
+        for n in range(index + 1, min(len(self._lines), index + 1 + _REACH)):
+            line = self._lines[n]
+            if line.process != first.process:
+                continue
+            if line.level != first.level or _NO_CONTINUATION.search(line.text) or len(numbers) > _FURTHER_LINES:
+                break
+            numbers.append(n)
+        return numbers
+
+    def _line_at(self, numbers: Sequence[int], offset: int) -> Line:
+        """Return the line with this character of the joined message."""
+        end = 0
+        for n in numbers:
+            end += len(self._lines[n].text) + 1
+            if offset < end:
+                return self._lines[n]
+        return self._lines[numbers[-1]]
+
+    def _is_exception(self, index: int) -> bool:
+        return EXCEPTION.search(self._lines[index].text) is not None
+
+    def _is_error(self, index: int) -> bool:
+        return self._is_exception(index) or self._lines[index].level in {"ERROR", "CRITICAL"}
+
+    def _is_own_error(self, index: int) -> bool:
+        """Return whether a line reports an error of its own process, and not that another one failed."""
+        return self._is_error(index) and not _WRAPPER.search(self._lines[index].text)
+
+    def _death(self, engine: Sequence[int], dead: int) -> Cause:
+        root = next((n for n in engine if self._is_exception(n) and self._is_own_error(n)), dead)
+        if root == dead:
+            remedy = "The log does not say why. Look further up in the whole log of the container (`docker logs`)."
+        else:
+            remedy = "We do not know these words, and no remedy for them. Please report them, so that they get a row."
+        return Cause(
+            signature=DIED,
+            what="The engine died while it served",
+            line=self._lines[root],
+            remedy=f"{remedy} `tpudeploy apply` starts the server again.",
+        )
+
+    def _unknown(self, failures: Sequence[int]) -> Cause | None:
+        """Return the cause in words without a signature.
+
+        The startup script's own sentence comes first, then what pydantic refuses, then the exception that was raised
+        first, the first other error, the words that the script quotes, and the wrapper.
+        """
+        real = [n for n in failures if self._is_own_error(n)]
+        script = [n for n in real if self._lines[n].text.startswith("failed: ")]
+        for n in script:
+            if not _QUOTES.search(self._lines[n].text):
+                return _script_sentence(self._lines[n])
+        engine = sorted((n for n in real if n not in script), key=lambda n: (not self._is_exception(n), n))
+        for n in engine:
+            refusal = self._refusal(n)
+            if refusal is not None:
+                return refusal
+        likeliest = (*engine, *script)
+        if likeliest:
+            return _unknown_words(self._lines[likeliest[0]])
+        wrappers = [n for n in failures if self._is_error(n)]
+        return _wrapper(self._lines[wrappers[0]]) if wrappers else None
+
+    def _refusal(self, index: int) -> Cause | None:
+        """Return what pydantic's headline announces, at the line of the sentence that follows it."""
+        headline = _PYDANTIC.search(self._lines[index].text)
+        body = [self._lines[n] for n in self._message(index)[1:] if self._lines[n].text.strip()]
+        if headline is None or not body:
+            return None
+        # A field has a line of its own, its error is indented below; a `Value error` of the whole has no field.
+        is_field = not body[0].text.startswith(" ") and len(body) > 1
+        line = body[1] if is_field else body[0]
+        sentence = _PYDANTIC_TAIL.sub("", line.text.strip())
+        text = f"{body[0].text.strip()}: {sentence}" if is_field else sentence
+        return Cause(
+            signature=REFUSED,
+            what=f"vLLM refuses a setting ({headline['config']})",
+            line=replace(line, text=text),
+            remedy=f"Correct the setting in the profile: {text.removeprefix('Value error, ').rstrip('.')}.",
+        )
+
+    def _last_warning(self) -> Cause | None:
+        """Return what the last warnings of the log name: nothing worse follows, and nothing gets further.
+
+        A warning may be harmless, and the log may only end too early: what it names is reported as a possibility.
+        """
+        unquoted = [n for n, line in enumerate(self._lines) if line.text and self._levels[n] is not Severity.QUOTE]
+        for n in unquoted[-_LAST_LINES:]:
+            is_end = not self._progress.is_beyond(self._lines[n], n)
+            match = self._match(n) if is_end and self._levels[n] is not Severity.FAILURE else None
+            if match is not None:
+                row, cause = match
+                what = "The log ends after a warning, and does not say whether the server failed"
+                remedy = f"If it did not go on from there: {row.what}. {cause.remedy}"
+                return replace(cause, signature=UNKNOWN, what=what, remedy=remedy)
+        return None
 
 
-def _died(lines: Sequence[Line], engine: Sequence[int], dead: int) -> Cause:
-    raised = [n for n in engine if EXCEPTION.search(lines[n].text) and not _WRAPPER.search(lines[n].text)]
-    root = next(iter(raised), dead)
-    if root == dead:
-        remedy = "The log does not say why. Look further up in the whole log of the container (`docker logs`)."
-    else:
-        remedy = "We do not know these words, and no remedy for them. Please report them, so that they get a row."
-    return Cause(
-        signature=DIED,
-        what="The engine died while it served",
-        line=lines[root],
-        remedy=f"{remedy} `tpudeploy apply` starts the server again.",
-    )
-
-
-def _unknown(lines: Sequence[Line], failures: Sequence[int]) -> Cause | None:
-    """Return what pydantic refuses, else the exception that was raised first, the first error, the wrapper."""
-    real = [n for n in failures if not _WRAPPER.search(lines[n].text) and _is_error(lines[n])]
-    raised = [n for n in real if EXCEPTION.search(lines[n].text)]
-    own = [n for n in real if lines[n].text.startswith("failed: ")]
-    sentences = [n for n in own if not _QUOTES.search(lines[n].text)]
-    if sentences:
-        return _gave_up(lines[sentences[0]])
-    engines = [n for n in (*raised, *real) if n not in own]
-    refusals = (_refused(lines, n) for n in engines)
-    refused = next((cause for cause in refusals if cause is not None), None)
-    likeliest = next(iter((*engines, *own)), None)
-    if likeliest is not None:
-        return refused or _in_unknown_words(lines[likeliest])
-    wrapper = next((n for n in failures if _is_error(lines[n])), None)
-    return None if wrapper is None else _only_wrapper(lines[wrapper])
-
-
-def _is_error(line: Line) -> bool:
-    return EXCEPTION.search(line.text) is not None or line.level in {"ERROR", "CRITICAL"}
-
-
-def _gave_up(line: Line) -> Cause:
-    """Our script's own sentence says what happened, and mostly what to do."""
+def _script_sentence(line: Line) -> Cause:
+    """Return the cause in our script's own words, which say what happened, and mostly what to do."""
     return Cause(
         signature=GAVE_UP,
         what="The startup script stopped before the server could start",
@@ -232,29 +275,7 @@ def _gave_up(line: Line) -> Cause:
     )
 
 
-def _refused(lines: Sequence[Line], index: int) -> Cause | None:
-    """Return what pydantic's headline announces, at the line of the sentence that follows it."""
-    headline = _PYDANTIC.search(lines[index].text)
-    if headline is None:
-        return None
-    body = [n for n in _message_lines(lines, index)[1:] if lines[n].text.strip()]
-    if not body:
-        return None
-    # A field stands in a line of its own, its error is indented below; a `Value error` of the whole has no field.
-    is_field = not lines[body[0]].text.startswith(" ") and len(body) > 1
-    field = lines[body[0]].text.strip() if is_field else ""
-    line = lines[body[1] if is_field else body[0]]
-    sentence = _PYDANTIC_TAIL.sub("", line.text.strip())
-    shown = f"{field}: {sentence}" if field else sentence
-    return Cause(
-        signature=REFUSED,
-        what=f"vLLM refuses a setting ({headline['config']})",
-        line=replace(line, text=shown),
-        remedy=f"Correct the setting in the profile: {shown.removeprefix('Value error, ').rstrip('.')}.",
-    )
-
-
-def _in_unknown_words(line: Line) -> Cause:
+def _unknown_words(line: Line) -> Cause:
     return Cause(
         signature=UNKNOWN,
         what="The engine failed in words that we do not know",
@@ -263,33 +284,11 @@ def _in_unknown_words(line: Line) -> Cause:
     )
 
 
-def _only_wrapper(line: Line) -> Cause:
+def _wrapper(line: Line) -> Cause:
     return Cause(
         signature=UNKNOWN,
         what="The engine failed, and this log does not say why",
         line=line,
         remedy="This line only reports that another process failed; the cause is missing from this log. "
         "Read the whole log of the container: `tpudeploy logs PROFILE`, or `docker logs` on the machine.",
-    )
-
-
-def _last_warning(lines: Sequence[Line], levels: Sequence[Severity], progress: _Progress, said: Said) -> Cause | None:
-    """Return what the warnings name with which the log ends: nothing worse follows, and nothing goes on.
-
-    A warning may be harmless, and the log may only end too early: what it names is told as a possibility.
-    """
-    spoken = [n for n, line in enumerate(lines) if line.text and levels[n] is not Severity.QUOTE]
-    last = (
-        _match(lines, n, said)
-        for n in spoken[-_LAST_WORDS:]
-        if levels[n] is not Severity.FAILURE and not progress.is_beyond(lines[n], n)
-    )
-    row, cause = next((match for match in last if match is not None), (None, None))
-    if row is None or cause is None:
-        return None
-    return replace(
-        cause,
-        signature=UNKNOWN,
-        what="The log ends after a warning, and does not say whether the server failed",
-        remedy=f"If it did not go on from there: {row.what}. {cause.remedy}",
     )

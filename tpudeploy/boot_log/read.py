@@ -1,58 +1,99 @@
-"""A whole log → Reading."""
+"""A whole log as a Reading: its phases, its cause of failure, or how the server serves."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from statistics import median
 
-from tpudeploy.boot_log import cause, timeline
-from tpudeploy.boot_log.lines import lines
-from tpudeploy.boot_log.load import load
-from tpudeploy.boot_log.said import said
-from tpudeploy.domain.bootlog import Cause, Line, Reading
+from tpudeploy.boot_log import cause, phases
+from tpudeploy.boot_log.lines import last_boot, last_server, parse_lines
+from tpudeploy.boot_log.settings import read_facts
+from tpudeploy.domain.boot_log import Cause, Line, Load, Reading
 from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.metrics import Figures
+from tpudeploy.metrics.load import Budget
+from tpudeploy.metrics.metrics import readings
+from tpudeploy.sizing.numbers import parse_number
+
+# vLLM logs these statistics every ten seconds while requests run (0.32.0 v1/metrics/loggers.py, LoggingStatLogger.log
+# and its aggregate); what may be missing there is optional here. Counts of a line are of that moment, its preemptions
+# since the line before.
+_STATISTICS = re.compile(
+    r"^(?P<who>Engine \d+|\d+ Engines Aggregated): Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, "
+    r"Avg generation throughput: (?P<generation>[\d.]+) tokens/s, "
+    r"Running: (?P<running>\d+) reqs, Waiting: (?P<waiting>\d+) reqs"
+    r"(?:, Deferred: (?P<deferred>\d+) reqs)?(?:, KV fetch: [^,]*, [^,]*, [^,]*)?"
+    r"(?:, Preemptions: (?P<preemptions>\d+))?"
+    r"(?:, \w+ KV cache usage: (?P<used>[\d.]+)%)?"
+)
+_LATEST = 30  # lines of one engine: five minutes at the default interval
 
 
 def read(text: str, *, budget: HbmBudget | None = None) -> Reading:
-    """Of several starts in one log, the last. `budget` is the profile's: remedies are then for its settings.
+    """Return the reading of the last start in a log. `budget` is the profile's: remedies are then for its settings.
 
-    Takes any text: what is cut, garbled or no log at all has no phases, and at worst an unknown cause.
+    Takes any text: one that is cut, garbled or no log at all has no phases, and at worst an unknown cause.
     """
-    boot = last_start(list(lines(text)))
-    start = _last_server(boot)
-    ready = next((n for n, line in enumerate(start) if timeline.READY.search(line.text)), None)
-    found = cause.first(start if ready is None else start[ready:], said(start, budget), is_serving=ready is not None)
-    until = len(boot) if ready is None else len(boot) - len(start) + ready + 1
-    dated = [line.at for line in boot[:until] if line.at is not None]
+    boot = last_boot(list(parse_lines(text)))
+    start = last_server(boot)
+    ready = next((n for n, line in enumerate(start) if phases.READY.search(line.text)), None)
+    relevant = start if ready is None else start[ready:]
+    first = cause.first_cause(relevant, read_facts(start, budget), is_serving=ready is not None)
+    end = len(boot) if ready is None else len(boot) - len(start) + ready + 1
+    times = [line.at for line in boot[:end] if line.at is not None]
     return Reading(
-        phases=timeline.phases(boot),
-        graphs=timeline.graphs(boot),
-        seconds=max(dated) - dated[0] if dated else 0.0,
-        is_serving=ready is not None and (found is None or cause.is_partial(found)),
-        cause=found,
-        notes=tuple(cause.notes(boot)),
-        load=None if ready is None or found is not None else load(start[ready:], budget),
+        phases=phases.phases(boot),
+        graphs=phases.count_graphs(boot),
+        seconds=max(times) - times[0] if times else 0.0,
+        is_serving=ready is not None and (first is None or cause.is_partial(first)),
+        cause=first,
+        notes=tuple(cause.harmless_lines(boot)),
+        load=None if ready is None or first is not None else _load(relevant, budget),
     )
 
 
 def cause_of(words: str, *, budget: HbmBudget | None = None) -> Cause | None:
-    """What a line or two are a sign of, where they are known."""
-    every = list(lines(words))
-    return cause.first(every, said(every, budget), is_serving=True)
+    """Return the cause that a line or two are a sign of, or None where they are not known."""
+    lines = list(parse_lines(words))
+    return cause.first_cause(lines, read_facts(lines, budget), is_serving=True)
 
 
 def has_ended(text: str) -> bool:
-    """Whether the last boot in it serves, or said that it failed."""
-    start = last_start(list(lines(text)))
-    return any(timeline.READY.search(line.text) or line.text.startswith("failed: ") for line in start)
+    """Return whether the last boot in the log serves, or reported that it failed."""
+    start = last_boot(list(parse_lines(text)))
+    return any(phases.READY.search(line.text) or line.text.startswith("failed: ") for line in start)
 
 
-def last_start(every: Sequence[Line]) -> Sequence[Line]:
-    """Return the lines from where the last boot began: one that came up says nothing by how the one before it died."""
-    boots = [n for n, line in enumerate(every) if line.text.startswith("booted: ")]
-    return every[boots[-1] :] if boots else _last_server(every)
+def _load(lines: Sequence[Line], budget: Budget) -> Load | None:
+    """Return how the latest statistics judge the server, or None where the log has none.
 
+    The figures of several engines are added up, and the fullest cache counts. A judgement holds for most of the lines:
+    one full moment is no diagnosis.
+    """
+    engines: dict[str, list[dict[str, float]]] = {}
+    for line in lines:
+        match = _STATISTICS.search(line.text)
+        if match is not None:
+            row = {name: parse_number(value) or 0.0 for name, value in match.groupdict().items()}
+            engines.setdefault(match["who"], []).append(row)
+    if not engines:
+        return None
+    latest = [rows[-_LATEST:] for rows in engines.values()]
 
-def _last_server(boot: Sequence[Line]) -> Sequence[Line]:
-    """Return the lines from where the last server of a boot began; the first has imports before its flags."""
-    servers = [n for n, line in enumerate(boot) if line.text.startswith("non-default args:")]
-    return boot[servers[-1] :] if len(servers) > 1 else boot
+    def typical(part: str) -> float:
+        return sum(median(row[part] for row in rows) for rows in latest)
+
+    figures = Figures(
+        running=typical("running"),
+        waiting={"capacity": typical("waiting") - typical("deferred"), "deferred": typical("deferred")},
+        kv_cache_used=max(median(row["used"] for row in rows) for rows in latest) / 100,
+        preemptions=sum(row["preemptions"] for rows in latest for row in rows),
+        since="in these lines",
+    )
+    return Load(
+        lines=sum(map(len, latest)),
+        prompt_tokens_per_second=typical("prompt"),
+        generation_tokens_per_second=typical("generation"),
+        readings=readings(figures, budget),
+    )

@@ -1,4 +1,4 @@
-"""How bad each line of a log is: errors name a cause before warnings do, and what only quotes an error names none."""
+"""The severity of each line of a log: errors name a cause before warnings do, and a quoted error names no cause."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from tpudeploy.domain.bootlog import Line
+from tpudeploy.domain.boot_log import Line
 
 # The last line of a traceback: `ValueError: …`, `jax.errors.JaxRuntimeError: …`; the startup script's own last word.
 EXCEPTION = re.compile(
@@ -20,12 +20,12 @@ _QUOTE = re.compile(
 )
 # A line of code within a traceback, and the marks below it: code may name any error. No message begins so far right.
 _TEMPLATE = re.compile(r"^\s*\{[%{#]")  # of Jinja: a chat template may raise whatever it likes
-# vLLM logs it with its traceback and goes on without (vllm/plugins/__init__.py).
+# vLLM logs it with its traceback and continues without (vllm/plugins/__init__.py).
 _SURVIVED = re.compile(r"^Failed to load plugin ")
 _LONGEST_TRACEBACK = 200
 # A log may begin within its indentation.
 _SOURCE = re.compile(r"^ {4,}\S|^\s*[~^]+\s*$|^\s*raise [\w.]+\(")
-# It is tried again, whatever the level says: huggingface_hub utils/_http.py, vLLM transformers_utils/repo_utils.py.
+# It is retried, whatever the level says: huggingface_hub utils/_http.py, vLLM transformers_utils/repo_utils.py.
 _RETRIED = re.compile(
     r"[Rr]etrying (?:in|with|\d+ of)|[Tt]rying again in|\[Retry \d+/\d+\]|thrown while requesting"
     r"|: \w*Warning: |^\w*Warning: |^Error retrieving file list"
@@ -48,16 +48,18 @@ def classify(lines: Sequence[Line]) -> list[Severity]:
     """Return the severity of each line."""
     levels = [_severity(line) for line in lines]
     if len(lines) > 1 and _is_headless(lines[0]) and not _is_headless(lines[1]):
-        levels[0] = min(
-            levels[0], Severity.WARNING, key=lambda level: level.value
-        )  # what is left of a line that was cut
+        levels[0] = _at_most_warning(levels[0])  # the rest of a line that was cut
     for n in [n for n, line in enumerate(lines) if _SURVIVED.search(line.text)]:
         for m in _traceback(lines, n):
-            levels[m] = min(levels[m], Severity.WARNING, key=lambda level: level.value)
+            levels[m] = _at_most_warning(levels[m])
     last = next((n for n in reversed(range(len(lines))) if lines[n].text), 0)
-    if lines and levels[last] is Severity.FAILURE and _may_go_on(lines[last]):
+    if lines and levels[last] is Severity.FAILURE and _may_continue(lines[last]):
         levels[last] = Severity.WARNING
     return levels
+
+
+def _at_most_warning(level: Severity) -> Severity:
+    return Severity.WARNING if level is Severity.FAILURE else level
 
 
 def _traceback(lines: Sequence[Line], index: int) -> Iterator[int]:
@@ -70,7 +72,7 @@ def _traceback(lines: Sequence[Line], index: int) -> Iterator[int]:
                 return
 
 
-def _may_go_on(line: Line) -> bool:
+def _may_continue(line: Line) -> bool:
     """Return whether the end of this line may be missing, with the words that make it harmless."""
     return bool(line.process) and not line.level and not EXCEPTION.search(line.text)
 

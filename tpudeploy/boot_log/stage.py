@@ -1,7 +1,7 @@
-"""What a machine says of its boot, and the plan of its start → how far it is, and how long it should still take.
+"""How far a boot is, and how long it should still take, by the machine's report and the plan of its start.
 
-A start takes what the plan says (sizing/starts.py), until graphs were compiled: from then on what is left is
-the plan's, times what this start took so far by what it should have. A warm compile cache shows in that, too.
+A start takes as long as the plan says (sizing/starts.py) until graphs were compiled: from then on the remaining time of
+the plan is scaled by the pace of this start so far, which a warm compile cache changes too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tpudeploy.domain.status import Stage
 WEIGHTS, COMPILING, WARM_UP = "weights", "compiling", "warm-up"
 UNREPORTED = "unreported"
 PER_CENT = 100
-# What the engine's milestones (templates/boot/server.sh) stand for, the latest stage first.
+# The stage of each of the engine's milestones (templates/boot/server.sh), the latest stage first.
 _MILESTONES = (
     (WARM_UP, re.compile(r"^init engine|startup complete")),
     (
@@ -27,36 +27,36 @@ _MILESTONES = (
 )
 _GRAPH = re.compile(r"^Compiling graph (\d+)$")
 _PERCENTAGE = re.compile(r"\b(\d{1,3}) ?%")
-# Before so much of the plan has passed, how fast this start is says little.
+# Before so much of the plan has passed, the pace of this start says little.
 _LEAST_SECONDS = 60.0
 _FASTEST, _SLOWEST = 0.1, 5.0
 
 
 def stage(report: BootReport, budget: HbmBudget | Unsized, *, now: float) -> Stage:
-    """`budget` is of the deployment that boots. `now` in seconds since the epoch."""
+    """Return the stage. `budget` is of the deployment that boots. `now` is in seconds since the epoch."""
     name = _name(report)
-    done, of = _count(report, name, budget)
+    count, total = _count(report, name, budget)
     if isinstance(budget, Unsized) or report.phase in {BootPhase.SERVING, BootPhase.FAILED}:
-        return Stage(name=name, done=done, of=of)
+        return Stage(name=name, done=count, of=total)
     ranks = budget.engine.data_parallel
     return Stage(
         name=name,
-        done=done,
-        of=of,
-        left_seconds=_left(report, name, None if done is None else -(-done // ranks), budget.start, now),
+        done=count,
+        of=total,
+        left_seconds=_seconds_left(report, name, None if count is None else -(-count // ranks), budget.start, now),
         is_least=report.phase is not BootPhase.STARTING,
     )
 
 
 def unreported(budget: HbmBudget | Unsized, *, granted_at: float, now: float) -> Stage | None:
-    """Of a machine that says nothing of itself, as where guest attributes are refused: the plan alone, since the grant.
+    """Return the stage of a machine without reports (guest attributes may be refused): by the plan, since the grant.
 
-    None where there is no plan, or where it has passed.
+    None where there is no plan, or where its time has passed.
     """
     if isinstance(budget, Unsized):
         return None
-    left = budget.start.cold_seconds - max(0.0, now - granted_at)
-    return Stage(name=UNREPORTED, left_seconds=left, is_least=True) if left > 0 else None
+    remaining = budget.start.cold_seconds - max(0.0, now - granted_at)
+    return Stage(name=UNREPORTED, left_seconds=remaining, is_least=True) if remaining > 0 else None
 
 
 def _name(report: BootReport) -> str:
@@ -70,19 +70,19 @@ def _count(report: BootReport, name: str, budget: HbmBudget | Unsized) -> tuple[
     if graph is not None:
         # Each data-parallel rank is a process that compiles its own.
         planned = None if isinstance(budget, Unsized) else budget.compilation.total * budget.engine.data_parallel
-        done = int(graph[1])
-        return done, planned if planned is not None and planned >= done else None
+        count = int(graph[1])
+        return count, planned if planned is not None and planned >= count else None
     if name == BootPhase.IMAGE and report.pulled is not None:
         return min(report.pulled, PER_CENT), PER_CENT
     share = _PERCENTAGE.search(report.detail) if name == WEIGHTS else None
     return (min(int(share[1]), PER_CENT), PER_CENT) if share is not None else (None, None)
 
 
-def _left(report: BootReport, name: str, graphs: int | None, plan: Start, now: float) -> float:
-    """Seconds from where it is in the plan to the plan's end.
+def _seconds_left(report: BootReport, name: str, graphs: int | None, plan: Start, now: float) -> float:
+    """Return the seconds from where it is in the plan to the plan's end.
 
     The stage says between which two points of the plan it is, and the clock where between them. Where the clock is
-    outside, this start is slower or faster than the plan by so much, and so will be what it has still to compile.
+    outside, this start is slower or faster than the plan by that, and so will be the rest of its compilation.
     """
     if name == WARM_UP:
         return plan.ready_seconds
@@ -97,20 +97,20 @@ def _left(report: BootReport, name: str, graphs: int | None, plan: Start, now: f
 
 
 def _bounds(name: str, graphs: int | None, plan: Start) -> tuple[float, float]:
-    """Seconds of the plan at which a stage begins and ends.
+    """Return the seconds of the plan at which a stage begins and ends.
 
-    Of a group of graphs the engine may say that it begins all at once, and then compile them in silence: the measured
-    boot did so with those of the backbone.
+    The engine may log at once that all graphs of a group begin, and then compile them in silence: the measured boot
+    did so with those of the backbone.
     """
     loaded = plan.process_seconds + plan.weights_seconds
     if name == COMPILING:
-        done = graphs or 0
-        return loaded + plan.compile_seconds(_begun_before(done, plan)), loaded + plan.compile_seconds(done)
+        count = graphs or 0
+        return loaded + plan.compile_seconds(_begun_before(count, plan)), loaded + plan.compile_seconds(count)
     return (plan.process_seconds, loaded) if name == WEIGHTS else (0.0, plan.process_seconds)
 
 
 def _begun_before(graphs: int, plan: Start) -> int:
-    """How many graphs stand in the groups before that of graph number `graphs`."""
+    """Return the number of graphs in the groups before that of graph number `graphs`."""
     before = 0
     for group in plan.groups:
         if before + group.count >= graphs:
@@ -120,5 +120,5 @@ def _begun_before(graphs: int, plan: Start) -> int:
 
 
 def _pace(took: float, planned: float) -> float:
-    """What this start took so far, by what it should have taken."""
+    """Return the time that this start took so far, divided by the planned time."""
     return 1.0 if planned < _LEAST_SECONDS else min(max(took / planned, _FASTEST), _SLOWEST)

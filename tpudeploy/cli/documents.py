@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tpudeploy.domain.draft import Draft, NoDraft
+from tpudeploy.domain.boot_log import Draft, NoDraft
 from tpudeploy.domain.serialization import to_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.benchmark import Run
-    from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.boot_log import Reading
     from tpudeploy.domain.comparison import Comparison
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details

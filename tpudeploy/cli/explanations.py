@@ -95,7 +95,7 @@ def explain_text(text: str) -> tuple[str, str]:
     """Return the code and page of a text: a cause of a failed boot, or a refusal by Google."""
     from tpudeploy.boot_log.signatures import SIGNATURES
 
-    signature = next((row for row in SIGNATURES if row.found(text)), None)
+    signature = next((row for row in SIGNATURES if row.search(text)), None)
     if signature is not None:
         return signature.name, _boot(signature, text)
     from tpudeploy.adapters.google.verdicts import classify, matching_row
@@ -107,11 +107,11 @@ def explain_text(text: str) -> tuple[str, str]:
 
 def _boot(row: Signature, text: str | None = None) -> str:
     """Return the page of a cause of failed boots, with its log line."""
-    from tpudeploy.boot_log.said import Said
+    from tpudeploy.boot_log.settings import EngineFacts
 
     log_line = text if text is not None else row.example
-    match = row.found(log_line)
-    remedy = "" if match is None else row.remedy(match, Said(flags={}))
+    match = row.search(log_line)
+    remedy = "" if match is None else row.advice(match, EngineFacts(flags={}))
     example = "" if text else "e.g. "
     return f"{row.what}\n\nThe engine writes, {example}in a boot log:\n  {log_line}\n\nWhat to do: {remedy}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.domain.bootlog import Phase, Reading
+from tpudeploy.domain.boot_log import Phase, Reading
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.serialization import to_json

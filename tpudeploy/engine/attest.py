@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tpudeploy.boot_log.effective import effective
+from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.domain import errors, events
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.domain.deployment import Deployment
@@ -197,7 +197,7 @@ def _with_log(witnesses: Witnesses, server: Server, told: Told) -> Told:
         lines = witnesses.logs.lines(server.attempt.ref)
     except errors.CloudError as error:
         return replace(told, silent={**told.silent, "log": error.message})
-    log = effective("\n".join(lines))
+    log = effective_settings("\n".join(lines))
     return replace(told, log=log) if log else replace(told, silent={**told.silent, "log": "it has no engine's lines"})
 
 

@@ -16,7 +16,7 @@ from tpudeploy.benchmark import subject as of
 from tpudeploy.benchmark.foreign.reading import Result
 from tpudeploy.benchmark.prompts import SIZES
 from tpudeploy.benchmark.subject import Target
-from tpudeploy.boot_log.effective import effective
+from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.config.profile import Profile
 from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
 from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, UsageError
@@ -67,7 +67,7 @@ class Benching:
             hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
             raise UsageError(f"What serves as {replica or deployment.name} is not what its profile says.", hint=hint)
         engine, _ = _engine(url, key, served_model(deployment))
-        told = {**effective(self._log(deployment.name, attempt)), **engine}
+        told = {**effective_settings(self._log(deployment.name, attempt)), **engine}
         subject = of.of_deployment(deployment, attempt, url, told)
         if deployment.replicas > 1 and attempt is not None:
             subject = replace(subject, replica=workspace.addresses(deployment.name).get(attempt.name, ""))

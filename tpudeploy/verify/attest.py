@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tpudeploy.boot_log.said import number
 from tpudeploy.domain.attestation import Attestation, Attested, Told, Verdict
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment, Json
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.node.serving import argument, loaded_model, served_model
+from tpudeploy.sizing.numbers import parse_number
 from tpudeploy.verify.cachebytes import measured, type_of
 
 # The largest deviation between predicted and measured blocks in any published boot is 0.03 %.
@@ -149,8 +149,8 @@ def _verdict(row: _Row, values: Sequence[str]) -> Verdict:
 
 
 def _deviation(row: _Row, values: Sequence[str]) -> float | None:
-    predicted = number(row.declared)
-    actual = number(values[0]) if values else None
+    predicted = parse_number(row.declared)
+    actual = parse_number(values[0]) if values else None
     if row.equal not in {_is_close, _is_about} or not predicted or actual is None:
         return None
     return actual / predicted - 1
@@ -171,18 +171,18 @@ def _is_release(declared: str, said: str) -> bool:
 
 def _is_near(declared: str, said: str) -> bool:
     """To two decimals, as the log has it."""
-    one, other = number(declared), number(said)
+    one, other = parse_number(declared), parse_number(said)
     return one is not None and other is not None and abs(one - other) <= 0.01  # noqa: PLR2004 - two decimals
 
 
 def _is_close(declared: str, said: str) -> bool:
-    one, other = number(declared), number(said)
+    one, other = parse_number(declared), parse_number(said)
     return one is not None and other is not None and abs(other - one) <= _CLOSE * one
 
 
 def _is_about(declared: str, said: str) -> bool:
     """What is reckoned from figures with two decimals."""
-    one, other = number(declared), number(said)
+    one, other = parse_number(declared), parse_number(said)
     return one is not None and other is not None and abs(other - one) <= _ABOUT * one
 
 

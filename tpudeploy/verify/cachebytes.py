@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tpudeploy.boot_log.said import number
 from tpudeploy.domain.budget import Engine, HbmBudget
 from tpudeploy.domain.model import Implementation
 from tpudeploy.sizing.kv import blocks_per_request, layout
+from tpudeploy.sizing.numbers import parse_number
 
 _TYPES = ("bfloat16", "fp8")
 _ABOUT = 0.02  # the log has two decimals of GiB; types differ by tens of per cent
@@ -20,7 +20,7 @@ _ABOUT = 0.02  # the log has two decimals of GiB; types differ by tens of per ce
 
 def measured(budget: HbmBudget, log: Mapping[str, str]) -> float | None:
     """Bytes of a token on one chip, as the boot log's memory and tokens of one rank have it."""
-    memory, tokens = number(log.get("kv_cache_bytes")), number(log.get("kv_cache_tokens"))
+    memory, tokens = parse_number(log.get("kv_cache_bytes")), parse_number(log.get("kv_cache_tokens"))
     return memory / budget.engine.tensor_parallel / tokens if memory and tokens else None
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tpudeploy.boot_log.said import number
 from tpudeploy.domain.attestation import Attestation, Told
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.details import Details, Fact, Share
+from tpudeploy.sizing.numbers import parse_number
 
 _GIB = 2**30
 
 
 def details(of: Deployment, told: Told, found: Attestation) -> Details:
-    resident = number(told.cache.get("process_bytes"))
+    resident = parse_number(told.cache.get("process_bytes"))
     return Details(
         address=found.address,
         slice_name=found.slice_name,
@@ -68,9 +68,9 @@ def _memory(budget: HbmBudget, told: Told) -> Iterator[Share]:
     weights = _each(told.log, "weights_bytes", chips)
     kv = used - weights if used is not None and weights is not None else _each(told.log, "kv_cache_bytes", chips)
     if kv is None:
-        blocks = number(told.cache.get("num_blocks"))
+        blocks = parse_number(told.cache.get("num_blocks"))
         # The engine's blocks may be of another size than planned; a token of the cache takes as many bytes in any.
-        block_size = number(told.cache.get("block_size")) or budget.block_size
+        block_size = parse_number(told.cache.get("block_size")) or budget.block_size
         kv = None if blocks is None else round(blocks * block_size * budget.bytes_per_block / budget.block_size)
     hbm = limit if limit is not None else _each(told.log, "hbm_bytes", chips)
     left = None if hbm is None or kv is None or weights is None else hbm - weights - kv
@@ -84,11 +84,11 @@ def _memory(budget: HbmBudget, told: Told) -> Iterator[Share]:
 
 def _after(log: Mapping[str, str]) -> tuple[int | None, int | None]:
     """Used and limit of the first chip, once the cache stood: `hbm=[(28.76, 31.24)]`."""
-    used, limit = number(log.get("used_gib")), number(log.get("limit_gib"))
+    used, limit = parse_number(log.get("used_gib")), parse_number(log.get("limit_gib"))
     return (None if used is None else round(used * _GIB)), (None if limit is None else round(limit * _GIB))
 
 
 def _each(log: Mapping[str, str], name: str, chips: int) -> int | None:
     """The log counts the chips of a rank together."""
-    whole = number(log.get(name))
+    whole = parse_number(log.get(name))
     return None if whole is None else round(whole / chips)

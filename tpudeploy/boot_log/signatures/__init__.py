@@ -1,18 +1,18 @@
-"""What engines die of: one row a cause. Add a new one to the file of its group."""
+"""The causes of an engine's death: one row a cause. Add a new one to the file of its group."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from tpudeploy.boot_log.signatures import chips, flags, hub, memory, model, process, registry, script
+from tpudeploy.boot_log.signatures import chips, flags, hbm, hub, model, process, registry, script
 from tpudeploy.boot_log.signatures.row import Signature
 
 # In each line the first row that matches names the cause. Our script's own sentences come first, then rows of memory,
-# for they quote all others; what every program says of a process comes last.
+# because they quote all others; the rows that fit any program come last.
 GROUPS: Mapping[str, tuple[Signature, ...]] = {
     "script": script.ROWS,
-    "memory": memory.ROWS,
+    "memory": hbm.ROWS,
     "chips": chips.ROWS,
     "flags": flags.ROWS,
     "hub": hub.ROWS,
@@ -22,7 +22,7 @@ GROUPS: Mapping[str, tuple[Signature, ...]] = {
 }
 SIGNATURES = tuple(row for rows in GROUPS.values() for row in rows)
 
-# What looks like trouble and is none.
+# Lines that look like trouble and are harmless.
 HARMLESS: Mapping[re.Pattern[str], str] = {
     re.compile(r"Unknown vLLM environment variable detected: VLLM_(TPU_BUCKET_PADDING_GAP|XLA_CACHE_PATH)"): (
         "tpu_inference reads it; only vLLM's own list lacks it"

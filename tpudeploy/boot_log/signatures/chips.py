@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import re
+from tpudeploy.boot_log.signatures.row import Signature
 
-from tpudeploy.boot_log.said import Said
-from tpudeploy.boot_log.signatures.row import Signature, always
-
-
-def _fewer(found: re.Match[str], _: Said) -> str:
-    has = found["has"]
-    return (
-        f"The slice has {has} chips: set serving.tensor_parallel_size times data_parallel_size to {has}, "
-        "or take a larger tpu.type."
-    )
-
+_FEWER = (
+    "The slice has {has} chips: set serving.tensor_parallel_size times data_parallel_size to {has}, or take a larger "
+    "tpu.type."
+)
 
 ROWS: tuple[Signature, ...] = (
     Signature(
         name="chip-lock-file",
         what="A lock file of libtpu's was left behind, or cannot be opened",
         pattern=r"(?:multi-process lockfile|[Ff]ailed to (?:open|acquire|create)[^\n]*libtpu_lockfile)",
-        remedy=always(
+        remedy=(
             "Remove /tmp/libtpu_lockfile on the machine (`sudo rm -f /tmp/libtpu_lockfile`) when no container uses the "
-            "chips (`docker ps`), and run `tpudeploy apply` again. tpudeploy removes the file before each "
-            "start; a container that was started by hand does not."
+            "chips (`docker ps`), and run `tpudeploy apply` again. tpudeploy removes the file before each start; a "
+            "container that was started by hand does not."
         ),
         # jax _src/cloud_tpu_init.py and libtpu; jax issue 10192
         example='Internal error when accessing libtpu multi-process lockfile. Run "$ sudo rm /tmp/libtpu_lockfile".',
@@ -36,21 +29,20 @@ ROWS: tuple[Signature, ...] = (
             r"The TPU is already in use by (?:process with pid \d+|another process)"
             r"|open\(/dev/vfio/\d+\): Device or resource busy"
         ),
-        remedy=always(
+        remedy=(
             "Stop the other container (`docker ps`), remove a stale /tmp/libtpu_lockfile, else reset the machine. "
             "tpudeploy runs one container on a chip: look for one that was started by hand."
         ),
         example=(
-            "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by "
-            "process with pid 41. "
-            "Not attempting to load libtpu.so in this process."
+            "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by process with pid "
+            "41. Not attempting to load libtpu.so in this process."
         ),
     ),
     Signature(
         name="chip-forbidden",
         what="The container may not open the chips",
         pattern=r"PERMISSION_DENIED: open\(/dev/|open\(/dev/accel\d+\)",
-        remedy=always("Run the container with --privileged, as root; tpudeploy's own does."),
+        remedy="Run the container with --privileged, as root; tpudeploy's own does.",
         example="PERMISSION_DENIED: open(/dev/accel0): Operation not permitted",
     ),
     Signature(
@@ -60,10 +52,9 @@ ROWS: tuple[Signature, ...] = (
             r"Failed to detect number of TPUs|No TPU devices? (?:were )?found|No ba16c7433 device found"
             r"|Unable to initialize backend 'tpu': (?:NOT_FOUND|UNAVAILABLE)"
         ),
-        remedy=always(
-            "Is this a TPU VM, and are its devices passed to the container (--privileged)? `ls "
-            "/dev/vfio` on the machine "
-            "lists them; if it is empty, the slice is broken: `tpudeploy apply -replace` it."
+        remedy=(
+            "Is this a TPU VM, and are its devices passed to the container (--privileged)? `ls /dev/vfio` on the "
+            "machine lists them; if it is empty, the slice is broken: `tpudeploy apply -replace` it."
         ),
         example="Failed to detect number of TPUs: [Errno 2] No such file or directory: '/dev/vfio'",
     ),
@@ -71,14 +62,14 @@ ROWS: tuple[Signature, ...] = (
         name="too-few-chips",
         what="More chips are asked for than the machine has",
         pattern=r"Insufficient devices for 2D mesh: found (?P<has>\d+), expected \d+",
-        remedy=_fewer,
+        remedy=_FEWER,
         example="ValueError: Insufficient devices for 2D mesh: found 1, expected 4",
     ),
     Signature(
         name="too-few-chips-for-ranks",
         what="Data-parallel ranks need more chips than the machine has",
         pattern=r"Multi-process DP rank \d+ needs TPU chips \[\d+, \d+\) but the host only has (?P<has>\d+) chips",
-        remedy=_fewer,
+        remedy=_FEWER,
         example="Multi-process DP rank 1 needs TPU chips [4, 8) but the host only has 4 chips",
     ),
 )

@@ -1,41 +1,28 @@
-"""Flags and variables that vLLM does not take, or not together."""
+"""Flags and variables that vLLM refuses, alone or together."""
 
 from __future__ import annotations
 
 import re
 
-from tpudeploy.boot_log.said import Said
-from tpudeploy.boot_log.signatures.row import Signature, always
+from tpudeploy.boot_log.settings import EngineFacts
+from tpudeploy.boot_log.signatures.row import Signature
 
 _IMAGE = "or the image is older or newer than the profile: check serving.image"
 
 
-def _heads(found: re.Match[str], _: Said) -> str:
-    heads = int(found["heads"])
+def _heads(match: re.Match[str], _: EngineFacts) -> str:
+    heads = int(match["heads"])
     fitting = ", ".join(str(n) for n in (1, 2, 4, 8) if heads % n == 0)
     return f"{heads} attention heads are shared by the chips: set serving.tensor_parallel_size to one of {fitting}."
 
 
-def _too_long(found: re.Match[str], _: Said) -> str:
-    most = f" to {found['most']} or less" if found["most"] else ""
+def _too_long(match: re.Match[str], _: EngineFacts) -> str:
+    most = f" to {match['most']} or less" if match["most"] else ""
     return f"Lower serving.max_model_len{most}: the model was trained for no more."
 
 
-def _smaller_batch(found: re.Match[str], _: Said) -> str:
-    batched, length = found["batched"], found["length"]
-    return f"Raise serving.max_num_batched_tokens from {batched} to {length}, or leave chunked prefill enabled."
-
-
-def _batch_of_sequences(found: re.Match[str], _: Said) -> str:
-    batched, seqs = found["batched"], found["seqs"]
-    return (
-        f"Raise serving.max_num_batched_tokens from {batched} to {seqs} or more, or lower "
-        f"serving.max_num_seqs to {batched}."
-    )
-
-
-def _item(found: re.Match[str], _: Said) -> str:
-    item = int(found["item"])
+def _item(match: re.Match[str], _: EngineFacts) -> str:
+    item = int(match["item"])
     return (
         f"Raise serving.max_num_batched_tokens to {item} or more (4096 compiles no more graphs), or set the modality's "
         "limit in serving.args.limit_mm_per_prompt to 0 (an item of video is the largest)."
@@ -45,18 +32,16 @@ def _item(found: re.Match[str], _: Said) -> str:
 ROWS: tuple[Signature, ...] = (
     Signature(
         name="heads-not-divisible",
-        what="The attention heads cannot be shared by so many chips",
-        pattern=(r"Total number of attention heads \((?P<heads>\d{1,6})\) must be divisible by tensor parallel size"),
+        what="The chips cannot share the attention heads equally",
+        pattern=r"Total number of attention heads \((?P<heads>\d{1,6})\) must be divisible by tensor parallel size",
         remedy=_heads,
-        example=("Value error, Total number of attention heads (8) must be divisible by tensor parallel size (3)."),
+        example="Value error, Total number of attention heads (8) must be divisible by tensor parallel size (3).",
     ),
     Signature(
         name="kv-heads-not-divisible",
-        what="The KV heads cannot be shared by so many chips",
+        what="The chips cannot share the KV heads equally",
         pattern=r"in get_padded_num_heads$|line \d+, in get_padded_num_heads",
-        remedy=always(
-            "Choose a serving.tensor_parallel_size that divides the model's KV heads, or is a multiple of them."
-        ),
+        remedy="Choose a serving.tensor_parallel_size that divides the model's KV heads, or is a multiple of them.",
         example='  File "/workspace/tpu_inference/tpu_inference/utils.py", line 337, in get_padded_num_heads',
     ),
     Signature(
@@ -76,7 +61,7 @@ ROWS: tuple[Signature, ...] = (
         name="batch-below-length",
         what="max_num_batched_tokens is below max_model_len, with chunked prefill off",
         pattern=r"max_num_batched_tokens \((?P<batched>\d+)\) is smaller than max_model_len \((?P<length>\d+)\)",
-        remedy=_smaller_batch,
+        remedy="Raise serving.max_num_batched_tokens from {batched} to {length}, or leave chunked prefill enabled.",
         example=(
             "Value error, max_num_batched_tokens (2048) is smaller than max_model_len (16384). This effectively limits "
             "the maximum sequence length to max_num_batched_tokens"
@@ -89,7 +74,10 @@ ROWS: tuple[Signature, ...] = (
             r"max_num_batched_tokens \((?P<batched>\d+)\) must be greater than or equal to "
             r"max_num_seqs \((?P<seqs>\d+)\)"
         ),
-        remedy=_batch_of_sequences,
+        remedy=(
+            "Raise serving.max_num_batched_tokens from {batched} to {seqs} or more, or lower serving.max_num_seqs to "
+            "{batched}."
+        ),
         example="Value error, max_num_batched_tokens (128) must be greater than or equal to max_num_seqs (256).",
     ),
     Signature(
@@ -106,7 +94,7 @@ ROWS: tuple[Signature, ...] = (
         name="unknown-parser",
         what="There is no such tool or reasoning parser in this image",
         pattern=r"invalid tool call parser: (?P<name>\S+)|Reasoning parser '(?P<other>[^']*)' not found",
-        remedy=always(f"Correct serving.args.tool_call_parser or reasoning_parser, {_IMAGE}."),
+        remedy=f"Correct serving.args.tool_call_parser or reasoning_parser, {_IMAGE}.",
         example="KeyError: invalid tool call parser: gemma5 (chose from { gemma4,hermes,... })",
     ),
     Signature(
@@ -116,7 +104,7 @@ ROWS: tuple[Signature, ...] = (
             r"error: (?:argument --?\S+: |unrecognized arguments: |the following arguments are required)"
             r"|cannot be converted to <function loads|--enable-auto-tool-choice requires --tool-call-parser"
         ),
-        remedy=always(f"Correct it in the profile ({_IMAGE})."),
+        remedy=f"Correct it in the profile ({_IMAGE}).",
         example=(
             "vllm serve: error: argument --kv-cache-dtype: invalid choice: 'int9' (choose from 'auto', 'bfloat16', ...)"
         ),
@@ -125,7 +113,7 @@ ROWS: tuple[Signature, ...] = (
         name="kv-dtype-unknown",
         what="The TPU cannot hold a KV cache of this type",
         pattern=r"TypeError: data type '(?P<dtype>[^']*)' not understood",
-        remedy=always("Set serving.kv_cache_dtype to auto or fp8."),
+        remedy="Set serving.kv_cache_dtype to auto or fp8.",
         example="TypeError: data type 'int8_per_token_head' not understood",
     ),
     Signature(
@@ -135,18 +123,18 @@ ROWS: tuple[Signature, ...] = (
             r"MLA models require both the NEW_MODEL_DESIGN=1|Unsupported kv_connector"
             r"|continue_decode is not supported with|LoRA is not supported with data parallelism"
         ),
-        remedy=always("The line names what excludes what: drop one of the two from the profile."),
+        remedy="The line names what excludes what: drop one of the two from the profile.",
         example="ValueError: LoRA is not supported with data parallelism (DP size: 2)",
     ),
     Signature(
         name="port-taken",
         what="The server's port is taken",
-        # Of asyncio (uvicorn logs it), of socket.bind, and of docker where the container has a network of its own.
+        # From asyncio (uvicorn logs it), socket.bind, and docker where the container has a network of its own.
         pattern=(
             r"\[Errno 98\].*[Aa]ddress already in use|port is already allocated"
             r"|failed to bind (?:host )?port.*address already in use|listen tcp\S* \S+: bind: address already in use"
         ),
-        remedy=always("Stop the container that holds it, or set another serving.port."),
+        remedy="Stop the container that holds it, or set another serving.port.",
         example="OSError: [Errno 98] Address already in use",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.boot_log.signatures.row import Signature, always
+from tpudeploy.boot_log.signatures.row import Signature
 
 _MIRROR = "model.mirror serves the weights from a bucket of your own, without the hub."
 
@@ -14,7 +14,7 @@ ROWS: tuple[Signature, ...] = (
             r"GatedRepoError|You are trying to access a gated repo|Cannot access gated repo|is a gated repository"
             r"|you are not in the authorized list"
         ),
-        remedy=always(
+        remedy=(
             "Accept the licence on the model's page with the account whose token this is, and name the token in "
             "secrets.HF_TOKEN; `tpudeploy doctor` checks that it can be read."
         ),
@@ -29,7 +29,7 @@ ROWS: tuple[Signature, ...] = (
         pattern=(
             r"Invalid credentials in Authorization header|Invalid user token|User Access Token .{0,80} is expired"
         ),
-        remedy=always(
+        remedy=(
             "Put a valid token with read access into the secret that secrets.HF_TOKEN names: this one is wrong, "
             "expired or revoked. Look for a space or newline at its end."
         ),
@@ -48,7 +48,7 @@ ROWS: tuple[Signature, ...] = (
             r"|401 Unauthorized.*huggingface\.co|403 Forbidden: .*[Mm]ake sure your token"
             r"|is not a local folder (?:and is not a valid model identifier|or a valid repository name)"
         ),
-        remedy=always(
+        remedy=(
             "The hub answers the same for a private model and for one that does not exist. Check secrets.HF_TOKEN "
             "(valid, and its account may read the model) and the spelling of model.id."
         ),
@@ -65,7 +65,7 @@ ROWS: tuple[Signature, ...] = (
             r"429 Client Error|429 Too Many Requests|HTTP Error 429 thrown|'429 Too Many Requests'"
             r"|We had to rate limit you"
         ),
-        remedy=always(
+        remedy=(
             "Wait some minutes, and name a token in secrets.HF_TOKEN: without one all machines behind an address "
             f"share a small limit. {_MIRROR}"
         ),
@@ -82,7 +82,7 @@ ROWS: tuple[Signature, ...] = (
             r"HFValidationError: Repo id must|outgoing traffic has been disabled|RepositoryNotFoundError: 404"
             r"|OfflineModeIsEnabled"
         ),
-        remedy=always(
+        remedy=(
             "Correct model.id, and serving.args.tokenizer if it is set; a path must be absolute and exist in the "
             "container. With HF_HUB_OFFLINE the files must be there already."
         ),
@@ -94,7 +94,7 @@ ROWS: tuple[Signature, ...] = (
         name="revision-not-found",
         what="The model has no such revision",
         pattern=r"is not a valid git identifier|RevisionNotFoundError|Revision Not Found for url",
-        remedy=always("Correct model.revision: a branch, tag or commit of the model's repository on the hub."),
+        remedy="Correct model.revision: a branch, tag or commit of the model's repository on the hub.",
         # transformers utils/hub.py: cached_files
         example=(
             "OSError: v2 is not a valid git identifier (branch name, tag name or commit id) that exists for this model "
@@ -112,7 +112,7 @@ ROWS: tuple[Signature, ...] = (
             r"|httpcore)\.Connect(?:Error|Timeout)"
             r"|(?:Local)?Entry ?NotFoundError: .*check your (?:internet )?connection"
         ),
-        remedy=always(
+        remedy=(
             "Give the machine a way out: an external address, or Cloud NAT in its network. Where it has one, the hub "
             f"may be down: see status.huggingface.co. {_MIRROR}"
         ),
@@ -131,7 +131,7 @@ ROWS: tuple[Signature, ...] = (
             r"|Following weights were not initialized from checkpoint|Could not detect config format for no config file"
             r"|No such file or directory: \"?[^\"\n]*\.safetensors"
         ),
-        remedy=always(
+        remedy=(
             "Look at the model's files: safetensors, config.json and a tokenizer belong there (GGUF alone does not "
             "serve). In a bucket or folder of your own, copy the whole checkpoint again, and point model.id or "
             "model.mirror at the folder that holds config.json."
@@ -147,10 +147,10 @@ ROWS: tuple[Signature, ...] = (
             r"|incomplete metadata, file not fully covered|PytorchStreamReader failed|_pickle\.UnpicklingError"
             r"|Consistency check failed: file should be of size|not a valid JSON file"
         ),
-        remedy=always(
-            "Delete the damaged copy (in the cache of the hub, the mirror's bucket or your folder) and fetch it "
-            "again; compare its size with the hub's. A file of a few hundred bytes is a pointer of Git LFS: fetch "
-            "the contents with `git lfs pull`."
+        remedy=(
+            "Delete the damaged copy (in the cache of the hub, the mirror's bucket or your folder) and fetch it again; "
+            "compare its size with the hub's. A file of a few hundred bytes is a pointer of Git LFS: fetch the "
+            "contents with `git lfs pull`."
         ),
         # safetensors 0.8 (its compiled module holds the text)
         example=(
@@ -162,7 +162,7 @@ ROWS: tuple[Signature, ...] = (
         name="model-config-unreadable",
         what="vLLM could not read the model's configuration",
         pattern=r"Invalid repository ID or local directory specified",
-        remedy=always(
+        remedy=(
             "vLLM says the same for a wrong model.id, a refused token and a hub that is not reached; this log does not "
             "show which. Check model.id, secrets.HF_TOKEN and the machine's way out, in this order."
         ),

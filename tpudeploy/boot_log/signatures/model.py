@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.boot_log.signatures.row import Signature, always
+from tpudeploy.boot_log.signatures.row import Signature
 
 ROWS: tuple[Signature, ...] = (
     Signature(
@@ -13,7 +13,7 @@ ROWS: tuple[Signature, ...] = (
             r"|Should have a `model_type` key"
             r"|Unrecognized configuration class"
         ),
-        remedy=always(
+        remedy=(
             "Take a newer serving.image: the model is newer than its transformers. If config.json was edited or comes "
             "from another library, take the original checkpoint."
         ),
@@ -32,7 +32,7 @@ ROWS: tuple[Signature, ...] = (
             r"|failed to be inspected)|No model architectures are specified|Cannot find model module\. "
             r"|The Transformers implementation of \S+ is not compatible with vLLM"
         ),
-        remedy=always(
+        remedy=(
             "Take a newer serving.image, or another model: `tpudeploy size` names the families that are known to run."
         ),
         # vLLM model_executor/models/registry.py
@@ -48,7 +48,7 @@ ROWS: tuple[Signature, ...] = (
             r"requires you to execute the configuration file in that repo|trust_remote_code=True"
             r"|contains custom code which must be executed"
         ),
-        remedy=always(
+        remedy=(
             "Read that code, and set serving.args.trust_remote_code if you trust it; or take a model that needs none."
         ),
         # vLLM transformers_utils/config.py
@@ -62,7 +62,7 @@ ROWS: tuple[Signature, ...] = (
         name="tokenizer-missing",
         what="The checkpoint has no tokenizer",
         pattern=r"Couldn't instantiate the backend tokenizer from one of",
-        remedy=always("Name one in serving.args.tokenizer, or take a checkpoint that brings its own."),
+        remedy="Name one in serving.args.tokenizer, or take a checkpoint that brings its own.",
         example="ValueError: Couldn't instantiate the backend tokenizer from one of: (1) a `tokenizers` library ...",
     ),
     Signature(
@@ -73,7 +73,7 @@ ROWS: tuple[Signature, ...] = (
             r"|Failed to load weight '[^']*' with shape|Shape mismatch (?:in non-vocab layer|when loading weight)"
             r"|size mismatch for \S+"
         ),
-        remedy=always(
+        remedy=(
             "An export for quantization-aware training is laid out differently: take the plain checkpoint, or a newer "
             "serving.image."
         ),
@@ -86,14 +86,14 @@ ROWS: tuple[Signature, ...] = (
             r"Unknown quantization method|quantization is currently not supported in tpu"
             r"|quantization method not supported|compressed-tensors scheme for .* is not yet supported in the JAX path"
         ),
-        remedy=always("Take a checkpoint in bfloat16, or compressed-tensors in fp8 (w8a8)."),
+        remedy="Take a checkpoint in bfloat16, or compressed-tensors in fp8 (w8a8).",
         example="ValueError: awq quantization is currently not supported in tpu.",
     ),
     Signature(
         name="disk-full",
         what="The machine's disk is full",
         pattern=r"[Nn]o space left on device|Not enough free disk space to download",
-        remedy=always(
+        remedy=(
             "Raise tpu.boot_disk_size; it can only be set when a slice is made. /dev/shm is memory: weights kept there "
             "take the machine's RAM."
         ),

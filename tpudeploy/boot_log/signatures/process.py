@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-from tpudeploy.boot_log.said import Said
-from tpudeploy.boot_log.signatures.row import Signature, always
+from tpudeploy.boot_log.settings import EngineFacts
+from tpudeploy.boot_log.signatures.row import Signature
 
 _SHARED = "Weights in /dev/shm take the machine's memory too."
 
 
-def _timeout(found: re.Match[str], said: Said) -> str:
-    seconds, milestone = int(found["seconds"]), (found["at"] or "").strip().rstrip(".")
+def _timeout(match: re.Match[str], facts: EngineFacts) -> str:
+    seconds, milestone = int(match["seconds"]), (match["at"] or "").strip().rstrip(".")
     reached = f"It was at: {milestone}. " if milestone else ""
     raised = f"Raise health.timeout (now {seconds} s)"
     if milestone.startswith("Compiling graph"):
         return (
-            f"{reached}It still compiled. {raised}, or compile fewer graphs ({_fewer_graphs(said)}). "
+            f"{reached}It still compiled. {raised}, or compile fewer graphs ({_fewer_graphs(facts)}). "
             "With serving.xla_cache_bucket a later start need not compile again."
         )
     if re.search(r"download|[Cc]heckpoint|[Ww]eights|shards", milestone):
@@ -24,9 +24,9 @@ def _timeout(found: re.Match[str], said: Said) -> str:
     return f"{reached}{raised} if it was still at work; the log of the container shows whether it was."
 
 
-def _fewer_graphs(said: Said) -> str:
-    """Return the settings that make fewer graphs; a padding gap that is not there cannot be left out."""
-    has_gap = said.budget is None or said.budget.engine.padding_gap > 0
+def _fewer_graphs(facts: EngineFacts) -> str:
+    """Return the settings that make fewer graphs; only a padding gap that is set can be left out."""
+    has_gap = facts.budget is None or facts.budget.engine.padding_gap > 0
     return f"{'serving.padding_gap, ' if has_gap else ''}serving.max_num_seqs"
 
 
@@ -38,7 +38,7 @@ ROWS: tuple[Signature, ...] = (
             r"Out of memory: Killed process|oom-kill:constraint|[Mm]emory cgroup out of memory|^MemoryError\b"
             r"|Cannot allocate memory"
         ),
-        remedy=always(
+        remedy=(
             "Take a slice whose hosts have more memory, or load less at once: model.mirror onto the disk instead of "
             f"memory, a smaller or quantized checkpoint. {_SHARED}"
         ),
@@ -52,9 +52,9 @@ ROWS: tuple[Signature, ...] = (
         name="killed",
         what="The server was killed from outside (SIGKILL)",
         pattern=r"exit code 137\b|Exited \(137\)|Failed core proc\(s\): \{[^}]*: -9\b|died with exit code -9\b",
-        remedy=always(
+        remedy=(
             "Most often the machine ran out of memory (RAM, not HBM): `dmesg | grep -i oom` on the machine says so. "
-            "If it did, take a slice whose hosts have more memory or load less at once. If it did not, somebody "
+            "If it did, take a slice whose hosts have more memory or load less at once. If it did not, someone "
             f"stopped the container (docker kill, a shutdown). {_SHARED}"
         ),
         example="failed: The container ended (exit code 137): Loading safetensors checkpoint shards:  50% Completed",
@@ -72,7 +72,7 @@ ROWS: tuple[Signature, ...] = (
         name="chat-template-missing",
         what="The tokenizer has no chat template, so chat requests fail",
         pattern=r"default chat template is no longer allowed",
-        remedy=always(
+        remedy=(
             "Set serving.args.chat_template to a template that lies in the container, or serve an instruction-tuned "
             "checkpoint that brings its own. Requests to /v1/completions need none."
         ),
@@ -87,7 +87,7 @@ ROWS: tuple[Signature, ...] = (
         name="completion-failed",
         what="The server is healthy, but does not complete a prompt",
         pattern=r"The server is healthy, but a completion failed \(HTTP (?P<status>\d{3})\)",
-        remedy=always(
+        remedy=(
             "The answer is in the line. Read the container's log at that time: an engine that dies at its first "
             "request mostly lacks room for a program that was not compiled at the start."
         ),
@@ -101,7 +101,7 @@ ROWS: tuple[Signature, ...] = (
             r"The supplied chat template .*(?:doesn't exist|failed to be opened)"
             r"|supplied chat template path doesn't exist"
         ),
-        remedy=always("Correct serving.args.chat_template, or mount the folder that holds the file (serving.volumes)."),
+        remedy="Correct serving.args.chat_template, or mount the folder that holds the file (serving.volumes).",
         # vLLM entrypoints/chat_utils.py
         example=(
             "ValueError: The supplied chat template string (/templates/chat.jinja) appears path-like, but doesn't "

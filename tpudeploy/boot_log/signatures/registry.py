@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from tpudeploy.boot_log.said import Said
-from tpudeploy.boot_log.signatures.row import Signature, always
+from tpudeploy.boot_log.settings import EngineFacts
+from tpudeploy.boot_log.signatures.row import Signature
 
 
-def _conflict(found: re.Match[str], _: Said) -> str:
-    name = found["name"]
+def _conflict(match: re.Match[str], _: EngineFacts) -> str:
+    name = match["name"]
     removed = f"`docker rm -f {name}`" if name else "`docker rm -f NAME`"
     return (
         f"Remove the old container on the machine: {removed}. tpudeploy removes its own before it starts one; look for "
@@ -25,7 +25,7 @@ ROWS: tuple[Signature, ...] = (
             r"toomanyrequests|You have reached your (?:unauthenticated )?pull rate limit"
             r"|[Pp]ull rate limit reached"
         ),
-        remedy=always(
+        remedy=(
             "Wait (Docker Hub counts over some hours), or copy the image to an Artifact Registry of your project and "
             "name that copy in serving.image: pulls from it are not limited this way."
         ),
@@ -42,7 +42,7 @@ ROWS: tuple[Signature, ...] = (
             r"artifactregistry\.repositories\.downloadArtifacts"
             r"|denied: Unauthenticated request|pkg\.dev\S*[^\n]*: (?:denied|unauthorized)"
         ),
-        remedy=always(
+        remedy=(
             "Grant the VM's service account roles/artifactregistry.reader on the repository, and check project, "
             "location and repository in serving.image: the registry answers the same where they do not exist."
         ),
@@ -59,7 +59,7 @@ ROWS: tuple[Signature, ...] = (
             r"manifest unknown|manifest for \S+ not found|repository does not exist|name unknown: "
             r"|pull access denied for|requested access to the resource is denied|invalid reference format"
         ),
-        remedy=always(
+        remedy=(
             "See serving.image for its name and tag. Where the tag is right, what it was pinned to is gone from the "
             "registry: `tpudeploy plan --pin` looks up what it is now. A private repository answers the same: the "
             "machine has credentials for Artifact Registry alone."
@@ -73,11 +73,11 @@ ROWS: tuple[Signature, ...] = (
             r"no matching manifest for \S+|exec format error|Failed to infer device type"
             r"|libcuda\.so\.1: cannot open"
         ),
-        remedy=always("Name an image of vLLM for TPU and linux/amd64 in serving.image, such as vllm/vllm-tpu."),
+        remedy="Name an image of vLLM for TPU and linux/amd64 in serving.image, such as vllm/vllm-tpu.",
         # vLLM config/device.py
         example=(
-            "RuntimeError: Failed to infer device type, please set the environment variable "
-            "`VLLM_LOGGING_LEVEL=DEBUG` to turn on verbose logging to help debug the issue."
+            "RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG` "
+            "to turn on verbose logging to help debug the issue."
         ),
     ),
     Signature(
@@ -95,12 +95,12 @@ ROWS: tuple[Signature, ...] = (
         name="docker-not-running",
         what="The machine's docker does not answer",
         pattern=r"Cannot connect to the Docker daemon|The docker daemon did not answer within",
-        remedy=always(
+        remedy=(
             "Read `journalctl -u docker` on the machine. A full disk is a frequent cause (`df -h`): raise "
             "tpu.boot_disk_size then, which takes a new slice."
         ),
         # moby client/errors.go
-        example=("Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"),
+        example="Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
     ),
     Signature(
         name="registry-unreachable",
@@ -111,7 +111,7 @@ ROWS: tuple[Signature, ...] = (
             r"|connection refused|TLS handshake timeout)"
             r"|dial tcp: lookup \S+"
         ),
-        remedy=always(
+        remedy=(
             "Give the machine a way out: an external address, or Cloud NAT in its network. Private Google Access "
             "suffices for an image in Artifact Registry."
         ),
@@ -124,10 +124,10 @@ ROWS: tuple[Signature, ...] = (
         name="pull-too-slow",
         what="Pulling the image took longer than the profile allows",
         pattern=r"The image could not be pulled: it took longer than (?P<seconds>\d+) s",
-        remedy=always("Raise health.timeout, or copy the image to an Artifact Registry in the slice's region."),
+        remedy="Raise health.timeout, or copy the image to an Artifact Registry in the slice's region.",
         example=(
-            "failed: The image could not be pulled: it took longer than 600 s, twice. A larger health.timeout gives "
-            "it longer"
+            "failed: The image could not be pulled: it took longer than 600 s, twice. A larger health.timeout gives it "
+            "longer"
         ),
     ),
 )

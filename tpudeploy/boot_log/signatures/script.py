@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tpudeploy.boot_log.signatures.row import Signature, always
+from tpudeploy.boot_log.signatures.row import Signature
 
 ROWS: tuple[Signature, ...] = (
     Signature(
         name="secret-denied",
         what="The VM's service account may not read a secret",
         pattern=r"The VM's service account \S+ may not read secret \S+",
-        remedy=always(
+        remedy=(
             "Grant the VM's service account roles/secretmanager.secretAccessor on the secret; `tpudeploy doctor` names "
             "both, and the command."
         ),
@@ -22,14 +22,14 @@ ROWS: tuple[Signature, ...] = (
         name="secret-missing",
         what="A secret does not exist, or is empty",
         pattern=r"Secret \S+ (?:does not exist: create it|is empty: add a version)",
-        remedy=always("Create the secret with a version that holds the value, or correct its name under secrets."),
+        remedy="Create the secret with a version that holds the value, or correct its name under secrets.",
         example="failed: Secret hf-token does not exist: create it, or correct its name in the profile. Google says: -",
     ),
     Signature(
         name="secret-unreachable",
         what="Secret Manager could not be read",
         pattern=r"Secret \S+ (?:could not be read in \d+ attempts|cannot be read \(HTTP \d+\))",
-        remedy=always(
+        remedy=(
             "HTTP 000 is no connection: the subnet needs Private Google Access or Cloud NAT. With another status, "
             "Google's words in the line say why; check that the Secret Manager API is enabled."
         ),
@@ -45,7 +45,7 @@ ROWS: tuple[Signature, ...] = (
             r"The mirror(?:'s| gs://)[^\n]*?(?:holds no config\.json|cannot be read|cannot be a file"
             r"|could not be fetched)"
         ),
-        remedy=always(
+        remedy=(
             "The line says what is wrong with it. The VM's service account needs roles/storage.objectViewer on the "
             "bucket, and the folder must hold the whole checkpoint, config.json included."
         ),
@@ -58,7 +58,7 @@ ROWS: tuple[Signature, ...] = (
         name="docker-missing",
         what="The machine has no docker, and cannot install it",
         pattern=r"This machine has no docker, and apt-get could not install",
-        remedy=always(
+        remedy=(
             "Take a runtime version whose image brings docker, or give the machine a way out (Cloud NAT) so that it "
             "can install docker.io."
         ),

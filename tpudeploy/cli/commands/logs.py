@@ -11,9 +11,8 @@ from tpudeploy.cli.context import AS_WRITTEN, Context
 from tpudeploy.domain.errors import UsageError
 
 if TYPE_CHECKING:
-    from tpudeploy.domain.bootlog import Reading
+    from tpudeploy.domain.boot_log import Draft, NoDraft, Reading
     from tpudeploy.domain.budget import HbmBudget
-    from tpudeploy.domain.draft import Draft, NoDraft
     from tpudeploy.domain.errors import CloudError
     from tpudeploy.loading import Profile
 
@@ -113,7 +112,7 @@ def _explain(
     context: Context,
     addresses: Mapping[str, str],
 ) -> None:
-    from tpudeploy.domain.draft import Draft, NoDraft
+    from tpudeploy.domain.boot_log import Draft, NoDraft
     from tpudeploy.views.logs import draft, explanation
 
     readings, terminal = read_all(logs, profile), context.terminal
@@ -139,12 +138,12 @@ def _request_draft(
     args: argparse.Namespace,
     context: Context,
 ) -> Draft | NoDraft:
-    from tpudeploy.operations import diagnose as drafting
+    from tpudeploy.operations.diagnose import draft
 
     path = args.colleague or args.profile
     author = context.load([path], AS_WRITTEN)[0] if args.colleague else profile
     assert author is not None
-    return drafting.draft(context.workspace([path]), logs, readings, of=profile, by=author)
+    return draft(context.workspace([path]), logs, readings, profile=profile, author=author)
 
 
 def read_all(logs: Mapping[str, str], profile: Profile | None) -> dict[str, Reading]:

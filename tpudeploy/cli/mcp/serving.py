@@ -52,7 +52,7 @@ def diagnose(
     with project.opened(profile) as at, project.opened(colleague or profile) as colleague_at:
         texts = {name: "\n".join(lines) for name, lines in at.workspace.logs(at.profile.spec.name).items()}
         readings = read_all(texts, at.profile)
-        draft_ = draft(colleague_at.workspace, texts, readings, of=at.profile, by=colleague_at.profile)
+        draft_ = draft(colleague_at.workspace, texts, readings, profile=at.profile, author=colleague_at.profile)
         addresses = at.workspace.addresses(at.profile.spec.name)
     return documents.logs(readings, addresses) | documents.draft(draft_)
 

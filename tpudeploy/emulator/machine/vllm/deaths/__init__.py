@@ -1,6 +1,6 @@
 """How engines died on real TPUs: excerpts of their logs, verbatim but for the time of day.
 
-The files are cut by tests/bootlog/excerpts.py, which names their sources. A real log breaks one message over several
+The files are cut by tests/boot_log/excerpts.py, which names their sources. A real log breaks one message over several
 lines, and tells it twice: once by the logger, once by the traceback that ends the process.
 """
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpudeploy.boot_log.effective import effective
 from tpudeploy.boot_log.read import read
+from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.boot_log.signatures import SIGNATURES
 from tpudeploy.boot_log.signatures.row import Signature
-from tpudeploy.domain.bootlog import Cause
+from tpudeploy.domain.boot_log import Cause
 from tpudeploy.views.logs import phase_name
 
 EXAMPLES = {row.name: row.example for row in SIGNATURES}
@@ -222,7 +222,7 @@ def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
         "(EngineCore pid=20026) INFO 11-22 17:25:15 [kv_cache_utils.py:2327] CPU KV cache size: 4,194,304 tokens, "
         "Maximum concurrency for 1,024 tokens per request: 4096.00x"
     )
-    assert effective(line) == {"kv_cache_tokens": "4194304"}
+    assert effective_settings(line) == {"kv_cache_tokens": "4194304"}
     assert [phase.name for phase in read(line).phases] == ["compile"]
 
 
@@ -237,7 +237,9 @@ def test_the_cache_of_an_engine_is_read_whatever_its_device() -> None:
 )
 def test_a_model_from_the_hubs_cache_is_the_model_by_its_name(written: str, model: str) -> None:
     """An engine with HF_HUB_OFFLINE names the folder in its log, and the model in its API."""
-    assert effective(f"Initializing a V1 LLM engine (v0.32.0) with config: model='{written}'")["model"] == model
+    assert (
+        effective_settings(f"Initializing a V1 LLM engine (v0.32.0) with config: model='{written}'")["model"] == model
+    )
 
 
 def test_a_start_without_graphs_does_not_count_them() -> None:

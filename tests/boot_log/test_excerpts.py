@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bootlog.excerpts import EXCERPTS, ROOT, SUMS, checksum
+from boot_log.excerpts import EXCERPTS, ROOT, SUMS, checksum
 
 from tpudeploy.boot_log.read import read
 from tpudeploy.emulator.machine.vllm import deaths

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from bootlog.compose import Log, cut, logs
-from bootlog.pieces import DEATHS, Death
+from boot_log.compose import Log, cut, logs
+from boot_log.pieces import DEATHS, Death
 
 from tpudeploy.boot_log.read import read
 

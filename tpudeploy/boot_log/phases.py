@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tpudeploy.domain.bootlog import Line, Phase
+from tpudeploy.domain.boot_log import Line, Phase
 
-# What begins each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the same
-# but for the cache's size). A phase ends where the next begins, or where the script says that it is done.
+# The lines that begin each phase, in the order of a start: of our script, then of the engine (0.26; 0.32 writes the
+# same but for the cache's size). A phase ends where the next begins, or where the script says that it is done.
 _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("docker", re.compile(r"^docker: ")),
     ("image", re.compile(r"^image: ")),
@@ -30,7 +30,7 @@ _BEGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("warm-up", re.compile(r"^init engine \(profile, create kv cache, warmup model\) took")),
 )
 _SIDE_BY_SIDE = ("image", "secrets", "mirror", "cache")  # these begin in any order
-_DONE = re.compile(r"^(?P<name>[a-z]+): done in (?P<seconds>\d+) s$")
+_END = re.compile(r"^(?P<name>[a-z]+): done in (?P<seconds>\d+) s$")
 _FIRST = "boot"
 READY = re.compile(r"Application startup complete|Uvicorn running on|^serving: ")
 _SERVER = re.compile(r"Starting vLLM server on|Starting vLLM API server")
@@ -38,11 +38,11 @@ _GRAPH = re.compile(r"^Precompile .+ -->")
 
 
 def phases(lines: Sequence[Line]) -> tuple[Phase, ...]:
-    """Of a log without a date: none."""
-    marks, done = list(_marks(lines)), {phase.name: phase for phase in _done(lines)}
+    """Return the phases of a start in order; a log without a date has none."""
+    marks, timed = list(_marks(lines)), {phase.name: phase for phase in _timed_parts(lines)}
     begun = [Phase(name=name, began=at, seconds=end - at) for (name, at), (_, end) in pairwise(marks)]
-    last = [Phase(name=name, began=at, seconds=None) for name, at in marks[-1:] if name]
-    return tuple(sorted((done.get(phase.name, phase) for phase in (*begun, *last)), key=lambda phase: phase.began))
+    begun += [Phase(name=name, began=at, seconds=None) for name, at in marks[-1:] if name]
+    return tuple(sorted((timed.get(phase.name, phase) for phase in begun), key=lambda phase: phase.began))
 
 
 def phase_of(line: Line) -> str:
@@ -50,32 +50,34 @@ def phase_of(line: Line) -> str:
     return next((name for name, begins in _BEGINS if begins.search(line.text)), "")
 
 
-def graphs(lines: Sequence[Line]) -> int:
+def count_graphs(lines: Sequence[Line]) -> int:
     return sum(_GRAPH.search(line.text) is not None for line in lines)
 
 
-def _done(lines: Sequence[Line]) -> Iterator[Phase]:
-    """The parts that the script itself timed."""
+def _timed_parts(lines: Sequence[Line]) -> Iterator[Phase]:
+    """Yield the parts that the script itself timed."""
     for line in lines:
-        found = _DONE.search(line.text)
-        if found is not None and line.at is not None and found["name"] in _SIDE_BY_SIDE:
-            seconds = min(float(found["seconds"]), line.at)
-            yield Phase(name=found["name"], began=line.at - seconds, seconds=seconds)
+        match = _END.search(line.text)
+        if match is not None and line.at is not None and match["name"] in _SIDE_BY_SIDE:
+            seconds = min(float(match["seconds"]), line.at)
+            yield Phase(name=match["name"], began=line.at - seconds, seconds=seconds)
 
 
 def _marks(lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
-    """What began when; "" at the end: it serves."""
+    """Yield the name and the beginning of each phase; "" at the end: it serves."""
     dated = [(line, line.at) for line in lines if line.at is not None]
     if not dated:
         return
-    left = list(_BEGINS)
-    if not any(begins.search(dated[0][0].text) for _, begins in left):
+    remaining = list(_BEGINS)
+    if not any(begins.search(dated[0][0].text) for _, begins in remaining):
         yield _FIRST, dated[0][1]
     for line, at in dated:
         if _SERVER.search(line.text) or READY.search(line.text):
             yield "", at
             return
-        found = next((n for n, (_, begins) in enumerate(left) if begins.search(line.text)), None)
-        if found is not None:
-            yield left[found][0], at
-            del left[found if left[found][0] in _SIDE_BY_SIDE else 0 : found + 1]
+        index = next((n for n, (_, begins) in enumerate(remaining) if begins.search(line.text)), None)
+        if index is not None:
+            name = remaining[index][0]
+            yield name, at
+            # A phase in order ends those before it; one that is side by side with others ends none.
+            del remaining[index if name in _SIDE_BY_SIDE else 0 : index + 1]

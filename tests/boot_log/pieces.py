@@ -1,6 +1,6 @@
 """What servers die of, as their programs write it: several lines each, behind the prefixes of their processes.
 
-Two come from boots that were measured (tests/bootlog/data). The texts of vLLM, tpu_inference, transformers,
+Two come from boots that were measured (tests/boot_log/data). The texts of vLLM, tpu_inference, transformers,
 huggingface_hub, safetensors and uvicorn are those of the raise and log statements that `source` names, filled in as those
 programs fill them in. The texts of docker, Artifact Registry, Linux and libtpu were not read at their source: UNVERIFIED.
 Line numbers, request ids and the frames of tracebacks are constructed.

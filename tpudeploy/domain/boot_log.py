@@ -1,4 +1,4 @@
-"""The content of a boot log: its lines, the duration of each phase, and why the server did not start."""
+"""The content of a boot log: its lines and phases, and why the server did not start."""
 
 from __future__ import annotations
 
@@ -92,3 +92,30 @@ class Reading:
             "load": None if self.load is None else to_json(self.load),
             "notes": [{"line": line.number, "text": line.text, "why": why} for line, why in self.notes],
         }
+
+
+@frozen
+class Draft:
+    """A served model's explanation of one log. `by` is the deployment that wrote it, `model` its model.
+
+    It is unchecked, and for display only, beside the findings.
+    """
+
+    log: str
+    by: str
+    model: str
+    text: str
+
+    def to_dict(self) -> dict[str, object]:
+        return {"log": self.log, "by": self.by, "model": self.model, "is_checked": False, "text": self.text}
+
+
+@frozen
+class NoDraft:
+    """The reason why there is no draft, and the remedy."""
+
+    because: str
+    hint: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        return {"because": self.because, "hint": self.hint}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bootlog.pieces import API, DEATHS, ENGINE, LOGGED, Death
+from boot_log.pieces import API, DEATHS, ENGINE, LOGGED, Death
 
 GOOD = (Path(__file__).parents[1] / "sizing" / "data" / "boot_gemma4_e2b_v6e1.log").read_text("utf-8").split("\n")
 START = GOOD[:50]  # imports, the banner, the flags; the head of the engine
