@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tpudeploy.domain.boot_log import Cause, Load, Phase, Reading
-from tpudeploy.domain.boot_log import Draft
+from tpudeploy.domain.boot_log import Cause, Draft, Load, Phase, Reading
 from tpudeploy.domain.status import Timeline
 from tpudeploy.views import words
 from tpudeploy.views.metrics import table
