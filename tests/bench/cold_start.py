@@ -21,13 +21,12 @@ from tpudeploy.boot_log.starts import timeline
 from tpudeploy.config.parse import parse
 from tpudeploy.domain.boot_log import Phase
 from tpudeploy.domain.status import Timeline
+from tpudeploy.emulator import storage_api
 from tpudeploy.emulator.clock import VirtualClock
+from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.machine import Machine
-from tpudeploy.emulator.machine.web import Response
-from tpudeploy.emulator.node_storage import as_bytes
-from tpudeploy.emulator.storage import api
-from tpudeploy.emulator.storage.objects import Conditions, Objects
+from tpudeploy.emulator.storage_objects import Conditions, Objects, StoredObject
 from tpudeploy.node import render
 from tpudeploy.planning.resolve import without_script
 
@@ -81,8 +80,7 @@ def measure(folder: Path, *, step: float = 1.0) -> tuple[Start, Start, Start]:
     """
     objects = Objects(now=lambda: 1_790_000_000.0)
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        nothing = Conditions()
-        objects.put("bucket", f"gemma/{name}", nothing, content=b"{}", content_type="", metadata={})
+        objects.put("bucket", StoredObject(name=f"gemma/{name}", content=b"{}"), Conditions())
     templates = assets.templates()
     in_turn = {**templates, "boot/gather.sh": templates["boot/gather.sh"] + IN_TURN}
     return (
@@ -141,11 +139,11 @@ def _script(folder: Path, profile: str, templates: Mapping[str, str]) -> str:
     return render.startup_script(deployment, templates, "bench")
 
 
-def _stored(objects: Objects, method: str, target: str, body: bytes) -> Response:
-    ask = api.asked(method, target, body)
-    assert ask is not None
-    reply = api.answer(objects, ask)
-    return Response(status=reply.http, body=as_bytes(reply.body))
+def _stored(objects: Objects, method: str, target: str, body: bytes) -> Reply:
+    request = storage_api.parse_request(method, target, body)
+    assert request is not None
+    reply = storage_api.answer(objects, request, {})
+    return Reply(http=reply.http, body=reply.payload(indent=2))
 
 
 def main() -> None:

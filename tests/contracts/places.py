@@ -12,7 +12,7 @@ from promises.mortal import Watch
 
 from tpudeploy import Workspace
 from tpudeploy.emulator import Emulator, VirtualClock, running
-from tpudeploy.emulator.storage.objects import Conditions
+from tpudeploy.emulator.storage_objects import Conditions, StoredObject
 from tpudeploy.ports import StateBackend
 
 BUCKET, PREFIX = "states", "team/a"
@@ -66,8 +66,8 @@ class InBucket:
         return self.open().states
 
     def put(self, key: str, content: bytes) -> None:
-        given: dict[str, Any] = {"content": content, "content_type": "text/plain", "metadata": {}}
-        self.emulator._cloud.objects.put(BUCKET, f"{PREFIX}/{key}", Conditions(), **given)
+        stored = StoredObject(name=f"{PREFIX}/{key}", content=content, content_type="text/plain")
+        self.emulator._cloud.objects.put(BUCKET, stored, Conditions())
 
     def get(self, key: str) -> bytes | None:
         found = list(self.emulator._cloud.objects.under(BUCKET, f"{PREFIX}/{key}"))

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tpudeploy.emulator import http_server
 from tpudeploy.emulator.clock import Clock, VirtualClock
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.machine import Machine
-from tpudeploy.emulator.machine.web import Response, text
+from tpudeploy.emulator.machine.metadata import text_reply
 
 MODEL = "google/gemma-4-E2B-it"
 IMAGE = "vllm/vllm-tpu:v0.32.0"
@@ -40,8 +41,8 @@ class World:
     unsupported: list[str] = field(default_factory=list)
     engine: tuple[str, ...] = ()
 
-    def storage(self, method: str, target: str) -> Response:
-        return text(f"{method} {target}: no such bucket", 404)
+    def storage(self, method: str, target: str) -> http_server.Reply:
+        return text_reply(f"{method} {target}: no such bucket", 404)
 
     @property
     def root(self) -> Path:

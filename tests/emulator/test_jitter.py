@@ -11,8 +11,8 @@ from emulator.cloud_world import QUICK, ZONE, World, world
 from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.vllm.arguments import parse
 from tpudeploy.emulator.machine.vllm.boot import milestones
+from tpudeploy.emulator.machine.vllm.compile_cache import Programs
 from tpudeploy.emulator.machine.vllm.engine import new_engine
-from tpudeploy.emulator.machine.vllm.programs import Programs
 
 TASK: Mapping[str, Any] = {
     "accelerator_type": "v6e-1",

@@ -14,7 +14,7 @@ from emulator.machine_world import IMAGE, World
 
 from tpudeploy.domain.errors import UsageError
 from tpudeploy.emulator import process
-from tpudeploy.emulator.machine.engine import Order, order
+from tpudeploy.emulator.machine.real_engine import Order, translate
 from tpudeploy.emulator.machine.root import Root
 
 # It stands for vLLM's command line: says what it was given, then does what its first flag tells.
@@ -41,7 +41,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def ordered(*words: str, has_avx512: bool = True, volumes: Sequence[str] = (), **environment: str) -> Order:
-    return order(
+    return translate(
         ("vllm",),
         words,
         environment,

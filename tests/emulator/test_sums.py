@@ -6,19 +6,19 @@ import pytest
 
 from tpudeploy.accuracy import arithmetic
 from tpudeploy.accuracy.grading import is_right
-from tpudeploy.emulator.sums import reckoned
+from tpudeploy.emulator.stand_in import answer_sum
 
 ASKED = arithmetic.questions(200).questions
 
 
 @pytest.mark.parametrize("share", [0.0, 0.8, 1.0])
 def test_it_has_the_share_right_that_it_is_said_to_know(share: float) -> None:
-    said = [reckoned(question.prompt, share) for question in ASKED]
+    said = [answer_sum(question.prompt, share) for question in ASKED]
     assert all(said), "each is a sum"
     right = [is_right(text or "", question.answer) for text, question in zip(said, ASKED, strict=True)]
     assert sum(right) / len(right) == pytest.approx(share, abs=0.06)
 
 
 @pytest.mark.parametrize("prompt", ["Say hello.", "What is (1 + ?", "What is 2 ** 9?", "What is ()?", "What is - ?"])
-def test_what_is_no_sum_is_not_reckoned(prompt: str) -> None:
-    assert reckoned(prompt, 1.0) is None
+def test_what_is_no_sum_is_not_answer_sum(prompt: str) -> None:
+    assert answer_sum(prompt, 1.0) is None

@@ -22,6 +22,7 @@ from shared_clock import COMMAND, SharedClock
 from tpudeploy.adapters.state.bucket_locks import LEASE_SECONDS
 from tpudeploy.cli.main import main
 from tpudeploy.emulator import Emulator, running
+from tpudeploy.emulator.http_server import Reply, Request
 
 SOON = 120.0
 START = 1_790_000_000.0
@@ -50,14 +51,14 @@ class Freezer:
 def cloud(folder: Path, freezer: Freezer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Emulator, SharedClock]]:
     clock = SharedClock(folder / "time", start=START)
     with running(clock=clock, scenario={"nodes": "simulated", "boot": {"boot_seconds": 60}}) as emulator:
-        answer = emulator._server._answer
+        answer = emulator._server.answer
 
-        def answer_and_freeze(method: str, path: str, body: bytes) -> Any:
-            reply = answer(method, path, body)
-            freezer(method, path)
+        def answer_and_freeze(request: Request) -> Reply:
+            reply = answer(request)
+            freezer(request.method, request.target)
             return reply
 
-        monkeypatch.setattr(emulator._server, "_answer", answer_and_freeze)
+        monkeypatch.setattr(emulator._server, "answer", answer_and_freeze)
         for name, value in {**emulator.environment, "GOOGLE_CLOUD_PROJECT": "emulated"}.items():
             monkeypatch.setenv(name, value)
         yield emulator, clock

@@ -62,8 +62,8 @@ class Answers:
                 server.shutdown()
                 thread.join()
 
-    def _hear(self, asked: shims.Asked) -> tuple[int, bytes]:
-        call = Call([asked.name, *asked.words], asked.given.decode(), asked.environment)
+    def _hear(self, asked: shims.Command) -> tuple[int, bytes]:
+        call = Call([asked.name, *asked.words], asked.stdin.decode(), asked.environment)
         with self._heard:
             self.calls.append(call)
             self._heard.notify_all()
@@ -86,16 +86,16 @@ class Answers:
 
 class _Server(ThreadingTCPServer):
     daemon_threads = True  # a call that is waited for may outlive its boot
-    hear: Callable[[shims.Asked], tuple[int, bytes]]
+    hear: Callable[[shims.Command], tuple[int, bytes]]
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        code, output = self.server.hear(shims.asked(self.rfile.read(int(self.headers["Content-Length"]))))
+        code, output = self.server.hear(shims.parse_command(self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(200)
-        for key, value in {**shims.headers(code, output), "Content-Length": str(len(output))}.items():
+        for key, value in {**shims.reply_headers(code, output), "Content-Length": str(len(output))}.items():
             self.send_header(key, value)
         self.end_headers()
         with suppress(ConnectionError):  # a call that is killed waits for no answer
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Silent."""
 
 
-def _curl(call: shims.Asked, status: int, text: str) -> tuple[int, bytes]:
+def _curl(call: shims.Command, status: int, text: str) -> tuple[int, bytes]:
     """A status of 0 is a connection that was refused, one below it an exit code of curl's own."""
     if status <= 0:
         return -status or 7, b""

@@ -18,7 +18,8 @@ from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.state import State
-from tpudeploy.emulator.storage.objects import Conditions
+from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.storage_objects import Conditions, StoredObject
 
 PLACE = "gs://states/team"
 BACKEND = ("--backend", PLACE)
@@ -302,7 +303,7 @@ def test_a_state_that_cannot_be_read_is_left_as_it_is(desk: Open, content: bytes
     at = desk()
     at.write()
     put = at.emulator._cloud.objects.put
-    put("states", "team/state/gemma.json", Conditions(), content=content, content_type="", metadata={})
+    put("states", StoredObject(name="team/state/gemma.json", content=content), Conditions())
     said = at.run(*command, *BACKEND)
     assert said.code == 1
     assert "gs://states/team/state/gemma.json" in said.words
@@ -356,17 +357,17 @@ def test_the_first_state_of_a_run_that_was_thought_dead_is_no_riddle_and_the_nex
     at.write()
     late, _ = taken(at)
     at.clock.sleep(LEASE_SECONDS + 1)
-    answer, is_written = at.emulator._server._answer, False
+    answer, is_written = at.emulator._server.answer, False
 
-    def answer_after_the_late_write(method: str, path: str, body: bytes) -> Any:
+    def answer_after_the_late_write(request: Request) -> Reply:
         nonlocal is_written
-        if method == "POST" and b"tpudeploy.state/1" in body and not is_written:
+        if request.method == "POST" and b"tpudeploy.state/1" in request.body and not is_written:
             is_written = True
             with Workspace.open(at.folder, backend=PLACE, clock=at.clock) as workspace:
                 workspace.states.write("gemma", State(deployment="gemma", lineage="0" * 32, serial=1), over="")
-        return answer(method, path, body)
+        return answer(request)
 
-    monkeypatch.setattr(at.emulator._server, "_answer", answer_after_the_late_write)
+    monkeypatch.setattr(at.emulator._server, "answer", answer_after_the_late_write)
     told = at.run(*APPLY, *BACKEND)
     assert told.code == 1, told.all
     assert "Took over the lock of gemma" in told.err

@@ -1,25 +1,48 @@
-"""Everything that exists in the emulated cloud, and the look-ups over it. Behaviour lives beside it."""
+"""Everything that exists in the emulated cloud, and the look-ups over it. Its behaviour is in other modules."""
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 
 from tpudeploy.emulator import texts, wire
-from tpudeploy.emulator.addresses import Addresses
-from tpudeploy.emulator.agenda import Agenda, Deed
+from tpudeploy.emulator.addresses import AddressPool
 from tpudeploy.emulator.clock import Clock
-from tpudeploy.emulator.faults import CREATE, FAULTS
+from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import Node, Operation, QueuedResource
 from tpudeploy.emulator.scenario import Scenario
-from tpudeploy.emulator.storage.objects import Objects
+from tpudeploy.emulator.storage_objects import Objects
+from tpudeploy.emulator.texts import CREATE
 from tpudeploy.emulator.trouble import Trouble
+
+Action = Callable[[float], None]
+
+
+class Agenda:
+    """Actions by their moments. Each gets the moment at which it was due: a long sleep ages a slice step by step."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int, Action]] = []
+        self._order = count()
+
+    def add(self, moment: float, action: Action) -> None:
+        heapq.heappush(self._due, (moment, next(self._order), action))
+
+    def run(self, now: float) -> None:
+        while self._due and self._due[0][0] <= now:
+            moment, _, action = heapq.heappop(self._due)
+            action(moment)
+
+    def next_moment(self) -> float | None:
+        return self._due[0][0] if self._due else None
 
 
 class Cloud:
-    """All records and what they share. Whoever touches them holds `lock`."""
+    """All records and what they share. `lock` guards them."""
 
     def __init__(self, *, clock: Clock, scenario: Scenario, folder: Path) -> None:
         self.clock = clock
@@ -29,35 +52,35 @@ class Cloud:
         self.lock = threading.RLock()
         self.storage_lock = threading.Lock()  # of `objects`: machines reach them without waiting for the cloud
         self.agenda = Agenda()
-        self.addresses = Addresses()
+        self.addresses = AddressPool()
         self.slices: dict[str, QueuedResource] = {}
         self.orphaned: dict[str, QueuedResource] = {}  # gone, but for their nodes
         self.nodes: dict[str, Node] = {}
         self.operations: dict[str, Operation] = {}
-        self.objects = Objects(now=clock.now, known=scenario.buckets, versioned=scenario.versioned_buckets)
+        self.objects = Objects(now=clock.now, buckets=scenario.buckets, versioned=scenario.versioned_buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
         self.unsupported: list[str] = []  # what was asked of a stand-in that cannot answer as the real one would
         self.creates: dict[str, list[float]] = {}
         self._struck: Counter[int] = Counter()
 
-    def later(self, slice_: QueuedResource, at: float, deed: Deed) -> None:
-        """Plan `deed` for this slice, unless it enters another state before."""
-        chapter = slice_.chapter
+    def later(self, slice_: QueuedResource, at: float, action: Action) -> None:
+        """Plan an action for this slice, unless it enters another state before."""
+        changes = slice_.changes
 
         def unless_overtaken(moment: float) -> None:
-            if slice_.chapter == chapter:
-                deed(moment)
+            if slice_.changes == changes:
+                action(moment)
 
         self.agenda.add(at, unless_overtaken)
 
-    def pushed(self, name: str) -> str:
-        """What an image or a model of this name is just now: another text each time that it is pushed anew."""
+    def current_version(self, name: str) -> str:
+        """Return a text for what an image or a model of this name is now: another one after each push."""
         every = self.scenario.project.pushes.get(name)
         return name if every is None else f"{name} {self.clock.now() // every:.0f}"
 
     def visible_slice(self, name: str) -> QueuedResource:
-        """Raise Refusal: 404 for what is not there, or not yet to be seen."""
+        """Return a slice. Raise Refusal, 404, for one that does not exist or is not yet visible."""
         slice_ = self.slices.get(name)
         if slice_ is None or slice_.hidden_until > self.clock.now():
             raise self.not_found(name)
@@ -70,12 +93,12 @@ class Cloud:
         return node
 
     def slice_of(self, node: Node) -> QueuedResource:
-        """What asked for it, or did once."""
+        """Return the slice that the node belongs to, also after it was deleted."""
         return self.slices.get(node.slice_name) or self.orphaned[node.slice_name]
 
     @property
     def holding(self) -> tuple[QueuedResource, ...]:
-        """Everything that takes quota and names: what is not deleted, and whose nodes are not."""
+        """Return every slice that uses quota and names: those that exist, and those whose nodes do."""
         return (*self.slices.values(), *self.orphaned.values())
 
     def not_found(self, name: str) -> wire.Refusal:
@@ -87,20 +110,20 @@ class Cloud:
         return (self.nodes[name] for id_ in slice_.node_ids if (name := f"{slice_.parent}/nodes/{id_}") in self.nodes)
 
     def striking(self, facts: Mapping[str, str], counts: Mapping[str, int]) -> dict[str, Trouble]:
-        """Every row of trouble that strikes this call, by fault: one row a fault, and of refusals the first alone."""
-        found: dict[str, Trouble] = {}
+        """Return the rows of trouble that strike this call, by fault: one for each, and only the first refusal."""
+        rows: dict[str, Trouble] = {}
         refused = False
         for index, row in enumerate(self.troubles):
             is_refusal = FAULTS[row.fault].kind == "refusal"
-            if row.fault in found or (is_refusal and refused) or self._struck[index] >= row.times:
+            if row.fault in rows or (is_refusal and refused) or self._struck[index] >= row.times:
                 continue
             if not row.fits(facts, counts) or row.ends_at(self.clock.now(), self.began) is None:
                 continue
             if self.scenario.draw(index, facts.get("zone"), counts["attempt"]) < row.chance:
                 self._struck[index] += 1
-                found[row.fault] = row
+                rows[row.fault] = row
                 refused |= is_refusal
-        return found
+        return rows
 
     def closing(self, slice_: QueuedResource) -> Iterator[Trouble]:
         """Yield the rows that keep this slice in its queue while they hold."""
@@ -114,7 +137,7 @@ class Cloud:
         return (row for row in self.troubles if row.fault == "no-grant" and not row.counts and row.fits(facts, {}))
 
     def begin(self, target: str, verb: str, at: float) -> Operation:
-        """A new operation, its id in the form of Google's."""
+        """Start an operation, its id in the form of Google's."""
         place = "/".join(target.split("/")[:4])
         number = len(self.operations) + 1
         tail = f"{int(self.scenario.draw('operation', number) * 2**52):013x}-{number:08x}-{int(at) & 0xFFFFFFFF:08x}"

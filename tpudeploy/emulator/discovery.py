@@ -1,4 +1,4 @@
-"""Request bodies held against the discovery documents that Google ships with its Python client, read as data."""
+"""Request bodies checked against the discovery documents that Google ships with its Python client, read as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpudeploy.emulator import wire
 VERSIONS = ("v2", "v2alpha1")
 
 # Enums travel as numbers from the typed client. Discovery lists names without numbers; where the numbers are not
-# simply 0, 1, 2 … they stand here (google-cloud-tpu 1.28).
+# simply 0, 1, 2 … they are here (google-cloud-tpu 1.28).
 _NUMBERS: Mapping[str, tuple[int, ...]] = {
     "AcceleratorConfig.type": (0, 2, 4, 7, 9, 10, 11),
     "Node.health": (0, 1, 3, 4, 5),
@@ -29,23 +29,23 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 
 
 def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
-    """Of Cloud TPU's `version`, or of another service's, e.g. `iam.v1`."""
-    found: Mapping[str, Mapping[str, Any]] = _document(version)["schemas"]
-    return found
+    """Return the schemas of Cloud TPU's `version`, or of another service, e.g. `iam.v1`."""
+    tree: Mapping[str, Mapping[str, Any]] = _document(version)["schemas"]
+    return tree
 
 
 def parameters(version: str, collection: str, method: str) -> frozenset[str]:
-    """Every query parameter of a method."""
+    """Return every query parameter of a method."""
     document = _document(version)
-    said = document["resources"][collection]["methods"][method]
-    return frozenset((*document["parameters"], *said.get("parameters", {})))
+    method_ = document["resources"][collection]["methods"][method]
+    return frozenset((*document["parameters"], *method_.get("parameters", {})))
 
 
 def check_query(version: str, http: str, path: str, query: Iterable[str]) -> None:
     """Raise Refusal, as Google does, for a query parameter that the method of this path does not have."""
-    known = _parameters(version, http, path)
+    existing = _parameters(version, http, path)
     for name in query:
-        if known is not None and _camel(name.removeprefix("$")) not in known:
+        if existing is not None and _camel(name.removeprefix("$")) not in existing:
             raise wire.refuse(
                 3,
                 f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter. '
@@ -53,7 +53,7 @@ def check_query(version: str, http: str, path: str, query: Iterable[str]) -> Non
             )
 
 
-def request(version: str, http: str, path: str) -> str | None:
+def request_schema(version: str, http: str, path: str) -> str | None:
     """Return the schema of a method's body, None where it has none or there is no such method."""
     method = _find_method(version, http, path)
     schema: str | None = None if method is None else method.get("request", {}).get("$ref")
@@ -94,12 +94,12 @@ def _pattern(flat_path: str) -> re.Pattern[str]:
     return re.compile("[^/]+?".join(fixed))
 
 
-def response(version: str, collection: str, method: str) -> str:
-    """The schema of what a method of Cloud TPU answers."""
+def response_schema(version: str, collection: str, method: str) -> str:
+    """Return the name of the schema of a response of Cloud TPU."""
     locations = _document(version)["resources"]["projects"]["resources"]["locations"]
-    said = locations if collection == "locations" else locations["resources"][collection]
-    named: str = said["methods"][method]["response"]["$ref"]
-    return named
+    method_ = locations if collection == "locations" else locations["resources"][collection]
+    schema: str = method_["methods"][method]["response"]["$ref"]
+    return schema
 
 
 @cache
@@ -114,7 +114,7 @@ def _document(version: str) -> Mapping[str, Any]:
 
 
 def accept(body: Any, schema: str, version: str, *, at: str) -> dict[str, Any]:
-    """The body in canonical form: camelCase, enums by name, output-only fields dropped.
+    """Return the body in canonical form: camelCase, enums by name, without output-only fields.
 
     Raise Refusal with Google's 400, which names every problem at once (its wording is UNVERIFIED).
     """
@@ -128,10 +128,10 @@ def accept(body: Any, schema: str, version: str, *, at: str) -> dict[str, Any]:
 
 
 def project(body: Mapping[str, Any], schema: str, version: str) -> dict[str, Any]:
-    """What this version of the API can say of `body`; a message that loses all its fields goes too."""
+    """Return the part of `body` that this version of the API has, without messages that lose all their fields."""
     properties = schemas(version)[schema].get("properties", {})
-    said = {k: _projected(v, properties[k], version) for k, v in body.items() if k in properties}
-    return {k: v for k, v in said.items() if v != {} or body[k] == {}}
+    method_ = {k: _projected(v, properties[k], version) for k, v in body.items() if k in properties}
+    return {k: v for k, v in method_.items() if v != {} or body[k] == {}}
 
 
 def _projected(value: Any, prop: Mapping[str, Any], version: str) -> Any:
@@ -153,12 +153,12 @@ class _Reader:
             return {}
         properties = schemas(self._version)[schema].get("properties", {})
         accepted = {}
-        for written, value in body.items():
-            name = written if written in properties else _camel(written)
+        for key, value in body.items():
+            name = key if key in properties else _camel(key)
             prop = properties.get(name)
             if prop is None:
                 self._problems.append(
-                    f"Invalid JSON payload received. Unknown name \"{written}\" at '{at}': Cannot find field."
+                    f"Invalid JSON payload received. Unknown name \"{key}\" at '{at}': Cannot find field."
                 )
             elif value is not None and not prop.get("readOnly"):
                 accepted[name] = self._value(value, prop, f"{at}.{_snake(name)}", f"{schema}.{name}")
@@ -178,7 +178,7 @@ class _Reader:
                 return self._scalar(value, prop, at)
 
     def _array(self, value: Any, items: Mapping[str, Any], at: str, field: str) -> list[Any]:
-        listed = value if isinstance(value, list) else [value]  # proto3 JSON takes one for a list of one
+        listed = value if isinstance(value, list) else [value]  # in proto3 JSON, one item is a list of one
         return [self._value(item, items, f"{at}[{i}]", field) for i, item in enumerate(listed)]
 
     def _map(self, value: Any, values: Mapping[str, Any], at: str, field: str) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from tempfile import mkdtemp
 from typing import Any
 
 from tpudeploy.domain.pace import VARIABLE
-from tpudeploy.emulator import aging
+from tpudeploy.emulator import lifecycle
 from tpudeploy.emulator.clock import Clock, RealClock, VirtualClock
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.http_server import Server
 from tpudeploy.emulator.records import WAITING, Host
 from tpudeploy.emulator.scenario import Scenario
-from tpudeploy.emulator.server import Server
-from tpudeploy.emulator.service import Request, Service
+from tpudeploy.emulator.service import LoggedRequest, Service
 from tpudeploy.emulator.timings import DEMO, Timings
 from tpudeploy.emulator.trouble import Trouble
 
@@ -60,7 +60,7 @@ class Emulator:
         return hosts
 
     @property
-    def requests(self) -> tuple[Request, ...]:
+    def requests(self) -> tuple[LoggedRequest, ...]:
         return tuple(self._service.requests)
 
     @property
@@ -90,7 +90,7 @@ class Emulator:
             self._cloud.age()
             struck = [s for s in self._cloud.slices.values() if s.id == name and s.state == "ACTIVE"]
             for slice_ in struck:
-                aging.preempt(self._cloud, slice_, self.clock.now())
+                lifecycle.preempt(self._cloud, slice_, self.clock.now())
         if not struck:
             raise KeyError(name)
 
@@ -100,7 +100,7 @@ class Emulator:
             self._cloud.age()
             waiting = [s for s in self._cloud.slices.values() if s.id == name and s.state in WAITING]
             for slice_ in waiting:
-                aging.provision(self._cloud, slice_, self.clock.now())
+                lifecycle.provision(self._cloud, slice_, self.clock.now())
         if not waiting:
             raise KeyError(name)
 

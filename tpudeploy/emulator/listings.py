@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import texts, wire
-from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.trouble import Trouble
+from tpudeploy.emulator.wire import Call, page
 
 # The old general runtime is offered too: a wrong but valid choice, as with Google.
 RUNTIMES = (*(generation.runtime_version for generation in GENERATIONS), "tpu-ubuntu2204-base")
@@ -21,30 +20,30 @@ CONFIG_TYPES = {"v6e": "V6E", "v5e": "V5LITE_POD"}
 
 
 def zones(cloud: Cloud) -> tuple[str, ...]:
-    known = {zone for generation in GENERATIONS for zone in generation.zones} | set(cloud.scenario.offers)
-    return tuple(sorted(known | {slice_.zone for slice_ in cloud.holding}))
+    names = {zone for generation in GENERATIONS for zone in generation.zones} | set(cloud.scenario.offers)
+    return tuple(sorted(names | {slice_.zone for slice_ in cloud.holding}))
 
 
-def offered(cloud: Cloud, zone: str) -> tuple[str, ...]:
-    """Types in a zone. A generation whose zones nobody has researched is offered wherever it is asked for."""
+def offered_types(cloud: Cloud, zone: str) -> tuple[str, ...]:
+    """Return the types in a zone. A generation without researched zones is offered in every zone."""
     if zone in cloud.scenario.offers:
         return cloud.scenario.offers[zone]
     return tuple(t.name for g in GENERATIONS if zone in g.zones or not g.zones for t in g.types)
 
 
-def silent(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> frozenset[str]:
-    """The zones that this list was to cover and that do not answer."""
-    row = troubles.get("unreachable")
+def silent_zones(cloud: Cloud, call: Call) -> frozenset[str]:
+    """Return the zones of this list that do not answer."""
+    row = call.troubles.get("unreachable")
     if row is None:
         return frozenset()
-    asked = zones(cloud) if call.zone == "-" else (call.zone,)
-    return frozenset(fnmatch.filter(asked, str(row.told()["zones"])))
+    covered = zones(cloud) if call.zone == "-" else (call.zone,)
+    return frozenset(fnmatch.filter(covered, str(row.settings["zones"])))
 
 
-def unreachable(call: Call, silent_zones: Iterable[str]) -> dict[str, Any]:
-    """How a list says so: beside what it found, and with HTTP 200. The form of the names is UNVERIFIED."""
-    named = [f"projects/{call.project}/locations/{zone}" for zone in sorted(silent_zones)]
-    return {"unreachable": named} if named else {}
+def unreachable(call: Call, zones: Iterable[str]) -> dict[str, Any]:
+    """Return the field of a list, with HTTP 200, about zones that do not answer. Its form is UNVERIFIED."""
+    names = [f"projects/{call.project}/locations/{zone}" for zone in sorted(zones)]
+    return {"unreachable": names} if names else {}
 
 
 def get_location(cloud: Cloud, call: Call) -> dict[str, Any]:
@@ -58,32 +57,30 @@ def list_locations(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 def get_type(cloud: Cloud, call: Call) -> dict[str, Any]:
     _check_zone(cloud, call)
-    return _one(
-        cloud, call, {_type(call.zone, t, call)["name"]: _type(call.zone, t, call) for t in _types(cloud, call.zone)}
-    )
+    return _find(cloud, call, [_type(call.zone, type_, call) for type_ in _types(cloud, call.zone)])
 
 
 def list_types(cloud: Cloud, call: Call) -> dict[str, Any]:
-    rows = [(zone, t) for zone in _asked_zones(cloud, call) for t in _types(cloud, zone)]
+    rows = [(zone, t) for zone in _covered_zones(cloud, call) for t in _types(cloud, zone)]
     return page(call, "acceleratorTypes", rows, lambda row: _type(*row, call))
 
 
 def get_runtime(cloud: Cloud, call: Call) -> dict[str, Any]:
     _check_zone(cloud, call)
-    return _one(cloud, call, {_runtime(call.zone, r, call)["name"]: _runtime(call.zone, r, call) for r in RUNTIMES})
+    return _find(cloud, call, [_runtime(call.zone, runtime, call) for runtime in RUNTIMES])
 
 
 def list_runtimes(cloud: Cloud, call: Call) -> dict[str, Any]:
-    rows = [(zone, runtime) for zone in _asked_zones(cloud, call) for runtime in RUNTIMES]
+    rows = [(zone, runtime) for zone in _covered_zones(cloud, call) for runtime in RUNTIMES]
     return page(call, "runtimeVersions", rows, lambda row: _runtime(*row, call))
 
 
 def _types(cloud: Cloud, zone: str) -> tuple[AcceleratorType, ...]:
-    names = offered(cloud, zone)
+    names = offered_types(cloud, zone)
     return tuple(t for t in catalog.accelerator_types() if t.name in names)
 
 
-def _asked_zones(cloud: Cloud, call: Call) -> tuple[str, ...]:
+def _covered_zones(cloud: Cloud, call: Call) -> tuple[str, ...]:
     if call.zone == "-":
         return zones(cloud)
     _check_zone(cloud, call)
@@ -95,10 +92,11 @@ def _check_zone(cloud: Cloud, call: Call) -> None:
         raise wire.Refusal(texts.status("location-denied", {"zone": call.zone}))
 
 
-def _one(cloud: Cloud, call: Call, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    if call.name not in found:
-        raise cloud.not_found(call.name)
-    return found[call.name]
+def _find(cloud: Cloud, call: Call, rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    for row in rows:
+        if row["name"] == call.name:
+            return row
+    raise cloud.not_found(call.name)
 
 
 def _location(project: str, zone: str) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from tpudeploy.emulator import aging, discovery, listings, node_rules, operations, texts, wire
-from tpudeploy.emulator.call import Call, page
+from tpudeploy.emulator import create_request, discovery, lifecycle, listings, operations, texts, wire
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.machines import bring_up, take_down
 from tpudeploy.emulator.records import Host, Node, Operation
-from tpudeploy.emulator.trouble import Trouble
+from tpudeploy.emulator.wire import Call, page
 
 _PORT = 8000
 _RUNTIME_PORT = 8470
@@ -22,39 +21,39 @@ def get(cloud: Cloud, call: Call) -> dict[str, Any]:
     return render(cloud, cloud.visible_node(call.name), call.version)
 
 
-def list_(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
+def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
     now = cloud.clock.now()
-    silent = listings.silent(cloud, call, troubles)
-    asked = ((node, cloud.slice_of(node)) for name, node in sorted(cloud.nodes.items()) if call.covers(name))
-    seen = [node for node, slice_ in asked if slice_.zone not in silent and slice_.is_listed(now)]
-    found = page(call, "nodes", seen, lambda node: render(cloud, node, call.version), most=cloud.scenario.page_most)
-    return found | listings.unreachable(call, silent)
+    silent = listings.silent_zones(cloud, call)
+    covered = ((node, cloud.slice_of(node)) for name, node in sorted(cloud.nodes.items()) if call.covers(name))
+    listed = [node for node, slice_ in covered if slice_.zone not in silent and slice_.is_listed(now)]
+    body = page(call, "nodes", listed, lambda node: render(cloud, node, call.version), most=cloud.scenario.page_most)
+    return body | listings.unreachable(call, silent)
 
 
 def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """By hand: the queued resource, where there still is one, goes to SUSPENDED and stays as a husk."""
+    """Delete a node by hand: its queued resource, where it still exists, goes to SUSPENDED and stays."""
     node = cloud.visible_node(call.name)
     slice_, now = cloud.slice_of(node), cloud.clock.now()
     _require(node, "delete", "READY", "STOPPED", "PREEMPTED", "TERMINATED")
     operation = cloud.begin(node.name, "delete", now)
-    aging.suspend(cloud, slice_, now, initiator="USER")
+    lifecycle.suspend(cloud, slice_, now, initiator="USER")
     cloud.agenda.add(now + slice_.timings.suspending, lambda at: operation.succeed(at, "Empty", {}))
     return operations.render(operation, call.version)
 
 
 def patch(cloud: Cloud, call: Call) -> dict[str, Any]:
     node = cloud.visible_node(call.name)
-    sent = discovery.accept(call.body, "Node", call.version, at="node")
+    changes = discovery.accept(call.body, "Node", call.version, at="node")
     paths = [_camel_path(path) for path in call.query.get("updateMask", "").split(",") if path]
     if not paths or not set(paths) <= set(_PATCHABLE):
         raise wire.refuse(3, f"update_mask must name some of {', '.join(_PATCHABLE)}, not {paths}")  # UNVERIFIED
-    node_rules.check(sent)
+    create_request.check_node(changes)
     _require(node, "update", "READY")
 
     def change(_at: float) -> None:
         spec = dict(node.spec)
         for path in paths:
-            _copy(path, sent, spec)
+            _copy(path, changes, spec)
         node.spec = spec
 
     return _operate(cloud, node, "update", call, change)
@@ -73,7 +72,7 @@ def start(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Single machines only, and never in a flex-start run."""
+    """Stop a node: single machines only, and never in a flex-start run."""
     node = cloud.visible_node(call.name)
     slice_ = cloud.slice_of(node)
     _require(node, "stop", "READY")
@@ -89,12 +88,12 @@ def stop(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def get_guest_attributes(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """One element a worker; a path that nobody has written gives no items."""
+    """Return an element for each worker; a path that was not written gives no items."""
     node = cloud.visible_node(call.name)
-    sent = discovery.accept(call.body or {}, "GetGuestAttributesRequest", call.version, at="request")
-    path, workers = sent.get("queryPath", ""), sent.get("workerIds", [])
-    asked_for = [h for index, h in enumerate(node.hosts) if not workers or str(index) in workers]
-    return {"guestAttributes": [{"queryPath": path, "queryValue": {"items": _items(h, path)}} for h in asked_for]}
+    query = discovery.accept(call.body or {}, "GetGuestAttributesRequest", call.version, at="request")
+    path, workers = query.get("queryPath", ""), query.get("workerIds", [])
+    hosts = [h for index, h in enumerate(node.hosts) if not workers or str(index) in workers]
+    return {"guestAttributes": [{"queryPath": path, "queryValue": {"items": _items(h, path)}} for h in hosts]}
 
 
 def render(cloud: Cloud, node: Node, version: str) -> dict[str, Any]:
@@ -118,17 +117,17 @@ def render(cloud: Cloud, node: Node, version: str) -> dict[str, Any]:
         "networkEndpoints": [_endpoint(node, host) for host in node.hosts],
         "multisliceNode": len(slice_.node_ids) > 1,
     }
-    shown = discovery.project(body, "Node", version)
+    rendered = discovery.project(body, "Node", version)
     if not cloud.addresses.has_own:
         # All nodes share one address, and each server has a port of its own. Google has no field for that, so this
         # one is ours alone: no other emulator can be mistaken for this one.
-        for endpoint, host in zip(shown["networkEndpoints"], node.hosts, strict=True):
+        for endpoint, host in zip(rendered["networkEndpoints"], node.hosts, strict=True):
             endpoint["emulatedServerPort"] = host.port_for(_PORT)
-    return shown
+    return rendered
 
 
 def _endpoint(node: Node, host: Host) -> dict[str, Any]:
-    """Where a node is reached. `port` is that of the TPU runtime, as Google says it of every node."""
+    """Return where a node is reached. `port` is that of the TPU runtime, as Google gives it for every node."""
     configs = [node.spec.get("networkConfig", {}), *node.spec.get("networkConfigs", [])]
     endpoint: dict[str, Any] = {"ipAddress": host.address, "port": _RUNTIME_PORT}
     if any(config.get("enableExternalIps") for config in configs):
@@ -136,8 +135,8 @@ def _endpoint(node: Node, host: Host) -> dict[str, Any]:
     return endpoint
 
 
-def _operate(cloud: Cloud, node: Node, verb: str, call: Call, deed: Callable[[float], None]) -> dict[str, Any]:
-    """Does the deed when the operation ends, unless the node has gone or is going by then."""
+def _operate(cloud: Cloud, node: Node, verb: str, call: Call, action: Callable[[float], None]) -> dict[str, Any]:
+    """Run the action when the operation ends, unless the node is gone or being removed by then."""
     slice_, now = cloud.slice_of(node), cloud.clock.now()
     operation: Operation = cloud.begin(node.name, verb, now)
 
@@ -145,7 +144,7 @@ def _operate(cloud: Cloud, node: Node, verb: str, call: Call, deed: Callable[[fl
         if cloud.nodes.get(node.name) is not node or node.state in ("DELETING", "PREEMPTED"):
             operation.fail(at, texts.status("state-refused", {"verb": verb, "state": node.state}))
             return
-        deed(at)
+        action(at)
         operation.succeed(at, "Node", render(cloud, node, "v2alpha1"))
 
     cloud.agenda.add(now + slice_.timings.patch, end)
@@ -158,22 +157,22 @@ def _require(node: Node, verb: str, *states: str) -> None:
 
 
 def _items(host: Host, path: str) -> list[dict[str, str]]:
-    wanted = path.strip("/")
+    query = path.strip("/")
     rows = []
     for name, value in sorted(host.read_guest_attributes().items()):
         namespace, _, key = name.partition("/")
-        if wanted in ("", namespace, name):
+        if query in ("", namespace, name):
             rows.append({"namespace": namespace, "key": key, "value": value})
     return rows
 
 
-def _copy(path: str, sent: dict[str, Any], spec: dict[str, Any]) -> None:
-    """A masked field that was not sent is cleared."""
+def _copy(path: str, changes: dict[str, Any], spec: dict[str, Any]) -> None:
+    """Copy a field of the mask; one that the request does not have is cleared."""
     head, _, tail = path.partition(".")
     if tail:
-        spec[head] = {**spec.get(head, {}), tail: sent.get(head, {}).get(tail, False)}
-    elif head in sent:
-        spec[head] = sent[head]
+        spec[head] = {**spec.get(head, {}), tail: changes.get(head, {}).get(tail, False)}
+    elif head in changes:
+        spec[head] = changes[head]
     else:
         spec.pop(head, None)
 

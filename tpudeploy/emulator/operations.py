@@ -1,13 +1,13 @@
-"""Long-running operations: get, list, cancel, delete, and how one reads on the wire."""
+"""Long-running operations: get, list, cancel, delete, and their form on the wire."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tpudeploy.emulator import discovery, wire
-from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.records import Operation
+from tpudeploy.emulator.wire import Call, page
 
 _TPU = "type.googleapis.com/google.cloud.tpu"
 
@@ -17,24 +17,24 @@ def get(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
-    named = [o for o in cloud.operations.values() if call.covers(o.name)]
-    return page(call, "operations", named, lambda operation: render(operation, call.version))
+    covered = [o for o in cloud.operations.values() if call.covers(o.name)]
+    return page(call, "operations", covered, lambda operation: render(operation, call.version))
 
 
 def cancel(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Best effort with Google; here it is only remembered, as an operation lasts seconds."""
+    """Record the cancellation. Google's is best effort; here an operation lasts seconds."""
     _find(cloud, call).cancel_requested = True
     return {}
 
 
 def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Forgets the operation, not what it does."""
+    """Delete the operation, not what it does."""
     del cloud.operations[_find(cloud, call).name]
     return {}
 
 
 def render(operation: Operation, version: str) -> dict[str, Any]:
-    """In the words of the API version that asks (which one Google takes is UNVERIFIED)."""
+    """Return an operation in the API version of the call (which one Google uses is UNVERIFIED)."""
     metadata = {
         "@type": f"{_TPU}.{version}.OperationMetadata",
         "createTime": wire.timestamp(operation.created_at),

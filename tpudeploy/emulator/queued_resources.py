@@ -6,12 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tpudeploy.emulator import aging, asked, discovery, listings, operations, quota, refusals, texts, wire
-from tpudeploy.emulator.call import Call, page
+from tpudeploy.emulator import (
+    create_request,
+    discovery,
+    lifecycle,
+    listings,
+    operations,
+    quota,
+    refusals,
+    texts,
+    wire,
+)
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import HUSKS, Operation, QueuedResource
-from tpudeploy.emulator.trouble import Trouble
+from tpudeploy.emulator.wire import Call, page
 
 _DATA = {
     "CREATING": "creatingData",
@@ -25,21 +34,22 @@ _DATA = {
 _STUBBORN = ("CREATING", "PROVISIONING", "SUSPENDING")
 
 
-def create(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
+def create(cloud: Cloud, call: Call) -> dict[str, Any]:
     now = cloud.clock.now()
-    wanted = asked.read(cloud, call)
-    slice_ = _slice(cloud, call, wanted, troubles, now)
-    if (replayed := _replayed(cloud, slice_)) is not None:
-        return operations.render(cloud.operations[replayed], call.version)
+    request = create_request.read(cloud, call)
+    slice_ = _new_slice(cloud, call, request, now)
+    replay = _find_replayed_operation(cloud, slice_)
+    if replay is not None:
+        return operations.render(cloud.operations[replay], call.version)
     _check_unique(cloud, slice_)
     quota.check_rate(cloud, call.project, now)
     quota.check(cloud, slice_)
-    layer, refusal = refusals.beyond_the_reply(slice_, troubles)
+    layer, refusal = refusals.later_refusal(slice_, call.troubles)
     operation = cloud.begin(slice_.name, "create", now)
     slice_.create_operation = operation.name
     slice_.error = refusal if layer == "L3" else None
     cloud.slices[slice_.name] = slice_
-    aging.be_born(cloud, slice_, operation, refusal if layer == "L2" else None)
+    lifecycle.start(cloud, slice_, operation, refusal if layer == "L2" else None)
     return operations.render(operation, call.version)
 
 
@@ -47,49 +57,49 @@ def get(cloud: Cloud, call: Call) -> dict[str, Any]:
     return render(cloud.visible_slice(call.name), call.version)
 
 
-def list_(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
+def list_(cloud: Cloud, call: Call) -> dict[str, Any]:
     now = cloud.clock.now()
-    silent = listings.silent(cloud, call, troubles)
-    shown = ((name, s) for name, s in sorted(cloud.slices.items()) if call.covers(name) and s.zone not in silent)
-    seen = [s for _, s in shown if s.is_listed(now)]
-    found = page(
-        call, "queuedResources", seen, lambda slice_: render(slice_, call.version), most=cloud.scenario.page_most
+    silent = listings.silent_zones(cloud, call)
+    covered = [slice_ for name, slice_ in sorted(cloud.slices.items()) if call.covers(name)]
+    listed = [slice_ for slice_ in covered if slice_.zone not in silent and slice_.is_listed(now)]
+    body = page(
+        call, "queuedResources", listed, lambda slice_: render(slice_, call.version), most=cloud.scenario.page_most
     )
-    return found | listings.unreachable(call, silent)
+    return body | listings.unreachable(call, silent)
 
 
-def delete(cloud: Cloud, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
-    """In states that cannot be left Google takes the request, and fails the operation a little later (L5)."""
+def delete(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Delete a slice. In other states than those, Google accepts the request and its operation fails later (L5)."""
     slice_, now = cloud.visible_slice(call.name), cloud.clock.now()
     facts = {"name": slice_.name, "state": slice_.state}
     if slice_.state == "ACTIVE" and not call.flag("force") and any(True for _ in cloud.nodes_of(slice_)):
         raise wire.Refusal(texts.status("delete-needs-force", facts))
     operation = cloud.begin(slice_.name, "delete", now)
-    if slice_.state == "PROVISIONING" and (row := troubles.get("deletion-ignored")) is not None:
-        _ignore_deletion(cloud, slice_, operation, row.told())
-    elif slice_.state in _STUBBORN or "delete-refused" in troubles:
+    if slice_.state == "PROVISIONING" and (row := call.troubles.get("deletion-ignored")) is not None:
+        _ignore_deletion(cloud, slice_, operation, row.settings)
+    elif slice_.state in _STUBBORN or "delete-refused" in call.troubles:
         refusal = texts.status("delete-refused", facts)
         cloud.agenda.add(now + slice_.timings.delete_refused, lambda at: operation.fail(at, refusal))
     elif slice_.state == "DELETING":
         cloud.agenda.add(now + slice_.timings.deleting, lambda at: operation.succeed(at, "Empty", {}))
     else:
-        aging.delete(cloud, slice_, operation, now)
+        lifecycle.delete(cloud, slice_, operation, now)
     return operations.render(operation, call.version)
 
 
-def _ignore_deletion(cloud: Cloud, slice_: QueuedResource, operation: Operation, told: Mapping[str, Any]) -> None:
-    """Take a deletion, and let the slice go on: what its operation then says is the scenario's choice."""
-    slice_.deletes_when_active |= told["takes_effect"]
+def _ignore_deletion(cloud: Cloud, slice_: QueuedResource, operation: Operation, settings: Mapping[str, Any]) -> None:
+    """Accept a deletion without effect; the scenario chooses the outcome of its operation."""
+    slice_.deletes_when_active |= settings["takes_effect"]
     at = cloud.clock.now() + slice_.timings.delete_refused
     refusal = texts.status("delete-refused", {"name": slice_.name, "state": slice_.state})
-    if told["outcome"] == "done":
+    if settings["outcome"] == "done":
         cloud.agenda.add(at, lambda now: operation.succeed(now, "Empty", {}))
-    elif told["outcome"] == "failed":
+    elif settings["outcome"] == "failed":
         cloud.agenda.add(at, lambda now: operation.fail(now, refusal))
 
 
 def reset(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Reboots every machine; disks stay, the startup script runs again. Only where there are machines."""
+    """Reboot every machine of an ACTIVE slice; disks stay, and the startup script runs again."""
     discovery.accept(call.body or {}, "ResetQueuedResourceRequest", call.version, at="reset_queued_resource_request")
     slice_, now = cloud.visible_slice(call.name), cloud.clock.now()
     nodes = tuple(cloud.nodes_of(slice_))
@@ -117,53 +127,53 @@ def render(slice_: QueuedResource, version: str) -> dict[str, Any]:
         state["failedData"] = {"error": slice_.error.rpc()}
     elif slice_.state in _DATA:
         state[_DATA[slice_.state]] = {}
-    said = discovery.project(slice_.body, "QueuedResource", version)
-    return {"name": slice_.name, "createTime": wire.timestamp(slice_.created_at), **said, "state": state}
+    body = discovery.project(slice_.body, "QueuedResource", version)
+    return {"name": slice_.name, "createTime": wire.timestamp(slice_.created_at), **body, "state": state}
 
 
-def _slice(
-    cloud: Cloud, call: Call, wanted: asked.Asked, troubles: Mapping[str, Trouble], now: float
-) -> QueuedResource:
-    lives = {name: row for name, row in troubles.items() if FAULTS[name].kind == "life" or name == "internal-error"}
-    told = {name: row.told() for name, row in lives.items()}
-    timings = replace(cloud.scenario.timings, **told.get("timings", {}))
-    behaviour = replace(cloud.scenario.boot, **told.get("boot", {}))
-    if "boot" in told.get("timings", {}):
+def _new_slice(cloud: Cloud, call: Call, request: create_request.CreateRequest, now: float) -> QueuedResource:
+    faults = {
+        name: row for name, row in call.troubles.items() if FAULTS[name].kind == "life" or name == "internal-error"
+    }
+    settings = {name: row.settings for name, row in faults.items()}
+    timings = replace(cloud.scenario.timings, **settings.get("timings", {}))
+    behaviour = replace(cloud.scenario.boot, **settings.get("boot", {}))
+    if "boot" in settings.get("timings", {}):
         behaviour = replace(behaviour, boot_seconds=timings.boot)
     jitter = cloud.scenario.jitter_of("create", cloud.calls[call.method])
     return QueuedResource(
-        name=f"{call.parent}/queuedResources/{wanted.id}",
+        name=f"{call.parent}/queuedResources/{request.id}",
         project=call.project,
         zone=call.zone,
-        body=wanted.body,
-        accelerator=wanted.accelerator,
-        model=wanted.model,
-        node_ids=wanted.node_ids,
+        body=request.body,
+        accelerator=request.accelerator,
+        model=request.model,
+        node_ids=request.node_ids,
         created_at=now,
         request_id=call.query.get("requestId", ""),
         create_operation="",
         timings=timings.varied(jitter),
         jitter=jitter,
         behaviour=behaviour,
-        troubles=lives,
-        hidden_until=now + told.get("hidden", {"seconds": 0.0})["seconds"],
-        unlisted_until=now + told.get("unlisted", {"seconds": 0.0})["seconds"],
+        troubles=faults,
+        hidden_until=now + settings.get("hidden", {"seconds": 0.0})["seconds"],
+        unlisted_until=now + settings.get("unlisted", {"seconds": 0.0})["seconds"],
     )
 
 
-def _replayed(cloud: Cloud, wanted: QueuedResource) -> str | None:
-    """The operation of the same request, made before (what Google answers to a replay is UNVERIFIED)."""
-    earlier = cloud.slices.get(wanted.name)
-    if earlier is None or not wanted.request_id or earlier.request_id != wanted.request_id:
+def _find_replayed_operation(cloud: Cloud, slice_: QueuedResource) -> str | None:
+    """Return the operation of an earlier call with the same request id (Google's answer to it is UNVERIFIED)."""
+    earlier = cloud.slices.get(slice_.name)
+    if earlier is None or not slice_.request_id or earlier.request_id != slice_.request_id:
         return None
     return earlier.create_operation if earlier.create_operation in cloud.operations else None
 
 
-def _check_unique(cloud: Cloud, wanted: QueuedResource) -> None:
-    """A queued resource's name, and its nodes' in the zone, whoever asked for them."""
-    if wanted.name in cloud.slices:
-        raise wire.Refusal(texts.status("already-exists", {"name": wanted.name}))
+def _check_unique(cloud: Cloud, slice_: QueuedResource) -> None:
+    """Raise Refusal where a queued resource of this name exists, or a node of the same name in the zone."""
+    if slice_.name in cloud.slices:
+        raise wire.Refusal(texts.status("already-exists", {"name": slice_.name}))
     for other in cloud.holding:
-        taken = set(other.node_ids) & set(wanted.node_ids)
-        if other.parent == wanted.parent and other.state not in HUSKS and taken:
-            raise wire.Refusal(texts.status("already-exists", {"name": f"{wanted.parent}/nodes/{min(taken)}"}))
+        common = set(other.node_ids) & set(slice_.node_ids)
+        if other.parent == slice_.parent and other.state not in HUSKS and common:
+            raise wire.Refusal(texts.status("already-exists", {"name": f"{slice_.parent}/nodes/{min(common)}"}))

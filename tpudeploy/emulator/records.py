@@ -1,10 +1,10 @@
-"""What exists, one record a thing: queued resource, node, operation; and what a node asks of its machines."""
+"""The records of what exists: queued resources, nodes, operations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.emulator import wire
@@ -13,33 +13,18 @@ from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble
 
+if TYPE_CHECKING:  # both are imported when the first node is READY
+    from tpudeploy.emulator.machine.machine import Machine
+    from tpudeploy.emulator.simulated import Simulated
+
+Host: TypeAlias = "Machine | Simulated"  # one VM of a node
 WAITING = ("ACCEPTED", "WAITING_FOR_RESOURCES")
 HUSKS = ("FAILED", "SUSPENDED")
 
 
-class Host(Protocol):
-    """One VM of a node: a real Machine or a Simulated one."""
-
-    def boot(self) -> None: ...
-    def reboot(self) -> None: ...
-    def stop(self) -> None: ...
-    def settle(self) -> None: ...
-    def log(self) -> str: ...
-    def kill(self, unit: str) -> None: ...
-    def run_script_by_hand(self) -> None: ...
-    def port_for(self, port: int) -> int: ...
-    @property
-    def address(self) -> str: ...
-    @property
-    def guest_attributes(self) -> Mapping[str, str]: ...
-    @property
-    def removed_attributes(self) -> tuple[str, ...]: ...
-    def read_guest_attributes(self) -> Mapping[str, str]: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """`spec` is the node as it was asked for, replaced (never changed) by patch: hosts read it without the lock."""
+    """`spec` is the node as requested, replaced (never changed) by patch: hosts read it without the lock."""
 
     name: str
     uid: int
@@ -58,7 +43,7 @@ class Node:
 
 @dataclass(slots=True, kw_only=True)
 class QueuedResource:
-    """`chapter` grows whenever a state is entered: a deed planned in an earlier chapter no longer happens."""
+    """`changes` counts the states entered: an event that was planned before the last change no longer happens."""
 
     name: str
     project: str
@@ -80,7 +65,7 @@ class QueuedResource:
     initiator: str = "USER"
     error: wire.Status | None = None
     deletes_when_active: bool = False
-    chapter: int = 0
+    changes: int = 0
 
     @property
     def parent(self) -> str:
@@ -98,11 +83,11 @@ class QueuedResource:
         return self.hidden_until <= now and self.unlisted_until <= now
 
     def enter(self, state: str, *, initiator: str = "SERVICE") -> None:
-        self.state, self.initiator, self.chapter = state, initiator, self.chapter + 1
+        self.state, self.initiator, self.changes = state, initiator, self.changes + 1
 
-    def told(self, fault: str) -> dict[str, Any] | None:
-        """What the scenario tells this slice of `fault`, or None where it does not strike."""
-        return self.troubles[fault].told() if fault in self.troubles else None
+    def fault_settings(self, fault: str) -> dict[str, Any] | None:
+        """Return the settings of a fault that strikes this slice; None where it does not."""
+        return self.troubles[fault].settings if fault in self.troubles else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,7 +102,7 @@ class Operation:
     response: tuple[str, dict[str, Any]] | None = None
 
     def succeed(self, at: float, kind: str, body: dict[str, Any]) -> None:
-        """`kind` names the schema of the response; `Empty` and {} for none."""
+        """End with a response; `kind` names its schema, `Empty` with {} for none."""
         self.ended_at, self.response = at, (kind, body)
 
     def fail(self, at: float, error: wire.Status) -> None:

@@ -1,40 +1,35 @@
-"""Why a request is refused: the scenario's word first, then the catalogue's; and on which layer it shows."""
+"""Why a request is refused: first by the scenario, then by the catalogue; and on which layer it shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tpudeploy.catalog import generation
-from tpudeploy.emulator import asked, quota, texts, wire
-from tpudeploy.emulator.call import Call
+from tpudeploy.emulator import create_request, quota, texts, wire
 from tpudeploy.emulator.faults import FAULTS
 from tpudeploy.emulator.records import QueuedResource
 from tpudeploy.emulator.trouble import Trouble
+from tpudeploy.emulator.wire import Call
 
 
-def at_once(call: Call, troubles: Mapping[str, Trouble], off: Sequence[str]) -> wire.Status | None:
-    """The refusal that the scenario gives as the reply itself (L1); `off` are the APIs that nobody enabled."""
-    words = asked.pattern(call.body)
-    facts = _facts(call.project, call.zone, words["type"], words["model"], service=call.service)
+def immediate_refusal(call: Call, apis_off: Sequence[str]) -> wire.Status | None:
+    """Return the refusal that the scenario gives as the reply itself (L1)."""
+    pattern = create_request.pattern(call.body)
+    facts = _facts(call.project, call.zone, pattern["type"], pattern["model"], service=call.service)
     facts["method"] = call.method
-    if f"{call.service}.googleapis.com" in off:
+    if f"{call.service}.googleapis.com" in apis_off:
         return texts.status("api-off", facts)
-    layer, status = _scripted(troubles, facts)
+    layer, status = _scripted(call.troubles, facts)
     return status if layer == "L1" else None
 
 
-def beyond_the_reply(slice_: QueuedResource, troubles: Mapping[str, Trouble]) -> tuple[str, wire.Status | None]:
-    """The layer (L2 or L3) and the refusal that a request meets which was taken; "" and None for none."""
+def later_refusal(slice_: QueuedResource, troubles: Mapping[str, Trouble]) -> tuple[str, wire.Status | None]:
+    """Return the layer (L2 or L3) and the refusal that an accepted request meets; "" and None for none."""
     facts = _facts(slice_.project, slice_.zone, slice_.accelerator.name, slice_.model)
     layer, status = _scripted(troubles, facts)
-    offered = generation(slice_.accelerator.generation)
-    if (
-        status is None
-        and slice_.model == "FLEX_START"
-        and offered.zones
-        and slice_.zone not in offered.flex_start_zones
-    ):
+    offer = generation(slice_.accelerator.generation)
+    lacks_flex_start = bool(offer.zones) and slice_.zone not in offer.flex_start_zones
+    if status is None and slice_.model == "FLEX_START" and lacks_flex_start:
         return "L2", texts.status("model-unsupported", facts)
     return layer, status
 
@@ -42,22 +37,22 @@ def beyond_the_reply(slice_: QueuedResource, troubles: Mapping[str, Trouble]) ->
 def _scripted(troubles: Mapping[str, Trouble], facts: Mapping[str, str]) -> tuple[str, wire.Status | None]:
     for name, row in troubles.items():
         if FAULTS[name].kind == "refusal":
-            told = row.told()
-            return told.get("layer") or texts.CAUSES[name].layer, _status(name, told, facts)
+            settings = row.settings
+            method = facts.get("method", "queuedResources.create")
+            class_ = quota.class_of(facts["model"])
+            details = {
+                "quota": settings["quota"] or quota.quota_name(facts["type"].partition("-")[0], class_, zonal=False),
+                "limit": settings["limit"],
+                "permission": f"tpu.{method}" if facts["service"] == "tpu" else method,
+            }
+            message, code = settings["message"], settings.get("code")
+            status = texts.status(name, {**facts, **details}, message=message, code=code)
+            return settings.get("layer") or texts.CAUSES[name].layer, status
     return "", None
 
 
-def _status(name: str, told: Mapping[str, Any], facts: Mapping[str, str]) -> wire.Status:
-    generation_name, class_ = facts["type"].partition("-")[0], quota.class_of(facts["model"])
-    named = told["quota"] or quota.quota_name(generation_name, class_, zonal=False)
-    method = facts.get("method", "queuedResources.create")
-    permission = f"tpu.{method}" if facts["service"] == "tpu" else method
-    filled = {**facts, "quota": named, "limit": told["limit"], "permission": permission}
-    return texts.status(name, filled, message=told["message"], code=told.get("code"))
-
-
 def _facts(project: str, zone: str, type_: str, model: str, *, service: str = "tpu") -> dict[str, str]:
-    """What a text may name."""
+    """Return what a text may name."""
     return {
         "project": project,
         "zone": zone,

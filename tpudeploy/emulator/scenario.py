@@ -14,7 +14,7 @@
     denied_secrets: [other]
     buckets: [my-states]            # only these exist in Cloud Storage; without the key any bucket does
     versioned_buckets: [my-states]  # object versioning is on in these
-    project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: surroundings.py
+    project: {apis_off: [secretmanager.googleapis.com]}     # what surrounds the TPUs: ProjectFacts
     habits:                         # what a zone does every time: habits.py
       - {habit: early-preemption, zone: us-east5-a, after: 300}
     trouble:
@@ -33,9 +33,8 @@ options: faults.FAULTS. All rows that fit strike; of refusals, the first. Rows o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,9 +42,66 @@ from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.emulator import habits
 from tpudeploy.emulator.jitter import Jitter, draw
 from tpudeploy.emulator.machine.facts import Behaviour
-from tpudeploy.emulator.surroundings import Surroundings
 from tpudeploy.emulator.timings import Timings
-from tpudeploy.emulator.trouble import Trouble
+from tpudeploy.emulator.trouble import Trouble, suggest
+
+# The default network, as Google makes it: nobody comes in but by ssh, RDP and ping.
+_DEFAULT_RULES: tuple[Mapping[str, Any], ...] = (
+    {"name": "default-allow-icmp", "allowed": [{"IPProtocol": "icmp"}], "sourceRanges": ["0.0.0.0/0"]},
+    {
+        "name": "default-allow-internal",
+        "allowed": [{"IPProtocol": "tcp", "ports": ["0-65535"]}, {"IPProtocol": "udp", "ports": ["0-65535"]}],
+        "sourceRanges": ["10.128.0.0/9"],
+    },
+    {"name": "default-allow-rdp", "allowed": [{"IPProtocol": "tcp", "ports": ["3389"]}], "sourceRanges": ["0.0.0.0/0"]},
+    {"name": "default-allow-ssh", "allowed": [{"IPProtocol": "tcp", "ports": ["22"]}], "sourceRanges": ["0.0.0.0/0"]},
+)
+_ADDRESSES = 8  # what small projects have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFacts:
+    """The project around the TPUs: the scenario's key `project`. Without it everything exists and is allowed.
+
+    project:
+      apis_off: [secretmanager.googleapis.com]        # Service Usage says that they are off; calls to them are refused
+      denied_permissions: [tpu.nodes.create]          # what the caller lacks
+      service_accounts: [vllm@p.iam.gserviceaccount.com]      # only these exist
+      secret_readers: [vllm@p.iam.gserviceaccount.com]        # only these may read secrets
+      networks: {default: {us-east5: {private_access: false, nat: false}}}    # where each has a subnetwork
+      firewalls: [{name: allow-vllm, ...}]            # as Compute Engine lists them, instead of the default network's
+      addresses: {us-east5: 0}                        # the quota IN_USE_ADDRESSES, by region; "*" is any
+      images: ["vllm/vllm-tpu:v0.32.0"]               # only these are in a registry
+      models: [google/gemma-4-E2B-it]                 # only these are on the hub
+      pushes: {"vllm/vllm-tpu:nightly": 86400}        # seconds after which the tag, or the model, is pushed again
+      prices: {us-east5: {spot: 2.5}}                 # USD per chip-hour in the billing catalogue
+      quota_metrics: {preemptible: tpu-v6e-spot}      # another spelling of the metric of v6e chips
+    """
+
+    apis_off: Sequence[str] = ()
+    denied_permissions: Sequence[str] = ()
+    service_accounts: Sequence[str] | None = None
+    secret_readers: Sequence[str] | None = None
+    networks: Mapping[str, Mapping[str, Mapping[str, bool]]] | None = None
+    firewalls: Sequence[Mapping[str, Any]] = _DEFAULT_RULES
+    addresses: Mapping[str, int] = field(default_factory=dict)
+    images: Sequence[str] | None = None
+    models: Sequence[str] | None = None
+    pushes: Mapping[str, float] = field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    quota_metrics: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, Any]) -> Self:
+        """Raise ValueError for an unknown key."""
+        known = [row.name for row in fields(cls)]
+        for key in settings:
+            if key not in known:
+                raise ValueError(f"`project` takes no `{key}`{suggest(key, known)}")
+        return cls(**settings)
+
+    def address_limit(self, region: str) -> int:
+        return self.addresses.get(region, self.addresses.get("*", _ADDRESSES))
 
 
 class ScenarioInvalid(TpudeployError):
@@ -82,7 +138,7 @@ class Scenario:
     denied_secrets: tuple[str, ...] = ()
     buckets: tuple[str, ...] | None = None
     versioned_buckets: tuple[str, ...] = ()
-    project: Surroundings = field(default_factory=Surroundings)
+    project: ProjectFacts = field(default_factory=ProjectFacts)
     trouble: tuple[Trouble, ...] = ()
     engine: tuple[str, ...] = ()  # no key of a file: a scenario names no program to run
 
@@ -97,9 +153,9 @@ class Scenario:
     @classmethod
     def load(cls, source: Mapping[str, Any] | Path | str | None, *, timings: Timings) -> Self:
         """Raise ScenarioInvalid; `timings` are those that the scenario does not name."""
-        written = dict(source) if isinstance(source, Mapping) else _read(source)
+        tree = dict(source) if isinstance(source, Mapping) else _read(source)
         try:
-            return cls(**_settings(written, timings))
+            return cls(**_settings(tree, timings))
         except (TypeError, ValueError, KeyError, AttributeError) as cause:
             raise ScenarioInvalid(
                 f"The scenario cannot be played: {cause}", hint="its format stands in tpudeploy/emulator/scenario.py"
@@ -109,40 +165,33 @@ class Scenario:
 def _read(source: Path | str | None) -> dict[str, Any]:
     if source is None:
         return {}
+    import yaml
+
     path = Path(source)
     try:
         text = path.read_text("utf-8")
-        parsed = json.loads(text) if path.suffix == ".json" else _yaml(text)
-    except (OSError, ValueError) as cause:
+        parsed = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text) or {}
+    except (OSError, ValueError, yaml.YAMLError) as cause:
         raise ScenarioInvalid(f"The scenario `{path}` cannot be read: {cause}") from cause
     if not isinstance(parsed, dict):
         raise ScenarioInvalid(f"The scenario `{path}` is not a mapping of settings")
     return parsed
 
 
-def _yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text) or {}
-    except yaml.YAMLError as cause:
-        raise ValueError(str(cause)) from cause
-
-
-def _settings(written: dict[str, Any], timings: Timings) -> dict[str, Any]:
-    nodes = written.pop("nodes", "real")
+def _settings(tree: dict[str, Any], timings: Timings) -> dict[str, Any]:
+    nodes = tree.pop("nodes", "real")
     if nodes not in ("real", "simulated"):
         raise ValueError(f"`nodes` is real or simulated, not {nodes!r}")
     settings: dict[str, Any] = {"simulated": nodes == "simulated"}
-    for key, value in written.items():
+    for key, value in tree.items():
         if key not in _READERS:
-            raise ValueError(f"unknown key `{key}`{_did_you_mean(key)}")
+            raise ValueError(f"unknown key `{key}`{suggest(key, (*_READERS, 'nodes'))}")
         settings[key] = _READERS[key](value)
-    changed = {key: float(value) for key, value in written.get("timings", {}).items()}
-    settings["timings"] = replace(timings, **changed)
+    changes = {key: float(value) for key, value in tree.get("timings", {}).items()}
+    settings["timings"] = replace(timings, **changes)
     settings["trouble"] = settings.get("trouble", ()) + settings.pop("habits", ())
-    boot = {"boot_seconds": settings["timings"].boot} | dict(written.get("boot", {}))
-    return settings | {"boot": Behaviour(**boot)}
+    settings["boot"] = Behaviour(**{"boot_seconds": settings["timings"].boot, **tree.get("boot", {})})
+    return settings
 
 
 def _limit(row: Mapping[str, Any]) -> Limit:
@@ -150,11 +199,6 @@ def _limit(row: Mapping[str, Any]) -> Limit:
     if set(row) != {"class", "zone" if zonal else "region", "limit"} or row["class"] not in CLASSES:
         raise ValueError(f"a quota row is {{class: {'|'.join(CLASSES)}, zone or region: …, limit: …}}, not {dict(row)}")
     return Limit(class_=row["class"], zonal=zonal, place=row["zone" if zonal else "region"], chips=int(row["limit"]))
-
-
-def _did_you_mean(key: str) -> str:
-    close = get_close_matches(key, (*_READERS, "nodes"), n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 CLASSES = ("preemptible", "on-demand")
@@ -171,7 +215,7 @@ _READERS: Mapping[str, Any] = {
     "denied_secrets": tuple,
     "buckets": tuple,
     "versioned_buckets": tuple,
-    "project": Surroundings.parse,
+    "project": ProjectFacts.parse,
     "habits": lambda rows: tuple(Trouble.parse(row) for habit in rows for row in habits.troubles(habit)),
     "trouble": lambda rows: tuple(Trouble.parse(row) for row in rows),
 }

@@ -1,4 +1,4 @@
-"""From one HTTP request to one reply: route, trouble, deed, log."""
+"""From one HTTP request to one reply: find the method, apply the trouble of the scenario, carry it out, log it."""
 
 from __future__ import annotations
 
@@ -9,65 +9,67 @@ from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from tpudeploy.emulator import (
-    asked,
+    create_request,
     discovery,
+    field_mask,
     listings,
     nodes,
     operations,
-    partial,
     queued_resources,
     refusals,
-    secrets,
     services,
+    storage_api,
     texts,
     wire,
 )
-from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.server import Reply
-from tpudeploy.emulator.services import registry
-from tpudeploy.emulator.storage import api as storage
+from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.services import registries, secret_manager
 from tpudeploy.emulator.trouble import Trouble
+from tpudeploy.emulator.wire import Call
 
-Route = tuple[str, str, str, str]
-Deed = Callable[[Cloud, Call], dict[str, Any]]
-TroubledDeed = Callable[[Cloud, Call, Mapping[str, Trouble]], dict[str, Any]]
+Method = Callable[[Cloud, Call], dict[str, Any]]
 
-# (HTTP method, collection, "one" resource or the "all" of it, verb) -> method name, deed.
-ROUTES: Mapping[Route, tuple[str, Deed]] = {
-    ("GET", "queuedResources", "one", ""): ("queuedResources.get", queued_resources.get),
-    ("POST", "queuedResources", "one", "reset"): ("queuedResources.reset", queued_resources.reset),
-    ("GET", "nodes", "one", ""): ("nodes.get", nodes.get),
-    ("DELETE", "nodes", "one", ""): ("nodes.delete", nodes.delete),
-    ("PATCH", "nodes", "one", ""): ("nodes.patch", nodes.patch),
-    ("POST", "nodes", "one", "start"): ("nodes.start", nodes.start),
-    ("POST", "nodes", "one", "stop"): ("nodes.stop", nodes.stop),
-    ("POST", "nodes", "one", "getGuestAttributes"): ("nodes.getGuestAttributes", nodes.get_guest_attributes),
-    ("GET", "operations", "one", ""): ("operations.get", operations.get),
-    ("GET", "operations", "all", ""): ("operations.list", operations.list_),
-    ("POST", "operations", "one", "cancel"): ("operations.cancel", operations.cancel),
-    ("DELETE", "operations", "one", ""): ("operations.delete", operations.delete),
-    ("GET", "acceleratorTypes", "one", ""): ("acceleratorTypes.get", listings.get_type),
-    ("GET", "acceleratorTypes", "all", ""): ("acceleratorTypes.list", listings.list_types),
-    ("GET", "runtimeVersions", "one", ""): ("runtimeVersions.get", listings.get_runtime),
-    ("GET", "runtimeVersions", "all", ""): ("runtimeVersions.list", listings.list_runtimes),
-    ("GET", "locations", "one", ""): ("locations.get", listings.get_location),
-    ("GET", "locations", "all", ""): ("locations.list", listings.list_locations),
+# The methods of Cloud TPU that are served.
+METHODS: Mapping[str, Method] = {
+    "queuedResources.create": queued_resources.create,
+    "queuedResources.delete": queued_resources.delete,
+    "queuedResources.get": queued_resources.get,
+    "queuedResources.list": queued_resources.list_,
+    "queuedResources.reset": queued_resources.reset,
+    "nodes.delete": nodes.delete,
+    "nodes.get": nodes.get,
+    "nodes.getGuestAttributes": nodes.get_guest_attributes,
+    "nodes.list": nodes.list_,
+    "nodes.patch": nodes.patch,
+    "nodes.start": nodes.start,
+    "nodes.stop": nodes.stop,
+    "operations.cancel": operations.cancel,
+    "operations.delete": operations.delete,
+    "operations.get": operations.get,
+    "operations.list": operations.list_,
+    "acceleratorTypes.get": listings.get_type,
+    "acceleratorTypes.list": listings.list_types,
+    "runtimeVersions.get": listings.get_runtime,
+    "runtimeVersions.list": listings.list_runtimes,
+    "locations.get": listings.get_location,
+    "locations.list": listings.list_locations,
 }
-TROUBLED: Mapping[Route, tuple[str, TroubledDeed]] = {
-    ("GET", "queuedResources", "all", ""): ("queuedResources.list", queued_resources.list_),
-    ("GET", "nodes", "all", ""): ("nodes.list", nodes.list_),
-    ("POST", "queuedResources", "all", ""): ("queuedResources.create", queued_resources.create),
-    ("DELETE", "queuedResources", "one", ""): ("queuedResources.delete", queued_resources.delete),
+# (HTTP method, whether the path names one resource) -> the verb of the standard methods.
+_STANDARD_VERBS = {
+    ("GET", True): "get",
+    ("GET", False): "list",
+    ("POST", False): "create",
+    ("PATCH", True): "patch",
+    ("DELETE", True): "delete",
 }
 BANNER = "tpudeploy emulator of the Cloud TPU API: nothing here is real, nothing is billed.\n"
-_SECRETS = "v1"
 _ERRORS = 400
 _REASONS = {400: "invalid", 403: "forbidden", 404: "notFound", 429: "rateLimitExceeded"}  # Compute Engine's
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoggedRequest:
     """One line of the log. `verdict`: the HTTP status, with Google's name for it, and how the connection was cut."""
 
     method: str
@@ -76,201 +78,186 @@ class Request:
 
     @property
     def resource(self) -> str:
-        """The path without its query."""
+        """Return the path without its query."""
         return self.path.partition("?")[0]
 
 
 class Service:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
-        self.requests: list[Request] = []
+        self.requests: list[LoggedRequest] = []
 
-    def answer(self, method: str, target: str, body: bytes) -> Reply:
+    def answer(self, request: Request) -> Reply:
         try:
-            reply = self._reply(method, target, body)
+            reply = self._reply(request)
         except wire.Refusal as refusal:
             reply = _error(refusal.status)
-        except OSError as cause:  # ours, not the client's socket: it must be seen
-            raise RuntimeError(f"the emulator failed at {method} {target}") from cause
-        name = _named(reply.body) if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
+        name = _error_name(reply.body) if isinstance(reply.body, Mapping) and reply.http >= _ERRORS else ""
         verdict = " ".join(word for word in (str(reply.http or ""), name, reply.cut) if word)
-        self.requests.append(Request(method, target, verdict))
+        self.requests.append(LoggedRequest(request.method, request.target, verdict))
         return reply
 
-    def _reply(self, method: str, target: str, body: bytes) -> Reply:
-        if (ask := storage.asked(method, target, body)) is not None:
-            return self._storage(ask)
-        path, query = urlsplit(target).path, dict(parse_qsl(urlsplit(target).query))
-        version, _, rest = unquote(path).lstrip("/").partition("/")
+    def _reply(self, request: Request) -> Reply:
+        if (stored := storage_api.parse_request(request.method, request.target, request.body)) is not None:
+            return self._storage(stored)
+        path = unquote(request.path).lstrip("/")
+        version, _, rest = path.partition("/")
         if not rest:
             return Reply(http=200, body=BANNER)
-        if version == _SECRETS and method == "GET" and rest.endswith(":access"):
-            return Reply(http=200, body=secrets.answer(self._cloud.scenario, rest.removesuffix(":access")))
-        other = services.find(method, unquote(path).lstrip("/"))
-        if other is not None:
-            return self._neighbour(*other, unquote(path), target, _parsed(body))
-        if version in discovery.VERSIONS:
-            return self._tpu(_route(method, rest), version, rest, query, _parsed(body))
-        if services.is_googles(method, unquote(path).lstrip("/")):
-            raise self._unsupported(f"{method} {path}")
-        raise wire.refuse(5, f"The requested URL {path} was not found on this server.")
+        if version in discovery.VERSIONS and rest.startswith("projects/"):
+            return self._tpu(request, version, rest)
+        if version == "v1" and request.method == "GET" and rest.endswith(":access"):
+            return Reply(http=200, body=secret_manager.access(self._cloud.scenario, rest.removesuffix(":access")))
+        match = services.find_method(request.method, path)
+        if match is not None:
+            return self._neighbour(*match, path, request)
+        if version not in discovery.VERSIONS and services.is_googles(request.method, path):
+            raise self._unsupported(f"{request.method} {request.path}")
+        raise wire.refuse(5, f"The requested URL {request.path} was not found on this server.")
 
     def _unsupported(self, what: str) -> wire.Refusal:
         """Return the refusal of a method that Google has and the emulator does not."""
         self._cloud.unsupported.append(what)
         return wire.refuse(12, f"The emulator does not serve {what}.")
 
-    def _storage(self, ask: storage.Asked) -> Reply:
-        name = ask.name or ask.bucket
+    def _storage(self, stored: storage_api.StorageRequest) -> Reply:
+        name = stored.name or stored.bucket
         call = Call(
-            version="",
-            method=ask.method,
-            name=name,
-            project="",
-            zone="-",
-            query=ask.query,
-            body=None,
-            service="storage",
+            version="", method=stored.method, name=name, project="", zone="-", query=stored.query, body=None, service=""
         )
 
-        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
+        def carry_out(call: Call) -> Reply:
             with self._cloud.storage_lock:
-                return storage.played(self._cloud.objects, ask, troubles)
+                return storage_api.answer(self._cloud.objects, stored, call.troubles)
 
         return self._play(call, carry_out)
 
-    def _neighbour(self, of: services.Method, named: Mapping[str, str], path: str, target: str, body: Any) -> Reply:
-        """A call of another service than Cloud TPU."""
-        if of.document is not None:
-            _check(of.document, of.http, path.lstrip("/"), urlsplit(target).query, body)
-        many = parse_qs(urlsplit(target).query)
+    def _neighbour(self, method: services.Method, names: Mapping[str, str], path: str, request: Request) -> Reply:
+        """Answer a call of another service than Cloud TPU."""
+        many = parse_qs(urlsplit(request.target).query)
+        body = _parse_json(request.body)
+        if method.document is not None:
+            _check_call(method.document, request.method, path, many, body)
         call = Call(
             version="",
-            method=f"{of.service}.{of.name}",
-            name=path.lstrip("/").partition(":")[0],
-            project=named.get("project", ""),
+            method=f"{method.service}.{method.name}",
+            name=path.partition(":")[0],
+            project=names.get("project", ""),
             zone="",
-            query={**{key: values[-1] for key, values in many.items()}, **named},
+            query={**{key: values[-1] for key, values in many.items()}, **names},
             body=body,
-            service=of.service,
+            service=method.service,
             many=many,
         )
-
-        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
-            return self._answered(call, troubles, lambda: of.deed(self._cloud, call))
-
-        reply = self._slowed(call, self._play(call, carry_out))
-        if of.service == "registry":
-            return registry.dressed(reply)
-        return reply if of.service != "compute" else _without_status(reply)
-
-    def _slowed(self, call: Call, reply: Reply) -> Reply:
-        """Let a neighbour reply as slowly as neighbours do, unless a row of trouble makes it slower still."""
+        reply = self._play(call, lambda call: self._carry_out(call, method.answer))
+        # It replies as slowly as neighbours do, unless a row of trouble makes it slower still.
         scenario = self._cloud.scenario
         jitter = scenario.jitter_of(call.method, self._cloud.calls[call.method])
-        return replace(reply, seconds=max(reply.seconds, jitter.vary(scenario.timings.neighbour)))
+        reply = replace(reply, seconds=max(reply.seconds, jitter.vary(scenario.timings.neighbour)))
+        if method.service == "registry":
+            return registries.add_digest_header(reply)
+        return _without_status(reply) if method.service == "compute" else reply
 
-    def _tpu(self, route: Route, version: str, rest: str, query: Mapping[str, str], body: Any) -> Reply:
-        name, path = rest.partition(":")[0], f"{version}/{rest}"
-        known = ROUTES.get(route) or TROUBLED.get(route)
-        if known is None and discovery.has_method(version, route[0], path):
-            raise self._unsupported(f"{route[0]} /{path}")
-        if known is None:
+    def _tpu(self, request: Request, version: str, rest: str) -> Reply:
+        path, name = f"{version}/{rest}", rest.partition(":")[0]
+        query, body = dict(parse_qsl(urlsplit(request.target).query)), _parse_json(request.body)
+        method = _method_name(request.method, rest)
+        if method not in METHODS:
+            if discovery.has_method(version, request.method, path):
+                raise self._unsupported(f"{request.method} /{path}")
             raise wire.refuse(5, f"The requested URL /{path} was not found on this server.")
-        discovery.check_query(version, route[0], path, query)
+        discovery.check_query(version, request.method, path, query)
         words = name.split("/")
         zone = words[3] if len(words) > 3 else "-"  # noqa: PLR2004  projects/P/locations/Z
-        call = Call(version=version, method=known[0], name=name, project=words[1], zone=zone, query=query, body=body)
+        call = Call(version=version, method=method, name=name, project=words[1], zone=zone, query=query, body=body)
 
-        def carry_out(troubles: Mapping[str, Trouble]) -> Reply:
-            return self._answered(call, troubles, lambda: self._done(route, call, troubles))
+        def carry_out(cloud: Cloud, call: Call) -> dict[str, Any]:
+            return field_mask.select_fields(call, METHODS[method](cloud, call))
 
-        return self._play(call, carry_out)
+        return self._play(call, lambda call: self._carry_out(call, carry_out))
 
-    def _play(self, call: Call, carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
+    def _play(self, call: Call, carry_out: Callable[[Call], Reply]) -> Reply:
+        """Return the reply to this call after the trouble that strikes it and its connection."""
         with self._cloud.lock:
             self._cloud.age()
-            troubles = self._troubles(call)
-            reply = _troubled(troubles, carry_out)
-        seconds = troubles["slow"].told()["seconds"] if "slow" in troubles else 0.0
-        return replace(reply, seconds=seconds)
+            troubles = self._find_troubles(call)
+            reply = _play_connection(replace(call, troubles=troubles), carry_out)
+        return replace(reply, seconds=troubles["slow"].settings["seconds"] if "slow" in troubles else 0.0)
 
-    def _troubles(self, call: Call) -> Mapping[str, Trouble]:
-        """Counts the call, then asks the scenario."""
+    def _find_troubles(self, call: Call) -> Mapping[str, Trouble]:
+        """Count the call, and return the rows of trouble that strike it."""
         calls = self._cloud.calls
+        place = (call.method, call.project, call.zone)
         calls[call.method] += 1
-        calls[call.method, call.project, call.zone] += 1
-        counts = {"call": calls[call.method], "attempt": calls[call.method, call.project, call.zone]}
-        named = call.query.get("queuedResourceId") or call.name.rpartition("/")[2]
-        facts = {"method": call.method, "zone": call.zone, "name": named}
-        return self._cloud.striking(facts | asked.pattern(call.body), counts)
+        calls[place] += 1
+        name = call.query.get("queuedResourceId") or call.name.rpartition("/")[2]
+        facts = {"method": call.method, "zone": call.zone, "name": name, **create_request.pattern(call.body)}
+        return self._cloud.striking(facts, {"call": calls[call.method], "attempt": calls[place]})
 
-    def _answered(self, call: Call, troubles: Mapping[str, Trouble], deed: Callable[[], dict[str, Any]]) -> Reply:
-        """What the scenario says instead, or what the deed does."""
-        status = refusals.at_once(call, troubles, self._cloud.scenario.project.apis_off)
-        reply = _done(deed) if status is None else _error(status)
-        if "already-exists" in troubles and reply.http < _ERRORS:
-            named = f"{call.name}/{call.query.get('queuedResourceId', '')}"
-            return _error(texts.status("already-exists", {"name": named}))
+    def _carry_out(self, call: Call, method: Method) -> Reply:
+        """Return what the scenario says instead, or what the method answers."""
+        status = refusals.immediate_refusal(call, self._cloud.scenario.project.apis_off)
+        if status is not None:
+            return _error(status)
+        try:
+            reply = Reply(http=200, body=method(self._cloud, call))
+        except wire.Refusal as refusal:
+            return _error(refusal.status)
+        if "already-exists" in call.troubles:
+            name = f"{call.name}/{call.query.get('queuedResourceId', '')}"
+            return _error(texts.status("already-exists", {"name": name}))
         return reply
 
-    def _done(self, route: Route, call: Call, troubles: Mapping[str, Trouble]) -> dict[str, Any]:
-        if route in TROUBLED:
-            return partial.selected(call, TROUBLED[route][1](self._cloud, call, troubles))
-        return partial.selected(call, ROUTES[route][1](self._cloud, call))
 
-
-def _troubled(troubles: Mapping[str, Trouble], carry_out: Callable[[Mapping[str, Trouble]], Reply]) -> Reply:
-    """What the connection makes of it."""
-    if (row := troubles.get("connection-refused")) is not None:
+def _play_connection(call: Call, carry_out: Callable[[Call], Reply]) -> Reply:
+    """Return the reply, or what the trouble of the scenario makes of the connection."""
+    if (row := call.troubles.get("connection-refused")) is not None:
         return Reply(http=0, body="", cut=_cut(row))
-    reply = carry_out(troubles)
-    if (row := troubles.get("lost-reply")) is not None:
+    reply = carry_out(call)
+    if (row := call.troubles.get("lost-reply")) is not None:
         return replace(reply, cut=_cut(row))
-    if "failed-reply" in troubles and reply.http < _ERRORS:
+    if "failed-reply" in call.troubles and reply.http < _ERRORS:
         return _error(texts.status("unavailable", {}))
     return reply
 
 
-def _check(document: str, http: str, path: str, query: str, body: Any) -> None:
+def _check_call(document: str, http: str, path: str, query: Mapping[str, Any], body: Any) -> None:
     """Raise Refusal for a parameter or a field that Google's description of a neighbour does not have."""
-    discovery.check_query(document, http, path, parse_qs(query))
-    schema = discovery.request(document, http, path)
+    discovery.check_query(document, http, path, query)
+    schema = discovery.request_schema(document, http, path)
     if schema is not None:
         discovery.accept(body or {}, schema, document, at="request")
 
 
-def _named(body: Mapping[str, Any]) -> str:
-    """Google's name for an error: a status, or Cloud Storage's older reason."""
+def _error_name(body: Mapping[str, Any]) -> str:
+    """Return Google's name for an error: a status, or Cloud Storage's older reason."""
     error = body["error"]
     return str(error.get("status") or next((row["reason"] for row in error.get("errors", ())), ""))
 
 
-def _route(method: str, rest: str) -> Route:
+def _method_name(http: str, rest: str) -> str:
+    """Return the name of the method at a path below the version, e.g. `nodes.get`; "" where none can be there."""
     name, _, verb = rest.partition(":")
     words = name.split("/")
-    if words[0] != "projects" or "" in words:
-        return method, "", "", verb
-    one = len(words) % 2 == 0
-    return method, words[-2] if one else words[-1], "one" if one else "all", verb
+    if "" in words:
+        return ""
+    is_one = len(words) % 2 == 0
+    if not verb:
+        verb = _STANDARD_VERBS.get((http, is_one), "")
+    elif http != "POST" or not is_one or verb in _STANDARD_VERBS.values():
+        return ""
+    return f"{words[-2] if is_one else words[-1]}.{verb}"
 
 
-def _parsed(body: bytes) -> Any:
+def _parse_json(body: bytes) -> Any:
     try:
         return json.loads(body) if body else None
     except ValueError as cause:
         raise wire.refuse(3, f"Invalid JSON payload received. {cause}") from cause
 
 
-def _done(deed: Callable[[], dict[str, Any]]) -> Reply:
-    try:
-        return Reply(http=200, body=deed())
-    except wire.Refusal as refusal:
-        return _error(refusal.status)
-
-
 def _without_status(reply: Reply) -> Reply:
-    """Compute Engine names no canonical status in its errors, but a reason."""
+    """Return a reply of Compute Engine, which gives no canonical status in its errors, but a reason."""
     if reply.http < _ERRORS or not isinstance(reply.body, Mapping):
         return reply
     error = {k: v for k, v in reply.body["error"].items() if k in ("code", "message")}
@@ -283,4 +270,4 @@ def _error(status: wire.Status) -> Reply:
 
 
 def _cut(row: Trouble) -> str:
-    return "close" if row.told()["close"] else "reset"
+    return "close" if row.settings["close"] else "reset"

@@ -1,23 +1,29 @@
-"""A machine without bash or processes: it says in its guest attributes what a serving one would say.
+"""A machine without bash or processes: its guest attributes are those of a machine that serves.
 
-As the startup script does, it goes back to the server that served last where a change of its metadata fails. That
-server then has to boot again, which takes as long as any boot.
+As the startup script does, it undoes a change of its metadata that fails, and goes back to the server that served last.
+That server then has to boot again, which takes as long as any boot.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import threading
 from collections.abc import Mapping
+from functools import lru_cache
 
+from tpudeploy.emulator.http_server import Reply, Request, Server
+from tpudeploy.emulator.machine.docker import run_options
+from tpudeploy.emulator.machine.docker.run_options import RunOptions
+from tpudeploy.emulator.machine.docker.serve import Serve, find_serve
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
-from tpudeploy.emulator.machine.vllm import deaths
-from tpudeploy.emulator.script import engine_of, has_setup
-from tpudeploy.emulator.server import Reply, Server
-from tpudeploy.emulator.stand_in import ANSWER, answer
-from tpudeploy.emulator.streams import Streams
+from tpudeploy.emulator.machine.unsupported import Unsupported
+from tpudeploy.emulator.machine.vllm import arguments, deaths
+from tpudeploy.emulator.machine.vllm.engine import Engine, new_engine
+from tpudeploy.emulator.stand_in import ANSWER, Streams, answer
 
-# The order a startup script reports, and how far into the boot each phase begins.
+# The phases that a startup script reports, in order, and the share of the boot at which each begins.
 _PHASES = (
     ("booted", 0.0),
     ("docker", 0.1),
@@ -29,6 +35,7 @@ _PHASES = (
 _PORT = 8000
 _SETUP_FAILED = "a setup step exited 1"
 _UNDO_FAILED = "the engine did not come up"
+_DOCKER_RUN = re.compile(r"^docker_run=\(\n(.*?)^\)$", re.DOTALL | re.MULTILINE)
 
 
 class Simulated:
@@ -42,8 +49,9 @@ class Simulated:
         self._served: tuple[str, str] | None = None  # the spec and script that served last: on the disk
         self._undone = self._cause = ""  # the change that was undone, and why: on the disk too
         self._server: Server | None = None
+        self._engine: tuple[str, Engine | None] = ("", None)  # the engine of a script
         self._streams = Streams(facts.clock)
-        self._lock = threading.RLock()  # its guest attributes and its server are asked side by side
+        self._lock = threading.RLock()  # guest attributes and server are read at the same time
 
     @property
     def address(self) -> str:
@@ -54,7 +62,7 @@ class Simulated:
 
     @property
     def guest_attributes(self) -> Mapping[str, str]:
-        """One report, as templates/boot/report.sh writes it."""
+        """Return one report, as templates/boot/report.sh writes it."""
         report = self._report()
         return {"tpudeploy/report": json.dumps(report)} if report else {}
 
@@ -63,13 +71,13 @@ class Simulated:
         return ()
 
     def read_guest_attributes(self) -> Mapping[str, str]:
-        """It writes nothing that a reader above Google's limit could cost it."""
+        """Return them as a reader from outside gets them: nothing is written that such a reader could remove."""
         return self.guest_attributes
 
     def _report(self) -> dict[str, str | int]:
         if self._booted_at is None or not self._behaviour.guest_attributes:
             return {}
-        self._hear()
+        self._take_over_change()
         phase, detail = self._phase()
         report: dict[str, str | int] = {"at": int(self._facts.clock.now()), "phase": phase, "detail": detail}
         report |= {"spec": self._spec, "change": self._change}
@@ -80,7 +88,7 @@ class Simulated:
             report["started"] = str(int(self._booted_at + begins))
         if phase == "serving":
             report["answer"] = ANSWER
-            # As the script keeps it of a start that came up: when each phase of the server began.
+            # As in the script's record of a start that succeeded: when each phase of the server began.
             report["timeline"] = f"starting {report['started']}\nserving {int(self._booted_at + self._boot_seconds)}"
         return report
 
@@ -98,14 +106,14 @@ class Simulated:
         self._spec, self._script = metadata.get("tpudeploy-spec", ""), metadata.get("startup-script", "")
         self._change = metadata.get("tpudeploy-change", "")
         if self._change and self._change == self._undone:
-            self._go_back(self._cause, at=self._booted_at)  # what failed is not tried again by a reboot
+            self._undo(self._cause, at=self._booted_at)  # a reboot does not repeat a change that failed
 
-    def _hear(self) -> None:
-        """A watcher would have heard of a change at once; here it begins when somebody looks."""
-        told = self._facts.metadata().get("tpudeploy-change", "")
+    def _take_over_change(self) -> None:
+        """Begin a change of the metadata. A watcher would do so at once; here the next look does."""
+        change = self._facts.metadata().get("tpudeploy-change", "")
         with self._lock:
-            if self._booted_at is not None and self._behaviour.hears_changes and told != self._change:
-                self._phase()  # what has served by now is kept
+            if self._booted_at is not None and self._behaviour.hears_changes and change != self._change:
+                self._phase()  # records what has served until now
                 self.reboot()
 
     def stop(self) -> None:
@@ -117,38 +125,42 @@ class Simulated:
             self._server = None
 
     def settle(self) -> None:
-        """Nothing runs, so nothing has to be waited for."""
+        """Return at once: nothing runs here."""
 
     def kill(self, unit: str) -> None:
-        """Nothing runs: always KeyError."""
+        """Raise KeyError: nothing runs here."""
         raise KeyError(unit)
 
     def run_script_by_hand(self) -> None:
-        """Nothing runs here."""
+        """Do nothing: no script runs here."""
 
     def log(self) -> str:
         return "".join(f"{key}={value}\n" for key, value in self._report().items())
 
-    def _answer(self, method: str, target: str, body: bytes) -> Reply:
-        self._hear()
-        serves = self._booted_at is not None and self._phase()[0] == "serving"
-        engine = engine_of(self._script, self._facts.accelerator_type, self._behaviour) if serves else None
+    def _answer(self, request: Request) -> Reply:
+        self._take_over_change()
+        if self._booted_at is None or self._phase()[0] != "serving":
+            return Reply(http=503, body="")
+        if self._engine[0] != self._script:
+            self._engine = (self._script, engine_of(self._script, self._facts.accelerator_type, self._behaviour))
+        engine = self._engine[1]
         pace = self._behaviour.token_seconds * (1.0 if engine is None else engine.pace)
-        return answer(method, target, body, serves=serves, streams=self._streams, token_seconds=pace, engine=engine)
+        return answer(request, streams=self._streams, token_seconds=pace, engine=engine)
 
     def _phase(self) -> tuple[str, str]:
+        """Return the phase of the boot and its detail, after going back from a change that failed."""
         with self._lock:
             phase, detail = self._outcome()
             if phase == "failed" and self._booted_at is not None:
-                if not self._go_back(detail, at=self._booted_at + self._boot_seconds):
+                if not self._undo(detail, at=self._booted_at + self._boot_seconds):
                     return phase, detail
                 phase, detail = self._outcome()
             if phase == "serving":
                 self._served = (self._spec, self._script)
             return phase, detail
 
-    def _go_back(self, cause: str, *, at: float) -> bool:
-        """Boot the server that served last, from `at` on. Return False where there is none, or that one failed."""
+    def _undo(self, cause: str, *, at: float) -> bool:
+        """Boot the server that served last, from `at` on. Return False where there is none, or it failed itself."""
         if not self._change or self._served is None or self._served[0] == self._spec:
             return False
         self._undone, self._cause = self._change, cause
@@ -163,16 +175,51 @@ class Simulated:
         phase = [name for name, begins in _PHASES if begins <= share][-1]
         if phase != "serving":
             return phase, ""
-        if self._is_undo and self._behaviour.undo_fails:
+        is_undo = bool(self._change) and self._change == self._undone
+        if is_undo and self._behaviour.undo_fails:
             return "failed", f"{self._cause} (the server before did not come back either: {_UNDO_FAILED})"
         if self._behaviour.crash in deaths.NAMES:
             return "failed", f"The container ended (exit code 1): {deaths.message(self._behaviour.crash)}"
         if self._behaviour.crash:
             return "failed", self._behaviour.crash
-        if self._behaviour.setup_fails and has_setup(self._script):
+        container = _read_script(self._script)
+        if self._behaviour.setup_fails and container is not None and container[1].has_setup:
             return "failed", _SETUP_FAILED
         return ("starting", "") if self._behaviour.hang else (phase, "")
 
-    @property
-    def _is_undo(self) -> bool:
-        return bool(self._change) and self._change == self._undone
+
+def engine_of(script: str, accelerator_type: str, behaviour: Behaviour) -> Engine | None:
+    """Return the engine that a startup script would serve; None where vLLM's own parser would refuse it."""
+    container = _read_script(script)
+    if container is None:
+        return None
+    options, serve = container
+    task = {
+        "image": options.image,
+        "environment": {name: value for name, value in options.environment.items() if value is not None},
+        "accelerator_type": accelerator_type,
+        "kv_blocks": behaviour.kv_blocks,
+        "block_size": behaviour.block_size,
+        "instead": behaviour.instead,
+        "load": behaviour.load,
+        "knows": behaviour.knows,
+        "paces": behaviour.paces,
+    }
+    try:
+        return new_engine(arguments.parse(serve.words), task)
+    except (ValueError, arguments.UsageError):
+        return None
+
+
+@lru_cache(maxsize=256)  # the machines of a fleet have the same script
+def _read_script(script: str) -> tuple[RunOptions, Serve] | None:
+    """Return the container of a startup script, by reading it alone; None where it would not serve."""
+    match = _DOCKER_RUN.search(script)
+    if match is None:
+        return None
+    try:
+        options = run_options.parse(shlex.split(match[1])[2:])
+    except (ValueError, run_options.UsageError, Unsupported):
+        return None
+    serve = find_serve(options.command)
+    return None if serve is None else (options, serve)

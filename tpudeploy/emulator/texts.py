@@ -1,6 +1,6 @@
-"""What Google says when it says no: one row a cause, verbatim where the field has recorded it.
+"""The texts of Google's refusals: a row for each cause, verbatim where the field has recorded it.
 
-UNVERIFIED marks a wording that nobody has published: only code and status can be relied on.
+UNVERIFIED marks a wording that is not published: only code and status can be relied on.
 Layers: L1 the reply to the request, L2 the create operation's error, L3 the queued resource FAILED, L5 the delete
 operation's error. (L4, a node's state, has no text.)
 """
@@ -16,17 +16,22 @@ from tpudeploy.emulator.wire import Status
 
 _QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+CREATE = "queuedResources.create"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`eid`: the text ends in Google's random error id. `detail`: the type of its details element."""
+    """`eid`: the text ends in Google's random error id. `detail`: the type of its details element.
+
+    `strikes` is the method that a scenario's row of this name refuses unless it says otherwise; "" where it has none.
+    """
 
     layer: str
     code: int
     text: str
     eid: bool = False
     detail: str = ""
+    strikes: str = CREATE
 
 
 CAUSES: Mapping[str, Cause] = {
@@ -83,8 +88,9 @@ CAUSES: Mapping[str, Cause] = {
         7,
         "Permission '{permission}' denied on resource '//{service}.googleapis.com/{parent}' (or it may not exist).",
         detail=_ERROR_INFO,
+        strikes="*",
     ),
-    "unauthenticated": Cause("L1", 16, "Request had invalid authentication credentials."),  # UNVERIFIED
+    "unauthenticated": Cause("L1", 16, "Request had invalid authentication credentials.", strikes="*"),  # UNVERIFIED
     "api-off": Cause(
         "L1",
         7,
@@ -93,34 +99,43 @@ CAUSES: Mapping[str, Cause] = {
         " then retry."
         " If you enabled this API recently, wait a few minutes for the action to propagate to our systems and retry.",
         detail=_ERROR_INFO,
+        strikes="*",
     ),
-    "location-denied": Cause("L1", 7, "Location {zone} is not found or access is unauthorized."),
+    "location-denied": Cause("L1", 7, "Location {zone} is not found or access is unauthorized.", strikes="*"),
     "no-subnetwork": Cause("L1", 3, "No default subnetwork was found in region {region}"),
     "org-policy": Cause(  # UNVERIFIED
         "L1", 9, "Constraint constraints/gcp.resourceLocations violated for projects/{project} in {zone}."
     ),
-    "not-found": Cause("L1", 5, "Resource '{name}' was not found"),
-    "already-exists": Cause("L1", 6, "Resource '{name}' already exists"),  # UNVERIFIED
+    "not-found": Cause("L1", 5, "Resource '{name}' was not found", strikes=""),
+    "already-exists": Cause("L1", 6, "Resource '{name}' already exists", strikes=""),  # UNVERIFIED
     "runtime-unknown": Cause(  # UNVERIFIED
         "L1", 3, 'Cloud TPU received a bad request. The runtime version "{runtime}" is not valid.', eid=True
     ),
     "delete-refused": Cause(  # UNVERIFIED
-        "L5", 9, "Queued resource {name} is in state {state} and cannot be deleted.", eid=True
+        "L5", 9, "Queued resource {name} is in state {state} and cannot be deleted.", eid=True, strikes=""
     ),
     "delete-needs-force": Cause(  # UNVERIFIED
-        "L1", 9, "Queued resource {name} is in state {state}: delete its nodes first, or set force.", eid=True
+        "L1",
+        9,
+        "Queued resource {name} is in state {state}: delete its nodes first, or set force.",
+        eid=True,
+        strikes="",
     ),
     "state-refused": Cause(
-        "L1", 9, "Cloud TPU received a bad request. {verb} is not supported while in state {state}", eid=True
+        "L1",
+        9,
+        "Cloud TPU received a bad request. {verb} is not supported while in state {state}",
+        eid=True,
+        strikes="",
     ),
     "expired": Cause(  # UNVERIFIED
         "L3", 4, "The queued resource was not provisioned before its validity interval ended."
     ),
-    "unavailable": Cause("L1", 14, "The service is currently unavailable."),
-    "backend-error": Cause("L1", 13, "Internal error encountered."),
+    "unavailable": Cause("L1", 14, "The service is currently unavailable.", strikes="*"),
+    "backend-error": Cause("L1", 13, "Internal error encountered.", strikes="*"),
 }
 
-# How Google calls its services where one is off.
+# Google's names of its services in the refusal of one that is off.
 TITLES = {
     "cloudbilling": "Cloud Billing",
     "cloudresourcemanager": "Cloud Resource Manager",
@@ -134,7 +149,7 @@ _REASONS = {"api-off": "SERVICE_DISABLED", "iam-denied": "IAM_PERMISSION_DENIED"
 
 
 def status(cause: str, facts: Mapping[str, Any], *, message: str = "", code: int | None = None) -> Status:
-    """The cause's status, its text filled from `facts`; `message` and `code` override the row."""
+    """Return the cause's status, its text filled from `facts`; `message` and `code` override the row."""
     row = CAUSES[cause]
     text = message or row.text.format_map(_Blank(facts))
     if row.eid and not message:
@@ -157,7 +172,7 @@ def _details(cause: str, row: Cause, text: str, facts: Mapping[str, Any]) -> tup
 
 
 def _eid(cause: str, facts: Mapping[str, Any]) -> str:
-    """Random with Google, derived here: the same scenario gives the same text."""
+    """Return an error id. Google's is random; here the same scenario gives the same text."""
     return blake2b(f"{cause} {sorted(facts.items())}".encode(), digest_size=8).hexdigest()
 
 

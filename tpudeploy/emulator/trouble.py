@@ -1,14 +1,21 @@
-"""One row of trouble: which calls it strikes. What it then does stands in faults.py."""
+"""One row of trouble: which calls it strikes. Its effect is in faults.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Self
 
 from tpudeploy.emulator.faults import FAULTS
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown word: the closest one, where there is one."""
+    close = get_close_matches(word, known, n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
 
 _PATTERNS = ("zone", "method", "name", "type", "model")
 _COUNTS = ("attempt", "call")
@@ -17,7 +24,7 @@ _DAY, _HOUR = 86400.0, 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """`patterns` and `counts` are what must fit; `options` what the fault is told.
+    """`patterns` and `counts` must fit a call; `options` are those of the fault.
 
     `until` is in seconds since the cloud began, infinite for always; `hours` are the hours of the day (UTC) at which
     the row begins and ceases to hold, None for all day.
@@ -37,8 +44,7 @@ class Trouble:
         """Raise ValueError for an unknown fault or key."""
         name = row.get("fault", "")
         if name not in FAULTS:
-            close = get_close_matches(str(name), FAULTS, n=1)
-            raise ValueError(f"unknown fault `{name}`" + (f"; did you mean `{close[0]}`?" if close else ""))
+            raise ValueError(f"unknown fault `{name}`{suggest(str(name), FAULTS)}")
         fault = FAULTS[name]
         unknown = set(row) - {"fault", "times", "chance", "until", "hours", *_PATTERNS, *_COUNTS, *fault.options}
         if unknown:
@@ -62,7 +68,7 @@ class Trouble:
         )
 
     def ends_at(self, now: float, began: float) -> float | None:
-        """When this row ceases to hold, in seconds since the epoch; infinite for never, None where it does not hold."""
+        """Return when this row ceases to hold, in seconds since the epoch; infinite for never, None if it does not."""
         if now >= began + self.until:
             return None
         if self.hours is None:
@@ -72,23 +78,24 @@ class Trouble:
         length = (last - first) % 24 * _HOUR or _DAY
         return None if since >= length else min(now - since + length, began + self.until)
 
-    def told(self) -> dict[str, Any]:
-        """The options that were set, or have a default."""
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the options that the row sets, or that have a default."""
         return {key: value for key, value in self.options.items() if value is not None}
 
 
-def _range(written: int | str) -> tuple[int, float]:
-    """`3`, `2-4`, `2-` (and every later one)."""
-    first, dash, last = str(written).partition("-")
+def _range(text: int | str) -> tuple[int, float]:
+    """Read `3`, `2-4` or `2-` (and every later one)."""
+    first, dash, last = str(text).partition("-")
     return int(first), float(last or "inf") if dash else int(first)
 
 
-def _hours(written: str) -> tuple[float, float]:
-    """`6-22`, `22-6` (over midnight)."""
-    first, _, last = written.partition("-")
+def _hours(text: str) -> tuple[float, float]:
+    """Read `6-22`, or `22-6` (over midnight)."""
+    first, _, last = text.partition("-")
     return float(first) % 24, float(last) % 24
 
 
 def next_hour(hour: float, now: float) -> float:
-    """The next moment, in seconds since the epoch, at which the UTC clock says `hour`."""
+    """Return the next moment, in seconds since the epoch, at which it is `hour` in UTC."""
     return now + ((hour * _HOUR - now) % _DAY or _DAY)

@@ -1,12 +1,16 @@
-"""Google's wire: error bodies, times, durations. Shapes only; the texts stand in texts.py."""
+"""Google's wire: calls, pages of lists, error bodies, times, durations. The texts of errors are in texts.py."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:  # it imports this module
+    from tpudeploy.emulator.trouble import Trouble
 
 # google.rpc.Code: number -> (status, HTTP code).
 CODES = {
@@ -70,7 +74,7 @@ def timestamp(moment: float) -> str:
 
 
 def moment(text: str) -> float:
-    """Raise ValueError for a text that is no RFC 3339 time."""
+    """Return the seconds since the epoch of an RFC 3339 time. Raise ValueError for another text."""
     parsed = datetime.fromisoformat(text)
     if parsed.tzinfo is None:
         raise ValueError(text)
@@ -78,8 +82,72 @@ def moment(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """A protobuf duration, e.g. `7200s`. Raise ValueError for anything else."""
+    """Return the seconds of a protobuf duration, e.g. `7200s`. Raise ValueError for anything else."""
     match = _DURATION.fullmatch(text)
     if match is None or abs(float(match[1])) > _LONGEST:
         raise ValueError(text)
     return float(match[1])
+
+
+_PAGE = 100  # Google's default and most are UNVERIFIED
+_MOST = 1000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """`method` as in the discovery document, e.g. `nodes.get`; `name` the resource, or the parent of a collection.
+
+    `many` has the query's parameters that may be repeated. For another service than Cloud TPU, `method` begins with
+    its name. `troubles` are the rows of trouble that strike this call, by fault.
+    """
+
+    version: str
+    method: str
+    name: str
+    project: str
+    zone: str
+    query: Mapping[str, str]
+    body: Any
+    service: str = "tpu"
+    many: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+
+    @property
+    def parent(self) -> str:
+        return f"projects/{self.project}/locations/{self.zone}"
+
+    def covers(self, name: str) -> bool:
+        """Return whether this resource is in the collection of the call, in which `-` is every zone."""
+        _, project, _, zone, *_ = name.split("/")
+        return project == self.project and self.zone in ("-", zone)
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "false").lower() in ("true", "1")
+
+
+def page(
+    call: Call, key: str, items: Sequence[T], render: Callable[[T], dict[str, Any]], *, most: int = _MOST
+) -> dict[str, Any]:
+    """Return one page of `items`, which come in a stable order. Raise Refusal for a token that is not from here."""
+    size = min(_size(call.query.get("pageSize") or call.query.get("maxResults", "0")), most)
+    start = _position(call.query.get("pageToken", ""))
+    body: dict[str, Any] = {key: [render(item) for item in items[start : start + size]]}
+    if start + size < len(items):
+        body["nextPageToken"] = urlsafe_b64encode(f"from:{start + size}".encode()).decode()
+    return body
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal():
+        raise refuse(3, f"Invalid value at 'page_size' (TYPE_INT32), \"{text}\"")
+    return min(int(text) or _PAGE, _MOST)
+
+
+def _position(token: str) -> int:
+    if not token:
+        return 0
+    try:
+        return int(urlsafe_b64decode(token).decode().removeprefix("from:"))
+    except ValueError:
+        raise refuse(3, "Invalid page token.") from None

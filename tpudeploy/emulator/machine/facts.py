@@ -1,4 +1,4 @@
-"""What a machine is told at birth, and how its scenario says it behaves."""
+"""The facts that a machine starts with, and its behaviour by the scenario."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tpudeploy.emulator.clock import Clock
+from tpudeploy.emulator.http_server import Reply
 from tpudeploy.emulator.jitter import Jitter
-from tpudeploy.emulator.machine.web import Response
 
 
-def _nobody_listens(_message: str) -> None:
-    """Where no cloud stands behind the machine."""
+def _ignore(_message: str) -> None:
+    """Ignore a message, for a machine without a cloud behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """`metadata` is asked at every read, so that nodes.patch shows. `secret` gives (HTTP status, text).
+    """`metadata` is called at every read, so that nodes.patch shows. `secret` returns (HTTP status, text).
 
     `storage` answers one request to Cloud Storage: method, target and body; it may raise ConnectionError.
-    `engine` is the command of a real engine, which runs where the stand-in would (engine.py); () for the stand-in.
-    `note_unsupported` is given what the script asked of a stand-in that this cannot do.
+    `engine` is the command of a real engine, which runs instead of the stand-in (real_engine.py); () for the stand-in.
+    `note_unsupported` receives each request of the script that a stand-in cannot fulfil.
     """
 
     project: str
@@ -34,15 +34,15 @@ class Facts:
     clock: Clock
     metadata: Callable[[], Mapping[str, str]]
     secret: Callable[[str], tuple[int, str]]
-    storage: Callable[[str, str, bytes], Response]
+    storage: Callable[[str, str, bytes], Reply]
     jitter: Jitter = field(default_factory=Jitter)
     engine: Sequence[str] = ()
-    note_unsupported: Callable[[str], None] = field(default=_nobody_listens)
+    note_unsupported: Callable[[str], None] = field(default=_ignore)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """How this machine's boot goes; from the scenario. Durations in seconds of the emulator's clock.
+    """How this machine boots, from the scenario. Durations in seconds of the emulator's clock.
 
     * `has_docker` False: no docker until the script installs it.
     * `image_pull_failures`: this many pulls fail before one works; `image_pull` how long one takes.
@@ -53,18 +53,18 @@ class Behaviour:
     * `hang`: the engine never gets healthy.
     * `undo_fails`: a simulated node that goes back to the server before a change does not bring that one up either.
     * `kv_blocks`, `block_size`: override the measured boots.
-    * `instead`: flags that the engine takes otherwise than it is given them: what it does is not what it was told.
-    * `load`: what its /metrics say on top of what passed: vLLM's names without `vllm:`, a reason behind a dot, as in
-      {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}.
+    * `instead`: other values that the engine takes for these flags: its effective settings differ from its arguments.
+    * `load`: what its /metrics report beside the requests that passed: vLLM's names without `vllm:`, a reason behind
+      a dot, as in {num_requests_waiting_by_reason.capacity: 12, kv_cache_usage_perc: 0.93}.
     * `guest_attributes` False: writes are refused, as UNVERIFIED on TPU VMs.
-    * `token_seconds`: between two tokens of a simulated node, where it is told to go on (`ignore_eos`) and to stream.
+    * `token_seconds`: between two tokens of a simulated node, for a stream with `ignore_eos`.
     * `knows`: the share of sums that a simulated node has right, by a flag or variable and its value, as in
-      {"": 0.95, kv-cache-dtype=fp8: 0.8}. Of several that fit, the least; where none does, it speaks of itself alone.
+      {"": 0.95, kv-cache-dtype=fp8: 0.8}. The least that fits counts; where none does, it answers about itself.
     * `paces`: how many times `token_seconds` a token takes, by the same, as in {VLLM_TPU_BUCKET_PADDING_GAP=512: 2}.
-      Of several that fit, all.
+      All of several that fit count.
     * `hears_changes` False: a change of its metadata shows after the next boot alone (what TPU VMs do is UNVERIFIED).
-    * `metadata_away`: [after, for]: so long after each boot its metadata server does not answer, for so long.
-    * `chip_busy`: so long the chip is still held after a container on it was killed.
+    * `metadata_away`: [after, for]: `after` seconds into each boot its metadata server is down for `for` seconds.
+    * `chip_busy`: how long the chip stays busy after a container on it was killed.
     * `bucket`: how long each object takes from or to Cloud Storage.
     * `reachable` False: a firewall drops what comes from outside.
     """

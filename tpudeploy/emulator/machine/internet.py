@@ -1,55 +1,103 @@
-"""All that a node's curl can reach: three of Google's hosts and the node itself. There is no other network."""
+"""All that a node's curl can reach: three of Google's hosts and the node itself. There is no other network.
+
+Secret Manager and Cloud Storage take the token of the node's own service account.
+"""
 
 from __future__ import annotations
 
+import base64
 import http.client
+import re
 from collections.abc import Callable, Mapping
-from urllib.parse import SplitResult, urlencode
+from urllib.parse import SplitResult
 
-from tpudeploy.emulator.machine import cloud_storage, metadata, secret_manager
+from tpudeploy.emulator.http_server import Reply, Request
+from tpudeploy.emulator.machine import metadata
+from tpudeploy.emulator.machine.metadata import json_reply
 from tpudeploy.emulator.machine.node import Node
-from tpudeploy.emulator.machine.web import Request, Response
+from tpudeploy.emulator.storage_objects import crc32c
 
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "0.0.0.0"))  # noqa: S104 - names that a script may ask for
-
-
-LONGEST = 300.0  # real seconds that a server may take to answer
+MAX_WAIT = 300.0  # real seconds that a server may take to answer
+ACCESS = re.compile(r"/v1/(projects/[^/]+/secrets/[^/]+/versions/[^/:]+):access")
+STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+NO_TOKEN = "Request had invalid authentication credentials. Expected OAuth 2 access token."  # noqa: S105 - the text of a refusal
+ANONYMOUS = "Anonymous caller does not have storage.objects access to the Google Cloud Storage object."
 
 
 class UnknownHost(Exception):
-    """No such name in this world."""
+    """The name does not exist in this world."""
 
 
-HOSTS: Mapping[tuple[str, str], Callable[[Node, Request], Response]] = {
-    ("http", "169.254.169.254"): metadata.answer,
-    ("http", "metadata"): metadata.answer,
-    ("http", "metadata.google.internal"): metadata.answer,
-    ("https", "secretmanager.googleapis.com"): secret_manager.answer,
-    ("https", "storage.googleapis.com"): cloud_storage.answer,
-}
-
-
-def exchange(node: Node, url: SplitResult, request: Request) -> Response:
-    """Raise UnknownHost, ConnectionError or TimeoutError."""
+def exchange(node: Node, url: SplitResult, request: Request) -> Reply:
+    """Return the reply of a host. Raise UnknownHost, ConnectionError or TimeoutError."""
     scheme, host = url.scheme, url.hostname or ""
     if (scheme, host) in HOSTS:
         return HOSTS[scheme, host](node, request)
     if host in {*LOOPBACK, node.addresses.address, node.instance}:
-        return _own(node, url.port or 80, request)
+        return _ask_own_server(node, url.port or 80, request)
     raise UnknownHost(host)
 
 
-def _own(node: Node, port: int, request: Request) -> Response:
+def _ask_own_server(node: Node, port: int, request: Request) -> Reply:
     place = node.daemon.listening(port)
     if place is None:
         raise ConnectionRefusedError(port)
-    target = request.path + (f"?{urlencode(request.query)}" if request.query else "")
-    wire = http.client.HTTPConnection(*place, timeout=min(request.patience, LONGEST))
+    wire = http.client.HTTPConnection(*place, timeout=min(request.patience, MAX_WAIT))
     try:
-        wire.request(request.method, target, request.body or None, dict(request.headers))
-        answer = wire.getresponse()
-        return Response(status=answer.status, body=answer.read(), headers=dict(answer.getheaders()))
+        wire.request(request.method, request.target, request.body or None, dict(request.headers))
+        response = wire.getresponse()
+        headers = dict(response.getheaders())
+        content_type = headers.pop("Content-Type", "")
+        return Reply(http=response.status, body=response.read(), content_type=content_type, headers=headers)
     except http.client.HTTPException as broken:
         raise ConnectionResetError(str(broken)) from broken
     finally:
         wire.close()
+
+
+def _access_secret(node: Node, request: Request) -> Reply:
+    """Answer versions.access, the one call of Secret Manager that a node makes."""
+    match = ACCESS.fullmatch(request.path)
+    if not match or request.method != "GET":
+        return _error(404, "Method not found.")
+    if request.headers.get("authorization") != f"Bearer {node.token}":
+        return _error(401, NO_TOKEN)
+    status, value = node.facts.secret(match[1])
+    if status != 200:  # noqa: PLR2004 - HTTP's word for yes
+        return _error(status, value)
+    payload = {"data": base64.b64encode(value.encode()).decode(), "dataCrc32c": str(crc32c(value.encode()))}
+    return json_reply({"name": re.sub(r"/latest$", "/1", match[1]), "payload": payload})
+
+
+def _error(status: int, message: str) -> Reply:
+    body = {"code": status, "message": message, "status": STATUS.get(status, "UNKNOWN")}
+    return json_reply({"error": body}, status)
+
+
+def _call_storage(node: Node, request: Request) -> Reply:
+    """Answer a call of Cloud Storage, in the time that the scenario says."""
+    if request.headers.get("authorization") != f"Bearer {node.token}":
+        return json_reply({"error": {"code": 401, "message": ANONYMOUS}}, 401)
+    if request.path.startswith("/upload/") or request.query.get("alt") == "media":
+        node.pause(min(node.behaviour.bucket, request.patience))
+        if node.behaviour.bucket > request.patience:
+            raise TimeoutError
+    return node.facts.storage(request.method, request.target, request.body)
+
+
+HOSTS: Mapping[tuple[str, str], Callable[[Node, Request], Reply]] = {
+    ("http", "169.254.169.254"): metadata.answer,
+    ("http", "metadata"): metadata.answer,
+    ("http", "metadata.google.internal"): metadata.answer,
+    ("https", "secretmanager.googleapis.com"): _access_secret,
+    ("https", "storage.googleapis.com"): _call_storage,
+}

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from tpudeploy.emulator.machine import session
-from tpudeploy.emulator.machine.commands import COMMANDS
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
+from tpudeploy.emulator.machine.idle import ProcessCounts, idle_processes
 from tpudeploy.emulator.machine.node import Node, new_node
-from tpudeploy.emulator.machine.quiet import Look, standing_still
-from tpudeploy.emulator.machine.server import NodeServer
+from tpudeploy.emulator.machine.server import COMMANDS, NodeServer
 from tpudeploy.emulator.machine.sleepers import SCRIPT, TICK
 from tpudeploy.emulator.machine.units import Unit
 
-GRACE = 5.0  # real seconds for the script's session to be killed
-BY_HAND = "startup-script-by-hand"  # no unit of systemd's, but it begins and ends like one
-SHOWN = 600  # characters of the console in a message
+BY_HAND = "startup-script-by-hand"  # not a unit of systemd's, but it begins and ends like one
+CONSOLE_TAIL = 600  # characters of the console in a message
 
 
 class Machine:
@@ -35,15 +31,11 @@ class Machine:
 
     @property
     def address(self) -> str:
-        """What the cloud reports; a firewalled machine (`reachable` False) serves at `inner_address` alone."""
+        """Return what the cloud reports; nothing serves there where a firewall drops what comes from outside."""
         return self._node.addresses.address
 
-    @property
-    def inner_address(self) -> str:
-        return self._node.addresses.inner_address
-
     def port_for(self, port: int) -> int:
-        """Where the server that was told to use `port` is found at `address`: another one on 127.0.0.1 alone."""
+        """Return where a server with `--port` is found at `address`: another port where all share 127.0.0.1."""
         return self._node.addresses.port_for(port)
 
     @property
@@ -52,7 +44,7 @@ class Machine:
 
     @property
     def removed_attributes(self) -> tuple[str, ...]:
-        """The guest attributes that were lost because they were written above Google's limit."""
+        """Return the guest attributes that were removed because they were written above Google's limit."""
         return self._node.guest_attributes.removed
 
     def read_guest_attributes(self) -> Mapping[str, str]:
@@ -61,11 +53,8 @@ class Machine:
 
     @property
     def exit_code(self) -> int | None:
-        """How the startup script ended, or None: it runs, or there was none."""
-        try:
-            return int(self._node.root.exit_code.read_text("ascii"))
-        except FileNotFoundError:
-            return None
+        """Return how the startup script ended; None while it runs, or where there was none."""
+        return session.read_exit_code(self._node.root.exit_code)
 
     def log(self) -> str:
         try:
@@ -75,15 +64,15 @@ class Machine:
 
     def boot(self) -> None:
         with self._lock:
-            if self._server is not None or self._node.sleepers.closed:
-                raise RuntimeError(f"{self._node.facts.node} has booted already")
-            self._node.root.make()
-            self._server = NodeServer(self._node)
-            self._node.port = self._server.port
-            self._node.daemon.connect(*self._node.door)
-            shims = COMMANDS if self._node.has_docker else COMMANDS.keys() - {"docker"}
-            self._node.root.add_shims(shims, *self._node.door)
-            self._server.start()
+            node = self._node
+            if self._server is not None or node.sleepers.closed:
+                raise RuntimeError(f"{node.facts.node} has booted already")
+            node.root.make()
+            self._server = NodeServer(node)
+            node.port = self._server.port
+            node.daemon.connect(node.port, node.key)
+            shims = COMMANDS if node.has_docker else COMMANDS.keys() - {"docker"}
+            node.root.add_shims(shims, node.port, node.key)
             self._run_script()
 
     def reboot(self) -> None:
@@ -104,7 +93,7 @@ class Machine:
             self._node.sleepers.wake_all(for_good=True)
             self._end_script()
             self._node.units.stop_all()
-            self._server.stop()
+            self._server.close()
             self._node.daemon.kill_all()
             self._server = None
             self._last_log = self.log()
@@ -115,15 +104,15 @@ class Machine:
         if self._server is None or self._script is None:
             return
         end = time.monotonic() + patience
-        before: Look | None = None
-        while (now := self._still()) is None or now != before:
+        previous: ProcessCounts | None = None
+        while (counts := self._look()) is None or counts != previous:
             if time.monotonic() > end:
-                raise TimeoutError(self._unsettled(patience))
-            before = now
+                raise TimeoutError(self._describe_unsettled(patience))
+            previous = counts
             time.sleep(TICK / 4)
 
     def next_moment(self) -> float | None:
-        """When something here goes on by itself, once it has settled; None: nothing waits for time."""
+        """Return when something here that waits for time continues; None where nothing waits."""
         return self._node.sleepers.next_moment()
 
     def kill(self, unit: str) -> None:
@@ -133,68 +122,54 @@ class Machine:
     def run_script_by_hand(self) -> None:
         """Run the startup script of the metadata once more, as `google_metadata_script_runner startup` does."""
         root = self._node.root
-        script = root.own / "startup-script-by-hand"
+        script = root.own / BY_HAND
         script.write_text(self._node.metadata()["startup-script"], encoding="utf-8", newline="")
-        command = (str(root.path / "usr/bin/bash"), str(script))
-        self._node.units.start(Unit(name=BY_HAND, command=command, restart="no", pause=0.0))
+        self._node.units.start(Unit(name=BY_HAND, command=(str(root.path / "usr/bin/bash"), str(script))))
 
-    def _still(self) -> Look | None:
-        """The processes of script and units of which none moves, or None: a look, which counts if the next is alike."""
+    def _look(self) -> ProcessCounts | None:
+        """Return the processes of script and units where none of them moves; None where one does.
+
+        One look counts if the next is the same.
+        """
         server, script = self._server, self._script
-        if not self._is_settled():
-            return None
         if server is None or script is None:  # stopped meanwhile
             return frozenset()
-        return standing_still((script.pid, *self._node.units.wardens()), server.callers)
-
-    def _is_settled(self) -> bool:
-        server = self._server
-        if server is None or self._script is None:
-            return True
-        calls = self._node.sleepers.calls()
-        is_moving = self._busy() or not all(calls) or server.calls != len(calls)
-        return not is_moving and self._node.daemon.has_caught_up()
+        naps = self._node.sleepers.calls()
+        is_moving = self._busy() or not all(naps) or len(server.callers) != len(naps)
+        if is_moving or not self._node.daemon.has_caught_up():
+            return None
+        return idle_processes((script.pid, *self._node.units.wardens()), server.callers)
 
     def _busy(self) -> list[str]:
-        """Who neither waits nor is over."""
+        """Return the names of those that neither wait nor are over."""
         script = [] if self._script is None or self._script.poll() is not None else [SCRIPT]
         living = [*script, *(unit.name for unit in self._node.units.living())]
-        return [who for who in living if not any(self._node.sleepers.naps(who))]
+        return [name for name in living if not any(self._node.sleepers.naps(name))]
 
-    def _unsettled(self, patience: float) -> str:
-        busy = " and ".join(f"the startup {who}" if who == SCRIPT else who for who in self._busy()) or "a stand-in"
+    def _describe_unsettled(self, patience: float) -> str:
+        names = (f"the startup {name}" if name == SCRIPT else name for name in self._busy())
+        busy = " and ".join(names) or "a stand-in"
         return (
             f"{self._node.facts.node}: after {patience:g} s {busy} neither ended nor waits for the node's clock. "
-            f"Its console ends:\n{self.log()[-SHOWN:]}"
+            f"Its console ends:\n{self.log()[-CONSOLE_TAIL:]}"
         )
 
     def _run_script(self) -> None:
         root = self._node.root
         root.exit_code.unlink(missing_ok=True)
-        self._node.wake()
+        self._node.start_boot()
         text = self._node.booted_with.get("startup-script")
         if text is None:
             return
         root.script.write_text(text, encoding="utf-8", newline="")
-        warden = Path(__file__).with_name("warden.py")
-        bash = root.path / "usr/bin/bash"
-        with root.console.open("ab") as console:
-            self._script = session.start(
-                [sys.executable, "-I", "-S", str(warden), str(root.exit_code), str(bash), str(root.script)],
-                output=console,
-                environment=root.environment(),
-                folder=root.path,
-            )
+        self._script = session.start_warden(
+            [str(root.exit_code), str(root.path / "usr/bin/bash"), str(root.script)],
+            console=root.console,
+            environment=root.environment(),
+            folder=root.path,
+        )
 
     def _end_script(self) -> None:
-        script = self._script
-        if script is None:
-            return
-        assert script.stdin is not None
-        script.stdin.close()  # the warden sees the end of its input and kills the session
-        try:
-            script.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            script.kill()
-            script.wait()
-        self._script = None
+        if self._script is not None:
+            session.end_warden(self._script)
+            self._script = None

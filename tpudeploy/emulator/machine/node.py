@@ -1,4 +1,4 @@
-"""What the parts of one emulated machine share."""
+"""The parts of one emulated machine, and the state that they share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tpudeploy.emulator.machine.addresses import Addresses
+from tpudeploy.emulator.addresses import NodeAddresses
 from tpudeploy.emulator.machine.docker.daemon import Daemon
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.guest_attributes import GuestAttributes
@@ -24,7 +24,7 @@ class Node:
     behaviour: Behaviour
     root: Root
     sleepers: Sleepers
-    addresses: Addresses
+    addresses: NodeAddresses
     daemon: Daemon
     units: Units
     guest_attributes: GuestAttributes
@@ -35,12 +35,11 @@ class Node:
     booted_at: float = 0.0
     booted_with: Mapping[str, str] = field(default_factory=dict)
 
-    def wake(self) -> None:
-        """At every boot."""
+    def start_boot(self) -> None:
         self.booted_at, self.booted_with = self.facts.clock.now(), dict(self.facts.metadata())
 
     def metadata(self) -> Mapping[str, str]:
-        """As the machine sees it now."""
+        """Return the metadata as the machine sees it now."""
         return self.facts.metadata() if self.behaviour.hears_changes else self.booted_with
 
     @property
@@ -51,15 +50,10 @@ class Node:
         return not after <= self.facts.clock.now() - self.booted_at < after + seconds
 
     def note_unsupported(self, message: str) -> None:
-        """Show it on the console, whatever the script does with the errors of its commands, and to the emulator."""
+        """Show a message on the console, even where the script hides its commands' errors, and to the emulator."""
         with self.root.console.open("a", encoding="utf-8") as console:
             console.write(f"{message}\n")
         self.facts.note_unsupported(message)
-
-    @property
-    def door(self) -> tuple[int, str]:
-        """Where shims and containers call."""
-        return self.port, self.key
 
     @property
     def number(self) -> int:
@@ -70,14 +64,14 @@ class Node:
         return f"t1v-n-{self.number:08x}-w-{self.facts.worker}"
 
     def pause(self, seconds: float) -> None:
-        """The script waits. It goes on once the containers have used the time that has passed, as they would have."""
+        """Let the script wait until the containers, too, have used the time that has passed."""
         self.sleepers.wait(seconds)
         self.daemon.catch_up()
 
 
 def new_node(facts: Facts, behaviour: Behaviour) -> Node:
     sleepers = Sleepers(facts.clock)
-    addresses = Addresses(facts.address, reachable=behaviour.reachable)
+    addresses = NodeAddresses(facts.address, reachable=behaviour.reachable)
     root = Root(facts.root)
     return Node(
         facts=facts,

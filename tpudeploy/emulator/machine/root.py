@@ -1,10 +1,10 @@
-"""A node's disk: one folder that stands for `/`, and all that its startup script finds on PATH."""
+"""A node's disk: one folder in the place of `/`, and all that its startup script finds on PATH."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 
 from tpudeploy.emulator.machine import shims
 
@@ -75,9 +75,9 @@ class Root:
 
     def _link_tools(self) -> None:
         for tool in TOOLS.split():
-            found = shutil.which(tool)
-            if found:
-                (self.path / "usr/bin" / tool).symlink_to(found)
+            program = shutil.which(tool)
+            if program:
+                (self.path / "usr/bin" / tool).symlink_to(program)
             elif tool in FALLBACKS:
                 self._add(tool, FALLBACKS[tool])
 
@@ -87,7 +87,7 @@ class Root:
         shim.chmod(0o755)
 
     def environment(self) -> dict[str, str]:
-        """All that the startup script inherits."""
+        """Return all variables that the startup script inherits."""
         return {
             "HOME": str(self.path / "root"),
             "LANG": "C.UTF-8",
@@ -99,3 +99,18 @@ class Root:
 
     def holds(self, path: Path) -> bool:
         return path.resolve().is_relative_to(self.path.resolve())
+
+    def path_of(self, inside: str, volumes: Sequence[str]) -> Path | None:
+        """Return where a container's path is on the node: in the deepest volume that holds it.
+
+        None where no volume holds it, or one that is not the node's.
+        """
+        path = PurePosixPath(inside)
+        pairs = (volume.partition(":") for volume in volumes)
+        mounts = [(host, PurePosixPath(target.partition(":")[0])) for host, _, target in pairs]
+        holding = [(host, at) for host, at in mounts if path.is_relative_to(at)]
+        if not holding:
+            return None
+        host, at = max(holding, key=lambda mount: len(mount[1].parts))
+        on_node = Path(host) / path.relative_to(at)
+        return on_node if self.holds(on_node) else None

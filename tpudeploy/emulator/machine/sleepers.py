@@ -1,4 +1,4 @@
-"""Who on a node waits for the node's clock, and until when; how a test knows that nothing moves any more."""
+"""The threads and calls of a node that wait for its clock, and until when: a test sees here that nothing moves."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tpudeploy.emulator.clock import Clock, VirtualClock
+from tpudeploy.emulator.http_server import never
 
-TICK = 0.02  # real seconds between two looks at what no condition variable tells
+TICK = 0.02  # real seconds between two looks at what has no condition variable
 SCRIPT = "script"
-
-
-def never() -> bool:
-    return False
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose process calls the node's server: the startup script's (SCRIPT) or a unit's; and whether it was killed."""
+    """The owner of a process that calls the node's server, SCRIPT or a unit; and whether the process was killed."""
 
-    who: str
+    owner: str
     is_gone: Callable[[], bool]
 
 
@@ -29,7 +26,7 @@ class Caller:
 class Nap:
     """`is_call`: a process waits for its call to return."""
 
-    who: str
+    owner: str
     until: float
     woken: Callable[[], bool]
     alarm: threading.Event
@@ -37,7 +34,7 @@ class Nap:
 
 
 class Sleepers:
-    """A wait ends when the clock says so, when `woken` says so, or when everybody is woken: at a reboot, at the end."""
+    """A wait ends when the clock says so, when `woken` says so, or when all are woken: at a reboot, at the end."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -56,44 +53,44 @@ class Sleepers:
             self._thread.caller = None
 
     def wait(self, seconds: float, woken: Callable[[], bool] = never) -> None:
-        """The caller waits, and no longer once it was killed."""
+        """Let the caller wait, but no longer once it was killed."""
         caller: Caller | None = getattr(self._thread, "caller", None)
         until = self.clock.now() + seconds
-        if caller is None:  # the metadata server is asked by something else than a shim
+        if caller is None:  # something other than a shim calls the metadata server
             self._nap(Nap(SCRIPT, until, woken, self._alarm, is_call=False))
         else:
-            ended = caller.is_gone
-            self._nap(Nap(caller.who, until, lambda: woken() or ended(), self._alarm, is_call=True))
+            is_gone = caller.is_gone
+            self._nap(Nap(caller.owner, until, lambda: woken() or is_gone(), self._alarm, is_call=True))
 
-    def sleep_until(self, who: str, moment: float, woken: Callable[[], bool] = never) -> None:
-        self._nap(Nap(who, moment, woken, self._alarm, is_call=False))
+    def sleep_until(self, owner: str, moment: float, woken: Callable[[], bool] = never) -> None:
+        self._nap(Nap(owner, moment, woken, self._alarm, is_call=False))
 
     def _nap(self, nap: Nap) -> None:
         with self._lock:
             self._naps.append(nap)
         try:
-            while self._sleeps_on(nap):
+            while self._continues(nap):
                 self._wait(nap)
         finally:
             with self._lock:
                 self._naps.remove(nap)
 
-    def naps(self, who: str) -> tuple[bool, ...]:
-        """One entry per nap of `who`: does it sleep on?"""
+    def naps(self, owner: str) -> tuple[bool, ...]:
+        """Return for each nap of this owner whether it continues."""
         with self._lock:
-            mine = [nap for nap in self._naps if nap.who == who]
-        return tuple(self._sleeps_on(nap) for nap in mine)
+            naps = [nap for nap in self._naps if nap.owner == owner]
+        return tuple(map(self._continues, naps))
 
     def next_moment(self) -> float | None:
-        """When the first of those who wait for time goes on; None where nobody does."""
+        """Return when the first of those that wait for time continues; None where none does."""
         with self._lock:
             return min((nap.until for nap in self._naps if nap.until > self.clock.now()), default=None)
 
     def calls(self) -> tuple[bool, ...]:
-        """One entry per call under way that waits: does it wait on?"""
+        """Return for each call under way that waits whether its wait continues."""
         with self._lock:
-            waiting = [nap for nap in self._naps if nap.is_call]
-        return tuple(self._sleeps_on(nap) for nap in waiting)
+            naps = [nap for nap in self._naps if nap.is_call]
+        return tuple(map(self._continues, naps))
 
     def wake_all(self, *, for_good: bool = False) -> None:
         with self._lock:
@@ -105,7 +102,7 @@ class Sleepers:
     def closed(self) -> bool:
         return self._alarm.is_set()
 
-    def _sleeps_on(self, nap: Nap) -> bool:
+    def _continues(self, nap: Nap) -> bool:
         return nap.until > self.clock.now() and not nap.alarm.is_set() and not nap.woken()
 
     def _wait(self, nap: Nap) -> None:

@@ -5,11 +5,9 @@ A unit lives until it is stopped, its command ends and is not to be started agai
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +15,10 @@ from pathlib import Path
 
 from tpudeploy.emulator.machine import session
 from tpudeploy.emulator.machine.root import Root
+from tpudeploy.emulator.machine.session import GRACE
 from tpudeploy.emulator.machine.sleepers import Sleepers
 
 UNIT = "TPUDEPLOY_EMULATED_UNIT"  # in the environment of its processes: who calls the node's server
-GRACE = 5.0  # real seconds for a unit to end
 # Service's `Restart=`, and whether a command that ended with this code, below 0 for a signal, is started again.
 RESTARTS: Mapping[str, Callable[[int], bool]] = {
     "no": lambda _code: False,
@@ -31,7 +29,7 @@ RESTARTS: Mapping[str, Callable[[int], bool]] = {
 
 
 class UnitExists(Exception):
-    """systemd's word for a name that is taken."""
+    """A unit of this name is loaded already, in systemd's word."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,12 +41,11 @@ class Unit:
 
     name: str
     command: tuple[str, ...]
-    restart: str
-    pause: float
+    restart: str = "no"
+    pause: float = 0.0
     environment: Mapping[str, str] = field(default_factory=dict)
     code: int | None = None
     is_stopped: bool = False
-    starts: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -67,10 +64,10 @@ class Units:
         self._threads: list[threading.Thread] = []
 
     def start(self, unit: Unit) -> None:
-        """Raise UnitExists."""
+        """Start a unit's command. Raise UnitExists."""
         with self._lock:
-            known = self._units.get(unit.name)
-            if known is not None and not known.is_over:
+            previous = self._units.get(unit.name)
+            if previous is not None and not previous.is_over:
                 raise UnitExists(unit.name)
             self._units[unit.name] = unit
             self._spawn(unit)
@@ -79,18 +76,19 @@ class Units:
             thread.start()
 
     def stop(self, name: str) -> bool:
-        """Whether there was one."""
+        """Stop a unit. Return whether there was one."""
         with self._lock:
             unit = self._units.get(name)
             if unit is None or unit.is_over:
                 return False
             unit.is_stopped = True
-            self._end(unit)
+            assert unit.process is not None
+            session.end_warden(unit.process)
             unit.code = self._exit_code(unit)
         return True
 
     def stop_all(self) -> None:
-        """At a reboot and at the end; nothing is left of them."""
+        """Stop and forget all units, at a reboot and at the end."""
         for unit in self.living():
             self.stop(unit.name)
         for thread in self._threads:
@@ -105,32 +103,28 @@ class Units:
             unit = self._units[name]
             if unit.is_over:
                 raise KeyError(name)
-            os.kill(int(self._pid_file(unit).read_text("ascii")), signal.SIGKILL)
+            os.kill(int(self._file(unit, "exit.pid").read_text("ascii")), signal.SIGKILL)
             process = unit.process
         assert process is not None
-        process.wait(GRACE)  # else who looks next might still find it waiting for time
+        process.wait(GRACE)  # otherwise the next look could still find that it waits for time
 
     def living(self) -> tuple[Unit, ...]:
         with self._lock:
             return tuple(unit for unit in self._units.values() if not unit.is_over)
 
     def state(self, name: str) -> str:
-        """As `systemctl is-active` prints it."""
+        """Return the state as `systemctl is-active` prints it."""
         unit = next((unit for unit in self.living() if unit.name == name), None)
         if unit is None:
             return "inactive"
         return "active" if unit.process is not None and unit.process.poll() is None else "activating"
 
     def wardens(self) -> tuple[int, ...]:
-        """The processes above theirs."""
+        """Return the processes above those of the units."""
         return tuple(unit.process.pid for unit in self.living() if unit.process is not None)
 
-    def starts(self) -> Mapping[str, int]:
-        """How often the command of each was started."""
-        with self._lock:
-            return {name: unit.starts for name, unit in self._units.items()}
-
     def _attend(self, unit: Unit) -> None:
+        """Wait for the unit's command to end, and start it again as long as its restart rule says so."""
         while True:
             assert unit.process is not None
             unit.process.wait()
@@ -138,7 +132,6 @@ class Units:
             with self._lock:
                 assert unit.process.stdin is not None
                 unit.process.stdin.close()
-            with self._lock:
                 if unit.is_stopped or not RESTARTS[unit.restart](code):
                     unit.code = code
                     return
@@ -151,36 +144,19 @@ class Units:
                 self._spawn(unit)
 
     def _spawn(self, unit: Unit) -> None:
-        unit.starts += 1
-        self._exit_file(unit).unlink(missing_ok=True)
-        self._pid_file(unit).unlink(missing_ok=True)
-        warden = Path(__file__).with_name("warden.py")
-        with self._root.console.open("ab") as console:
-            unit.process = session.start(
-                [sys.executable, "-I", "-S", str(warden), "-unit", str(self._exit_file(unit)), *unit.command],
-                output=console,
-                environment={**self._root.environment(), **unit.environment, UNIT: unit.name},
-                folder=self._root.path,
-            )
-
-    def _end(self, unit: Unit) -> None:
-        process = unit.process
-        assert process is not None
-        assert process.stdin is not None
-        process.stdin.close()  # the warden sees the end of its input and ends the session
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        exit_file = self._file(unit, "exit")
+        exit_file.unlink(missing_ok=True)
+        self._file(unit, "exit.pid").unlink(missing_ok=True)
+        unit.process = session.start_warden(
+            ["-unit", str(exit_file), *unit.command],
+            console=self._root.console,
+            environment={**self._root.environment(), **unit.environment, UNIT: unit.name},
+            folder=self._root.path,
+        )
 
     def _exit_code(self, unit: Unit) -> int:
-        with contextlib.suppress(FileNotFoundError):
-            return int(self._exit_file(unit).read_text("ascii"))
-        return -signal.SIGKILL  # the warden itself was killed
+        code = session.read_exit_code(self._file(unit, "exit"))
+        return -signal.SIGKILL if code is None else code  # where there is none, the warden itself was killed
 
-    def _exit_file(self, unit: Unit) -> Path:
-        return self._root.own / f"{unit.name}.exit"
-
-    def _pid_file(self, unit: Unit) -> Path:
-        return self._root.own / f"{unit.name}.exit.pid"
+    def _file(self, unit: Unit, suffix: str) -> Path:
+        return self._root.own / f"{unit.name}.{suffix}"

@@ -1,6 +1,6 @@
-"""The other services that a deployment touches: one file each, one row a method. All of them only read.
+"""The other services that a deployment calls: a file for each, a row for each method. All of them only read.
 
-Every service answers under the one address of the emulator, told apart by version and path as in Google's own.
+Every service answers at the one address of the emulator; version and path distinguish them, as in Google's own.
 """
 
 from __future__ import annotations
@@ -11,145 +11,106 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpudeploy.emulator import discovery
-from tpudeploy.emulator.call import Call
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.services import (
     billing,
     cloud_logging,
     compute,
-    hub,
     iam,
-    registry,
-    resource_manager,
+    registries,
     secret_manager,
     service_usage,
 )
+from tpudeploy.emulator.wire import Call
 
-Deed = Callable[[Cloud, Call], dict[str, Any]]
+Answer = Callable[[Cloud, Call], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """`path` is a pattern, its groups the call's `query` beside what was really queried."""
+    """`path` matches the path without its leading slash; its groups are in the call's `query`.
+
+    `document` is the name of the discovery document, None for a service that is not Google's.
+    """
 
     service: str
     name: str
     http: str
-    path: str
-    deed: Deed
-
-    @property
-    def document(self) -> str | None:
-        """The name of its discovery document, None for a service that is not Google's."""
-        if self.service in NOT_GOOGLES:
-            return None
-        versions = (name for name in DOCUMENTS if name.startswith(f"{self.service}."))
-        return next(name for name in versions if f"{name.partition('.')[2]}/" in self.path)
-
-    def match(self, http: str, path: str) -> Mapping[str, str] | None:
-        found = re.fullmatch(self.path, path) if http == self.http else None
-        return None if found is None else {k: v for k, v in found.groupdict().items() if v is not None}
+    path: re.Pattern[str]
+    answer: Answer
+    document: str | None = None
 
 
-NOT_GOOGLES = ("registry", "hub")
-# Google's own descriptions of these services; compute's last, for it is by far the largest.
-DOCUMENTS = (
-    "serviceusage.v1beta1",
-    "serviceusage.v1",
-    "cloudbilling.v1",
-    "cloudresourcemanager.v3",
-    "iam.v1",
-    "secretmanager.v1",
-    "logging.v2",
-    "compute.v1",
-)
-_P = r"projects/(?P<project>[^/]+?)"
-_C = rf"compute/v1/{_P}"
+def _google(document: str, name: str, place: str, answer: Answer) -> Method:
+    """Return the method of a discovery document at a place such as `GET v1/{project}/secrets/{secret}`."""
+    http, _, template = place.partition(" ")
+    template = template.replace("{project}", "projects/(?P<project>[^/]+?)")
+    pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/:]+)", template)
+    return Method(document.partition(".")[0], name, http, re.compile(pattern), answer, document)
+
+
+_SECRETS = "secretmanager.v1"
+_RESOURCES = "cloudresourcemanager.v3"
+_METRICS = "v1beta1/{project}/services/{service}/consumerQuotaMetrics"
+_REGION = "GET compute/v1/{project}/regions/{region}"
+_GLOBAL = "GET compute/v1/{project}/global"
+# Compute Engine's rows are the last, for its document is by far the largest.
 METHODS: tuple[Method, ...] = (
-    Method(
-        "serviceusage",
-        "services.consumerQuotaMetrics.list",
-        "GET",
-        rf"v1beta1/{_P}/services/(?P<of>[^/]+)/consumerQuotaMetrics",
-        service_usage.list_metrics,
+    _google(
+        "serviceusage.v1beta1", "services.consumerQuotaMetrics.list", f"GET {_METRICS}", service_usage.list_metrics
     ),
-    Method("serviceusage", "services.batchGet", "GET", rf"v1/{_P}/services:batchGet", service_usage.batch_get),
-    Method("cloudbilling", "services.skus.list", "GET", r"v1/services/(?P<of>[^/]+)/skus", billing.list_skus),
-    Method("compute", "regions.get", "GET", rf"{_C}/regions/(?P<region>[^/]+)", compute.get_region),
-    Method("compute", "networks.get", "GET", rf"{_C}/global/networks/(?P<network>[^/]+)", compute.get_network),
-    Method(
-        "compute",
-        "subnetworks.get",
-        "GET",
-        rf"{_C}/regions/(?P<region>[^/]+)/subnetworks/(?P<subnetwork>[^/]+)",
-        compute.get_subnetwork,
-    ),
-    Method("compute", "routers.list", "GET", rf"{_C}/regions/(?P<region>[^/]+)/routers", compute.list_routers),
-    Method("compute", "firewalls.list", "GET", rf"{_C}/global/firewalls", compute.list_firewalls),
-    Method("cloudresourcemanager", "projects.get", "GET", rf"v3/{_P}", resource_manager.get),
-    Method("cloudresourcemanager", "projects.getIamPolicy", "POST", rf"v3/{_P}:getIamPolicy", resource_manager.policy),
-    Method(
-        "cloudresourcemanager",
-        "projects.testIamPermissions",
-        "POST",
-        rf"v3/{_P}:testIamPermissions",
-        resource_manager.test_permissions,
-    ),
-    Method("iam", "serviceAccounts.get", "GET", rf"v1/{_P}/serviceAccounts/(?P<email>[^/:]+)", iam.get),
-    Method(
-        "iam",
+    _google("serviceusage.v1", "services.batchGet", "GET v1/{project}/services:batchGet", service_usage.batch_get),
+    _google("cloudbilling.v1", "services.skus.list", "GET v1/services/{service}/skus", billing.list_skus),
+    _google(_RESOURCES, "projects.get", "GET v3/{project}", iam.get_project),
+    _google(_RESOURCES, "projects.getIamPolicy", "POST v3/{project}:getIamPolicy", iam.get_project_policy),
+    _google(_RESOURCES, "projects.testIamPermissions", "POST v3/{project}:testIamPermissions", iam.test_project),
+    _google("iam.v1", "serviceAccounts.get", "GET v1/{project}/serviceAccounts/{email}", iam.get_account),
+    _google(
+        "iam.v1",
         "serviceAccounts.testIamPermissions",
-        "POST",
-        rf"v1/{_P}/serviceAccounts/(?P<email>[^/:]+):testIamPermissions",
-        iam.test_permissions,
+        "POST v1/{project}/serviceAccounts/{email}:testIamPermissions",
+        iam.test_account,
     ),
-    Method(
-        "secretmanager",
-        "versions.get",
-        "GET",
-        rf"v1/{_P}/secrets/(?P<secret>[^/]+)/versions/(?P<version>[^/:]+)",
-        secret_manager.get_version,
+    _google(
+        _SECRETS, "versions.get", "GET v1/{project}/secrets/{secret}/versions/{version}", secret_manager.get_version
     ),
-    Method(
-        "secretmanager",
-        "secrets.getIamPolicy",
-        "GET",
-        rf"v1/{_P}/secrets/(?P<secret>[^/:]+):getIamPolicy",
-        secret_manager.policy,
-    ),
-    Method(
-        "secretmanager",
+    _google(_SECRETS, "secrets.getIamPolicy", "GET v1/{project}/secrets/{secret}:getIamPolicy", secret_manager.policy),
+    _google(
+        _SECRETS,
         "secrets.testIamPermissions",
-        "POST",
-        rf"v1/{_P}/secrets/(?P<secret>[^/:]+):testIamPermissions",
+        "POST v1/{project}/secrets/{secret}:testIamPermissions",
         secret_manager.test_permissions,
     ),
-    Method("logging", "entries.list", "POST", r"v2/entries:list", cloud_logging.list_entries),
-    # No service of Google's: any registry, under its own name.
-    Method(
+    _google("logging.v2", "entries.list", "POST v2/entries:list", cloud_logging.list_entries),
+    _google("compute.v1", "regions.get", _REGION, compute.get_region),
+    _google("compute.v1", "networks.get", f"{_GLOBAL}/networks/{{network}}", compute.get_network),
+    _google("compute.v1", "subnetworks.get", f"{_REGION}/subnetworks/{{subnetwork}}", compute.get_subnetwork),
+    _google("compute.v1", "routers.list", f"{_REGION}/routers", compute.list_routers),
+    _google("compute.v1", "firewalls.list", f"{_GLOBAL}/firewalls", compute.list_firewalls),
+    Method(  # any registry, under its own name
         "registry",
         "manifests.head",
         "HEAD",
-        r"registry/(?P<host>[^/]+)/v2/(?P<repository>.+)/manifests/(?P<reference>[^/]+)",
-        registry.head,
+        re.compile(r"registry/(?P<host>[^/]+)/v2/(?P<repository>.+)/manifests/(?P<reference>[^/]+)"),
+        registries.head_manifest,
     ),
-    # Nor this: Hugging Face's hub.
-    Method(
+    Method(  # Hugging Face's hub
         "hub",
         "models.get",
         "GET",
-        r"hub/api/models/(?P<model>[^/]+(?:/[^/]+)?)/revision/(?P<revision>.+)",
-        hub.get,
+        re.compile(r"hub/api/models/(?P<model>[^/]+(?:/[^/]+)?)/revision/(?P<revision>.+)"),
+        registries.get_model,
     ),
 )
+DOCUMENTS = tuple(dict.fromkeys(method.document for method in METHODS if method.document is not None))
 
 
-def find(http: str, path: str) -> tuple[Method, Mapping[str, str]] | None:
-    """The method that this path is of, and what the path names."""
+def find_method(http: str, path: str) -> tuple[Method, Mapping[str, str]] | None:
+    """Return the method at this path, and the names in the path."""
     for method in METHODS:
-        named = method.match(http, path)
-        if named is not None:
-            return method, named
+        match = method.path.fullmatch(path) if method.http == http else None
+        if match is not None:
+            return method, match.groupdict()
     return None
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from tpudeploy.catalog.generations import V6E
 from tpudeploy.emulator import wire
-from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.wire import Call, page
 
 COMPUTE_ENGINE = "6F81-5844-456A"
 _PAGE = 25  # Google's is 5000 at most; a server may always give fewer
 _CITIES = {"us-east5": "Columbus", "us-south1": "Dallas", "europe-west4": "Netherlands"}
-# (provisioning model, description, usage type); those without a model are sold beside the ones that we want.
+# (provisioning model, description, usage type); those without a model are sold under similar names.
 _SOLD = (
     ("", "Capacity Optimized TpuV6e running in {city}", "OnDemand"),
     ("", "Reserved TpuV6e in {city}", "OnDemand"),
@@ -27,15 +27,15 @@ _DECOY = 0.05  # USD: cheap enough to be taken by mistake
 
 
 def list_skus(cloud: Cloud, call: Call) -> dict[str, Any]:
-    if call.query["of"] != COMPUTE_ENGINE:
+    if call.query["service"] != COMPUTE_ENGINE:
         raise wire.refuse(5, f"Service {call.query['of']} was not found.")  # UNVERIFIED
     return page(call, "skus", list(_skus(cloud)), lambda sku: sku, most=_PAGE)
 
 
 def _skus(cloud: Cloud) -> Iterator[dict[str, Any]]:
-    told = cloud.scenario.project.prices
-    for region in sorted({*V6E.prices, *told}):
-        prices = {**V6E.prices.get(region, {}), **told.get(region, {})}
+    scenario_prices = cloud.scenario.project.prices
+    for region in sorted({*V6E.prices, *scenario_prices}):
+        prices = {**V6E.prices.get(region, {}), **scenario_prices.get(region, {})}
         for number, (model, description, usage) in enumerate(_SOLD):
             if model in prices or not model:
                 text = description.format(city=_CITIES.get(region, region))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tpudeploy.emulator import discovery, wire
-from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.records import Node
+from tpudeploy.emulator.wire import Call, page
 
 _DATED = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _LABEL = re.compile(r"resource\.labels\.(?P<label>\w+)\s*=\s*\"(?P<value>[^\"]*)\"")
@@ -17,26 +18,26 @@ _TYPE = re.compile(r"resource\.type\s*=\s*\"(?P<type>[^\"]*)\"")
 
 
 def list_entries(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Of a filter, the resource's type and labels are understood. Raise Refusal for a body that is none."""
-    asked = discovery.accept(call.body or {}, "ListLogEntriesRequest", "logging.v2", at="request")
-    projects = [name.removeprefix("projects/") for name in asked.get("resourceNames", ())]
+    """Return entries by the type and labels of the resource in the filter. Raise Refusal for an invalid body."""
+    body = discovery.accept(call.body or {}, "ListLogEntriesRequest", "logging.v2", at="request")
+    projects = [name.removeprefix("projects/") for name in body.get("resourceNames", ())]
     if not projects:
         raise wire.refuse(3, "At least one resource name is required.")  # UNVERIFIED
-    said = asked.get("filter", "")
-    kind, labels = _TYPE.search(said), dict(_LABEL.findall(said))
+    filter_ = body.get("filter", "")
+    kind, labels = _TYPE.search(filter_), dict(_LABEL.findall(filter_))
     nodes = [] if kind is None or kind["type"] != "tpu_worker" else list(cloud.nodes.values())
-    entries = [e for node in nodes if _is_meant(node, projects, labels) for e in _entries(node)]
-    query = {"pageSize": str(asked.get("pageSize", 0)), "pageToken": asked.get("pageToken", "")}
-    return page(call.with_query(query), "entries", entries, lambda entry: entry)
+    entries = [e for node in nodes if _is_covered(node, projects, labels) for e in _entries(node)]
+    query = {"pageSize": str(body.get("pageSize", 0)), "pageToken": body.get("pageToken", "")}
+    return page(replace(call, query={**call.query, **query}), "entries", entries, lambda entry: entry)
 
 
-def _is_meant(node: Node, projects: list[str], labels: dict[str, str]) -> bool:
+def _is_covered(node: Node, projects: list[str], labels: dict[str, str]) -> bool:
     _, project, _, zone, _, name = node.name.split("/")
     return project in projects and labels.get("zone", zone) == zone and labels.get("node_id", name) == name
 
 
 def _entries(node: Node) -> Iterator[dict[str, Any]]:
-    """A line without a date of its own has that of the line before."""
+    """Yield the entries of a node. A line without a date of its own has that of the line before."""
     _, project, _, zone, _, name = node.name.split("/")
     for worker, host in enumerate(node.hosts):
         at = wire.timestamp(node.created_at)

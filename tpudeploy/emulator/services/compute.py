@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tpudeploy.emulator import listings, wire
-from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.wire import Call, page
 
 _HOST = "https://www.googleapis.com/compute/v1/projects"
 _PRIORITY = 65534  # of the default network's rules
@@ -26,10 +26,10 @@ def get_region(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 def get_network(cloud: Cloud, call: Call) -> dict[str, Any]:
     name = call.query["network"]
-    known = cloud.scenario.project.networks
-    if known is not None and name not in known:
+    networks = cloud.scenario.project.networks
+    if networks is not None and name not in networks:
         raise _absent(f"projects/{call.project}/global/networks/{name}")
-    regions = _regions(cloud) if known is None else sorted(known[name])
+    regions = _regions(cloud) if networks is None else sorted(networks[name])
     subnetworks = [f"{_HOST}/{call.project}/regions/{region}/subnetworks/{name}" for region in regions]
     link = f"{_HOST}/{call.project}/global/networks/{name}"
     body = {"kind": "compute#network", "name": name, "selfLink": link, "autoCreateSubnetworks": True}
@@ -37,10 +37,10 @@ def get_network(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def get_subnetwork(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """In an auto-mode network, which is all that there is here, a subnetwork has the network's name."""
+    """Return a subnetwork. Every network here is in auto mode, where a subnetwork has the network's name."""
     name, region = call.query["subnetwork"], _region(cloud, call)
-    told = _told(cloud, name, region)
-    if told is None:
+    subnetwork = _find_subnetwork(cloud, name, region)
+    if subnetwork is None:
         raise _absent(f"projects/{call.project}/regions/{region}/subnetworks/{name}")
     return {
         "kind": "compute#subnetwork",
@@ -48,15 +48,15 @@ def get_subnetwork(cloud: Cloud, call: Call) -> dict[str, Any]:
         "network": f"{_HOST}/{call.project}/global/networks/{name}",
         "region": f"{_HOST}/{call.project}/regions/{region}",
         "ipCidrRange": "10.128.0.0/20",
-        "privateIpGoogleAccess": told.get("private_access", True),
+        "privateIpGoogleAccess": subnetwork.get("private_access", True),
     }
 
 
 def list_routers(cloud: Cloud, call: Call) -> dict[str, Any]:
     region = _region(cloud, call)
-    known = cloud.scenario.project.networks
-    networks = ("default",) if known is None else tuple(known)
-    with_nat = [name for name in networks if (_told(cloud, name, region) or {}).get("nat", False)]
+    networks = cloud.scenario.project.networks
+    names = ("default",) if networks is None else tuple(networks)
+    with_nat = [name for name in names if (_find_subnetwork(cloud, name, region) or {}).get("nat", False)]
     return _listed(call, "compute#routerList", [_router(call.project, region, name) for name in with_nat])
 
 
@@ -68,7 +68,7 @@ def list_firewalls(cloud: Cloud, call: Call) -> dict[str, Any]:
 
 
 def _listed(call: Call, kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Compute Engine leaves `items` out where there are none."""
+    """Return a page of a list; Compute Engine leaves out an empty `items`."""
     body = page(call, "items", items, lambda item: item)
     return {"kind": kind, **({} if not items else body)}
 
@@ -83,14 +83,14 @@ def _router(project: str, region: str, network: str) -> dict[str, Any]:
     return {"kind": "compute#router", "name": f"nat-{region}", "network": link, "nats": [nat]}
 
 
-def _told(cloud: Cloud, network: str, region: str) -> Mapping[str, bool] | None:
-    """What the scenario says of a network's subnetwork in a region; None where there is none."""
-    known = cloud.scenario.project.networks
-    return {} if known is None else known.get(network, {}).get(region)
+def _find_subnetwork(cloud: Cloud, network: str, region: str) -> Mapping[str, bool] | None:
+    """Return the scenario's settings of a network's subnetwork in a region; None where there is none."""
+    networks = cloud.scenario.project.networks
+    return {} if networks is None else networks.get(network, {}).get(region)
 
 
 def _addresses(cloud: Cloud, project: str, region: str) -> int:
-    """External addresses of the machines that are up."""
+    """Return the number of external addresses of running machines."""
     return sum(
         len(node.hosts)
         for node in cloud.nodes.values()

@@ -1,28 +1,57 @@
-"""IAM: whether a service account exists, and whether the caller may let a machine run as it."""
+"""Cloud Resource Manager and IAM: the project, its service accounts, and what the caller may do with either."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tpudeploy.emulator import wire
-from tpudeploy.emulator.call import Call
+from tpudeploy.emulator import discovery, wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.services import permissions
+from tpudeploy.emulator.services.service_usage import NUMBER
+from tpudeploy.emulator.wire import Call
 
 
-def get(cloud: Cloud, call: Call) -> dict[str, Any]:
-    email = _existing(cloud, call)
+def get_project(cloud: Cloud, call: Call) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
+    return {"name": f"projects/{NUMBER}", "projectId": call.project, "state": "ACTIVE"}
+
+
+def get_project_policy(cloud: Cloud, call: Call) -> dict[str, Any]:  # noqa: ARG001  every method takes the cloud
+    """Return the owner alone: the policy of a secret says who may read it."""
+    discovery.accept(call.body or {}, "GetIamPolicyRequest", "cloudresourcemanager.v3", at="get_iam_policy_request")
+    return {"version": 1, "bindings": [{"role": "roles/owner", "members": ["user:owner@example.com"]}]}
+
+
+def test_project(cloud: Cloud, call: Call) -> dict[str, Any]:
+    return test_permissions(cloud, call, "cloudresourcemanager.v3")
+
+
+def get_account(cloud: Cloud, call: Call) -> dict[str, Any]:
+    email = _existing_email(cloud, call)
     name = f"projects/{call.project}/serviceAccounts/{email}"
     return {"name": name, "projectId": call.project, "email": email, "uniqueId": "1"}
 
 
-def test_permissions(cloud: Cloud, call: Call) -> dict[str, Any]:
-    _existing(cloud, call)
-    return permissions.held(cloud, call, "iam.v1")
+def test_account(cloud: Cloud, call: Call) -> dict[str, Any]:
+    _existing_email(cloud, call)
+    return test_permissions(cloud, call, "iam.v1")
 
 
-def _existing(cloud: Cloud, call: Call) -> str:
-    email, known = call.query["email"], cloud.scenario.project.service_accounts
-    if known is not None and email not in known:
+def test_permissions(cloud: Cloud, call: Call, document: str) -> dict[str, Any]:
+    """Return those of the permissions in question that the caller has; where it has none, the field is left out.
+
+    Every service answers testIamPermissions in this form. Raise Refusal for an invalid body or permission.
+    """
+    schema = "TestIamPermissionsRequest"
+    body = discovery.accept(call.body or {}, schema, document, at="test_iam_permissions_request")
+    permissions: list[str] = body.get("permissions", [])
+    for permission in permissions:
+        if permission.count(".") != 2 or "*" in permission:  # noqa: PLR2004  service.resource.verb
+            raise wire.refuse(3, f"Permission {permission} is not valid.")
+    granted = [p for p in permissions if p not in cloud.scenario.project.denied_permissions]
+    return {"permissions": granted} if granted else {}
+
+
+def _existing_email(cloud: Cloud, call: Call) -> str:
+    email, existing = call.query["email"], cloud.scenario.project.service_accounts
+    if existing is not None and email not in existing:
         raise wire.refuse(5, f"Unknown service account: {email}")  # UNVERIFIED
     return email

@@ -1,27 +1,52 @@
-"""Secret Manager beside `versions.access`: whether a version is there, and who may read it."""
+"""Secret Manager: a version's value, for clients and for machines; whether a version exists, and who may read it."""
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from typing import Any
 
-from tpudeploy.emulator import secrets, wire
-from tpudeploy.emulator.call import Call
+from tpudeploy.emulator import wire
 from tpudeploy.emulator.cloud import Cloud
-from tpudeploy.emulator.services import permissions
+from tpudeploy.emulator.scenario import Scenario
+from tpudeploy.emulator.services import iam
+from tpudeploy.emulator.wire import Call
 
+_VERSION = re.compile(r"projects/(?P<project>[^/]+)/secrets/(?P<id>[^/]+)/versions/(?P<version>[^/:]+)")
+_MADE_UP = "made-up-by-the-tpudeploy-emulator"
 _ACCESSOR = "roles/secretmanager.secretAccessor"
 
 
+def access(scenario: Scenario, resource: str) -> dict[str, Any]:
+    """Return the reply body of `versions.access` for `projects/P/secrets/S/versions/V`. Raise Refusal."""
+    value = read_value(scenario, resource)
+    name = resource.replace("/versions/latest", "/versions/1")
+    return {"name": name, "payload": {"data": b64encode(value.encode()).decode()}}
+
+
+def read_value(scenario: Scenario, resource: str) -> str:
+    """Return the value of a version. Raise Refusal with Google's error."""
+    match = _VERSION.fullmatch(resource)
+    if match is None:
+        raise wire.refuse(3, f"Invalid resource name `{resource}`")
+    if match["id"] in scenario.denied_secrets:
+        permission = "secretmanager.versions.access"
+        raise wire.refuse(7, f"Permission '{permission}' denied for resource '{resource}' (or it may not exist).")
+    _check_exists(scenario, match["project"], match["id"])
+    return _MADE_UP if scenario.secrets is None else scenario.secrets[match["id"]]
+
+
 def get_version(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Return whether a version exists: the right to read it is another matter."""
     secret, version = call.query["secret"], call.query["version"]
-    _check(cloud, call, secret)
+    _check_not_absent(cloud, call)
     number = "1" if version == "latest" else version
     return {"name": f"projects/{call.project}/secrets/{secret}/versions/{number}", "state": "ENABLED"}
 
 
 def policy(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Without a list of readers, whoever has a Google account is one."""
-    _check(cloud, call, call.query["secret"])
+    """Return who may read a secret: everybody with a Google account, unless the scenario lists readers."""
+    _check_not_absent(cloud, call)
     readers = cloud.scenario.project.secret_readers
     members = ["allAuthenticatedUsers"] if readers is None else [f"serviceAccount:{email}" for email in readers]
     return {"version": 1, "bindings": [{"role": _ACCESSOR, "members": members}]} if members else {"version": 1}
@@ -30,12 +55,15 @@ def policy(cloud: Cloud, call: Call) -> dict[str, Any]:
 def test_permissions(cloud: Cloud, call: Call) -> dict[str, Any]:
     if call.query["secret"] in cloud.scenario.denied_secrets:
         return {}
-    return permissions.held(cloud, call, "secretmanager.v1")
+    return iam.test_permissions(cloud, call, "secretmanager.v1")
 
 
-def _check(cloud: Cloud, call: Call, secret: str) -> None:
-    """Raise Refusal for a secret that is absent; that it may not be read does not hide it."""
-    name = f"projects/{call.project}/secrets/{secret}/versions/latest"
-    http, text = secrets.access(cloud.scenario, name)
-    if http == 404:  # noqa: PLR2004  HTTP
-        raise wire.refuse(5, text)
+def _check_not_absent(cloud: Cloud, call: Call) -> None:
+    """Raise Refusal for a secret that does not exist. One that may not be read is not hidden."""
+    if call.query["secret"] not in cloud.scenario.denied_secrets:
+        _check_exists(cloud.scenario, call.project, call.query["secret"])
+
+
+def _check_exists(scenario: Scenario, project: str, secret: str) -> None:
+    if scenario.secrets is not None and secret not in scenario.secrets:
+        raise wire.refuse(5, f"Secret [projects/{project}/secrets/{secret}] not found or has no versions.")

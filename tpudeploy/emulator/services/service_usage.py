@@ -1,4 +1,4 @@
-"""Service Usage: which APIs are on, and the quota of Cloud TPU as `consumerQuotaMetrics` tells it."""
+"""Service Usage: which APIs are on, and the quota of Cloud TPU as `consumerQuotaMetrics` lists it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tpudeploy.emulator import listings, wire
-from tpudeploy.emulator.call import Call, page
 from tpudeploy.emulator.cloud import Cloud
 from tpudeploy.emulator.scenario import Limit
+from tpudeploy.emulator.wire import Call, page
 
 NUMBER = 123456789012  # the project's
 _MOST_NAMES = 30
@@ -19,11 +19,11 @@ _METRICS = {
     ("v5e", "preemptible"): "tpu-v5s-litepod-preemptible",
     ("v5e", "on-demand"): "tpu-v5s-litepod",
 }
-_SERVING = "tpu-v5s-litepod-serving-preemptible"  # another pool, which ours must not be taken for
+_SERVING = "tpu-v5s-litepod-serving-preemptible"  # another pool, which must not be mistaken for ours
 
 
 def batch_get(cloud: Cloud, call: Call) -> dict[str, Any]:
-    """Every name that was asked for, in its order. Raise Refusal for more than thirty, or for none."""
+    """Return the state of each service of the call, in its order. Raise Refusal for more than thirty, or for none."""
     names = call.many.get("names", ())
     if not 1 <= len(names) <= _MOST_NAMES:
         raise wire.refuse(3, f"Between 1 and {_MOST_NAMES} names are needed, not {len(names)}.")  # UNVERIFIED
@@ -53,26 +53,26 @@ def _metrics(cloud: Cloud, call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _places(cloud: Cloud, call: Call, metric: str, pool: str, *, zonal: bool) -> dict[str, Any]:
-    """One bucket for every place that has no other, first; then, in the full view, one a place."""
+    """Return a limit: first a bucket for every place without its own; then, in the full view, one for each place."""
     rows = [row for row in cloud.scenario.quota if row.class_ == pool and row.zonal == zonal]
     zones = listings.zones(cloud)
     places = zones if zonal else tuple(sorted({zone.rpartition("-")[0] for zone in zones}))
-    named = tuple(sorted({row.place for row in rows} - {"*"}))
-    shown = tuple(sorted({*places, *named})) if call.query.get("view") == "FULL" else named
+    places_with_limits = tuple(sorted({row.place for row in rows} - {"*"}))
+    listed = tuple(sorted({*places, *places_with_limits})) if call.query.get("view") == "FULL" else places_with_limits
     key = "zone" if zonal else "region"
-    buckets = [_bucket(_least(rows, "")), *(_bucket(_least(rows, p), {key: p}) for p in shown)]
+    buckets = [_bucket(_least(rows, "")), *(_bucket(_least(rows, p), {key: p}) for p in listed)]
     return _limit(call, metric, f"1/{{project}}/{{{key}}}", places, buckets)
 
 
 def _least(rows: list[Limit], place: str) -> int:
-    """What a place's own rows and those for any place leave, or -1: no limit."""
+    """Return the lowest limit of a place's own rows and those for any place; -1 for no limit."""
     return min((row.chips for row in rows if row.place in ("*", place)), default=-1)
 
 
 def _bucket(limit: int, dimensions: dict[str, str] | None = None) -> dict[str, Any]:
-    """A limit of 0 is left out, as proto3's JSON leaves out every number that is 0."""
-    named: dict[str, Any] = {} if dimensions is None else {"dimensions": dimensions}
-    return named | ({} if limit == 0 else {"effectiveLimit": str(limit), "defaultLimit": str(limit)})
+    """Return a bucket. A limit of 0 is left out, as proto3's JSON leaves out every number that is 0."""
+    place: dict[str, Any] = {} if dimensions is None else {"dimensions": dimensions}
+    return place | ({} if limit == 0 else {"effectiveLimit": str(limit), "defaultLimit": str(limit)})
 
 
 def _limit(
@@ -89,8 +89,8 @@ def _metric(call: Call, metric: str, limits: list[dict[str, Any]]) -> dict[str, 
 
 
 def _name(call: Call, metric: str) -> str:
-    of = f"projects/{NUMBER}/services/{call.query['of']}/consumerQuotaMetrics"
-    return f"{of}/{_full(metric).replace('/', '%2F')}"
+    parent = f"projects/{NUMBER}/services/{call.query['service']}/consumerQuotaMetrics"
+    return f"{parent}/{_full(metric).replace('/', '%2F')}"
 
 
 def _full(metric: str) -> str:

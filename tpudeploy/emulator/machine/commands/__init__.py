@@ -1,25 +1,39 @@
-"""The commands that a node answers itself instead of the system: name → function. bash finds no other."""
+"""The commands that a node answers itself instead of the system: a call of one, and its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from tpudeploy.emulator.machine.commands.call import Call, Outcome
-from tpudeploy.emulator.machine.commands.curl import curl
-from tpudeploy.emulator.machine.commands.docker import docker
-from tpudeploy.emulator.machine.commands.host import apt_get, date, hostname, sleep
-from tpudeploy.emulator.machine.commands.systemd import systemctl, systemd_run
+from tpudeploy.emulator.machine.node import Node
+from tpudeploy.emulator.machine.shims import Command
 
-COMMANDS: Mapping[str, Callable[[Call], Outcome]] = {
-    "apt": apt_get,
-    "apt-get": apt_get,
-    "curl": curl,
-    "date": date,
-    "docker": docker,
-    "hostname": hostname,
-    "sleep": sleep,
-    "systemctl": systemctl,
-    "systemd-run": systemd_run,
-}
 
-__all__ = ["COMMANDS", "Call", "Outcome"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    node: Node
+    command: Command
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.command.words
+
+    def file(self, name: str) -> Path | None:
+        """Return the file that a word names; None where it is not the node's: no other file is touched."""
+        path = Path(self.command.folder) / name
+        return path if self.node.root.holds(path) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    code: int
+    output: bytes = b""
+    errors: bytes = b""
+
+
+def success(output: str) -> Outcome:
+    return Outcome(0, output.encode())
+
+
+def failure(code: int, errors: str) -> Outcome:
+    return Outcome(code, b"", errors.encode())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
+from tpudeploy.emulator.http_server import Reply, Request
 from tpudeploy.emulator.machine import internet
-from tpudeploy.emulator.machine.commands.call import Call, Outcome
+from tpudeploy.emulator.machine.commands import Call, Outcome
 from tpudeploy.emulator.machine.commands.curl_options import CurlError, Options
 from tpudeploy.emulator.machine.unsupported import Unsupported
-from tpudeploy.emulator.machine.web import Request, Response
 
 TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 FIRST_ERROR = 400
@@ -19,31 +19,31 @@ FIRST_ERROR = 400
 def curl(call: Call) -> Outcome:
     options = Options(read=lambda name: _read(call, name))
     try:
-        options.take(list(call.asked.words))
+        options.take(list(call.words))
         if len(options.urls) != 1:
             raise Unsupported("another number of URLs than one")
         return _with_retries(call, options)
     except CurlError as error:
-        return _refused(error, options)
+        return _failure(error, options)
 
 
 def _with_retries(call: Call, options: Options) -> Outcome:
-    left = int(options.values.get("retry", "0"))
+    retries = int(options.values.get("retry", "0"))
     delay = 1.0
     while True:
         try:
             response = _fetch(call, options)
         except CurlError as error:
-            if not left or not _is_transient(error, options):
+            if not retries or not _is_transient(error, options):
                 raise
         else:
-            again = response.status in TRANSIENT or (
-                "retry-all-errors" in options.switches and "fail" in options.switches and response.status >= FIRST_ERROR
-            )
-            if not left or not again:
+            is_transient = response.http in TRANSIENT
+            if {"retry-all-errors", "fail"} <= options.switches and response.http >= FIRST_ERROR:
+                is_transient = True
+            if not retries or not is_transient:
                 return _deliver(call, options, response)
         call.node.pause(options.seconds("retry-delay", delay) or delay)
-        left, delay = left - 1, delay * 2
+        retries, delay = retries - 1, delay * 2
 
 
 def _is_transient(error: CurlError, options: Options) -> bool:
@@ -51,15 +51,14 @@ def _is_transient(error: CurlError, options: Options) -> bool:
     return timed_out or "retry-all-errors" in options.switches or (refused and "retry-connrefused" in options.switches)
 
 
-def _fetch(call: Call, options: Options) -> Response:
+def _fetch(call: Call, options: Options) -> Reply:
     url = urlsplit(options.urls[0] if "://" in options.urls[0] else f"http://{options.urls[0]}")
     data = options.upload if options.upload is not None else b"&".join(options.data)
     as_query = "get" in options.switches
     query = url.query + ("&" if url.query and as_query and data else "") + (data.decode() if as_query else "")
     request = Request(
         method=_method(options, has_body=bool(options.data) and not as_query),
-        path=url.path or "/",
-        query=dict(parse_qsl(query, keep_blank_values=True)),
+        target=(url.path or "/") + (f"?{query}" if query else ""),
         headers=_headers(options),
         body=b"" if as_query else data,
         patience=options.seconds("max-time", math.inf),
@@ -95,21 +94,23 @@ def _headers(options: Options) -> Mapping[str, str]:
     return headers
 
 
-def _deliver(call: Call, options: Options, response: Response) -> Outcome:
-    wrong = response.status >= FIRST_ERROR
-    body = b"" if wrong and "fail" in options.switches else response.body
-    code = 22 if wrong and {"fail", "fail-with-body"} & options.switches else 0
+def _deliver(call: Call, options: Options, response: Reply) -> Outcome:
+    is_error = response.http >= FIRST_ERROR
+    body = b"" if is_error and "fail" in options.switches else response.payload()
+    code = 22 if is_error and {"fail", "fail-with-body"} & options.switches else 0
     if {"include", "head"} & options.switches:
-        head = "".join(f"{name}: {value}\r\n" for name, value in response.headers.items())
-        body = f"HTTP/1.1 {response.status}\r\n{head}\r\n".encode() + (b"" if "head" in options.switches else body)
-    output = _stored(call, options.values.get("output", "-"), body) + _written(options, response.status)
+        content_type = {"Content-Type": response.content_type} if response.content_type else {}
+        headers = {**content_type, **response.headers}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        body = f"HTTP/1.1 {response.http}\r\n{head}\r\n".encode() + (b"" if "head" in options.switches else body)
+    output = _store(call, options.values.get("output", "-"), body) + _write_out(options, response.http)
     if code == 0:
         return Outcome(0, output)
-    error = CurlError(code, f"The requested URL returned error: {response.status}")
-    return Outcome(code, output, _refused(error, options).errors)
+    error = CurlError(code, f"The requested URL returned error: {response.http}")
+    return Outcome(code, output, _failure(error, options).errors)
 
 
-def _stored(call: Call, name: str, body: bytes) -> bytes:
+def _store(call: Call, name: str, body: bytes) -> bytes:
     if name == "-":
         return body
     if name != "/dev/null":
@@ -120,7 +121,7 @@ def _stored(call: Call, name: str, body: bytes) -> bytes:
     return b""
 
 
-def _written(options: Options, status: int) -> bytes:
+def _write_out(options: Options, status: int) -> bytes:
     template = options.values.get("write-out", "")
     for name in ("http_code", "response_code"):
         template = template.replace(f"%{{{name}}}", f"{status:03d}")
@@ -129,15 +130,15 @@ def _written(options: Options, status: int) -> bytes:
     return template.replace("\\n", "\n").replace("\\t", "\t").encode()
 
 
-def _refused(error: CurlError, options: Options) -> Outcome:
+def _failure(error: CurlError, options: Options) -> Outcome:
     silent = "silent" in options.switches and "show-error" not in options.switches
-    output = _written(options, 0) if error.code != 22 else b""  # noqa: PLR2004 - there the answer's own was written
+    output = _write_out(options, 0) if error.code != 22 else b""  # noqa: PLR2004 - the reply's own is already written
     return Outcome(error.code, output, b"" if silent else f"curl: ({error.code}) {error}\n".encode())
 
 
 def _read(call: Call, name: str) -> bytes:
     if name in {"-", "/dev/stdin"} or name.startswith("/dev/fd/"):
-        return call.asked.given
+        return call.command.stdin
     path = call.file(name)
     if path is None or not path.is_file():
         raise CurlError(26, f"Failed to open {name}")

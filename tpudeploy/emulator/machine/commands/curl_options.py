@@ -1,4 +1,4 @@
-"""curl's command line, as far as startup scripts use it."""
+"""The command line of curl, as far as startup scripts use it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CONFIG_LINE = re.compile(r"-*([\w.-]+)\s*[=:]?\s*(.*)")
 
 
 class CurlError(Exception):
-    """Ends the call: curl's exit code and its words."""
+    """Ends the call with curl's exit code and message."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(words)
@@ -57,7 +57,7 @@ class CurlError(Exception):
 
 @dataclass(slots=True)
 class Options:
-    """`read` gives the bytes of `@file` and `@-`."""
+    """`read` returns the bytes of `@file` and `@-`."""
 
     read: Callable[[str], bytes]
     switches: set[str] = field(default_factory=set)
@@ -104,7 +104,7 @@ class Options:
             case "url":
                 self.urls.append(value)
             case "header":
-                self.headers += self._lines(value) if value.startswith("@") else [value]
+                self.headers += self._header_lines(value) if value.startswith("@") else [value]
             case "config":
                 self._config(self.read(value).decode())
             case "upload-file":
@@ -125,22 +125,22 @@ class Options:
         octets = self.read(value[1:])
         return octets if name != "data" else octets.replace(b"\r", b"").replace(b"\n", b"")
 
-    def _lines(self, value: str) -> list[str]:
+    def _header_lines(self, value: str) -> list[str]:
         return [line for line in self.read(value[1:]).decode().splitlines() if line.strip()]
 
     def _config(self, text: str) -> None:
         for line in filter(None, map(str.strip, text.splitlines())):
-            found = CONFIG_LINE.fullmatch(line)
-            if found is None or line.startswith("#"):
+            match = CONFIG_LINE.fullmatch(line)
+            if match is None or line.startswith("#"):
                 continue
-            name, value = found.groups()
+            name, value = match.groups()
             if name in VALUES:
-                self._set(name, _unquoted(value))
+                self._set(name, _unquote(value))
             else:
                 self._switch(name, name)
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') and value.endswith('"') else value
 
 

@@ -1,23 +1,28 @@
-"""`docker` as a startup script calls it: the table of its subcommands, and those about images and registries."""
+"""`docker` as a startup script calls it: a row for each subcommand."""
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import math
+import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from tpudeploy.emulator.machine.commands import docker_containers, docker_views
-from tpudeploy.emulator.machine.commands.call import Call, Outcome, done, failed
-from tpudeploy.emulator.machine.commands.docker_words import read
+from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
 from tpudeploy.emulator.machine.docker import daemon, inspection, run_options
+from tpudeploy.emulator.machine.docker.container import Container
 from tpudeploy.emulator.machine.docker.daemon import DaemonError
+from tpudeploy.emulator.machine.docker.run_options import OptionTable, UnknownFlag, UsageError
 from tpudeploy.emulator.machine.unsupported import Unsupported
 
 VERSION = "27.5.1"
+DEFAULT_ROW = "{{.ID}}   {{.Image}}   {{.Command}}   {{.CreatedAt}}   {{.Status}}   {{.Ports}}   {{.Names}}"
 
 
 def docker(call: Call) -> Outcome:
-    words = call.asked.words
+    words = call.words
     if words[:1] in {("image",), ("container",)} and len(words) > 1:
         words = (" ".join(words[:2]), *words[2:])
     name = words[0] if words else ""
@@ -29,50 +34,228 @@ def docker(call: Call) -> Outcome:
     except Unsupported as cause:
         raise Unsupported(f"{cause} of `{name}`") from cause
     except DaemonError as error:
-        return failed(1, f"Error response from daemon: {error}\n")
-    except run_options.UsageError as error:
-        return failed(125, f"docker: {error}\n")
+        return failure(1, f"Error response from daemon: {error}\n")
+    except UsageError as error:
+        return failure(125, f"docker: {error}\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A subcommand's words: `options` by their long names with every value, then the names they apply to."""
+
+    options: Mapping[str, tuple[str, ...]]
+    targets: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        if len(self.targets) != 1:
+            raise UsageError(f"requires exactly 1 argument, not {len(self.targets)}.")
+        return self.targets[0]
+
+    def value(self, name: str) -> str | None:
+        """Return the last value of an option; None where the option is absent."""
+        return self.options[name][-1] if name in self.options else None
+
+
+def read(words: Sequence[str], switches: str = "", values: str = "") -> Words:
+    """Return the words by their meaning.
+
+    `switches` and `values` name the options that the stand-in honours, each with its letter, as in "all=a quiet=q".
+    Raise Unsupported for any other, UsageError for a missing value.
+    """
+    pairs = [word.partition("=")[::2] for word in f"{switches} {values}".split()]
+    valued = {word.partition("=")[0] for word in values.split()}
+    table = OptionTable(
+        letters={letter: name for name, letter in pairs if letter},
+        switches={name for name, _ in pairs} - valued,
+        values=valued,
+    )
+    options: dict[str, tuple[str, ...]] = {}
+    targets: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == "-":
+            targets.append(word)
+            continue
+        try:
+            for name, value in table.read(word, rest):
+                options[name] = (*options.get(name, ()), value)
+        except UnknownFlag as unknown:
+            raise Unsupported(f"`{unknown.flag}`") from unknown
+    return Words(options, tuple(targets))
 
 
 def pull(call: Call, words: tuple[str, ...]) -> Outcome:
     image = read(words, switches="quiet=q").target
     call.node.daemon.pull(image)
-    return done(f"Status: Downloaded newer image for {image}\n{image}\n")
+    return success(f"Status: Downloaded newer image for {image}\n{image}\n")
 
 
 def login(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words, switches="password-stdin", values="username=u password=p")
-    registry = (asked.targets or ("index.docker.io",))[0].removeprefix("https://").rstrip("/")
-    by_pipe = "password-stdin" in asked.options
-    password = call.asked.given.decode().strip() if by_pipe else asked.value("password")
-    if asked.value("username") != "oauth2accesstoken" or password != call.node.token:
+    order = read(words, switches="password-stdin", values="username=u password=p")
+    registry = (order.targets or ("index.docker.io",))[0].removeprefix("https://").rstrip("/")
+    by_pipe = "password-stdin" in order.options
+    password = call.command.stdin.decode().strip() if by_pipe else order.value("password")
+    if order.value("username") != "oauth2accesstoken" or password != call.node.token:
         raise DaemonError(f"Get https://{registry}/v2/: denied: Unauthenticated request.")
     call.node.daemon.registries.add(registry)
-    return done("Login Succeeded\n")
+    return success("Login Succeeded\n")
 
 
 def image_inspect(call: Call, words: tuple[str, ...]) -> Outcome:
-    asked = read(words, values="format=f")
-    if asked.target not in call.node.daemon.images:
-        return failed(1, f"Error response from daemon: No such image: {asked.target}\n")
-    name, digest = asked.target.partition("@")[0].rpartition("/"), daemon.digest(asked.target)
-    repository = f"{name[0]}{name[1]}{name[2].partition(':')[0]}"
+    order = read(words, values="format=f")
+    image = order.target
+    if image not in call.node.daemon.images:
+        return failure(1, f"Error response from daemon: No such image: {image}\n")
+    folder, slash, name = image.partition("@")[0].rpartition("/")
     tree = {
-        "Id": f"sha256:{zlib.crc32(asked.target.encode()):064x}",
-        "RepoTags": [asked.target],
-        "RepoDigests": [f"{repository}@sha256:{digest}"],
+        "Id": f"sha256:{zlib.crc32(image.encode()):064x}",
+        "RepoTags": [image],
+        "RepoDigests": [f"{folder}{slash}{name.partition(':')[0]}@sha256:{daemon.digest(image)}"],
     }
-    template = asked.value("format")
-    return done((json.dumps([tree]) if template is None else inspection.fill(template, tree)) + "\n")
+    template = order.value("format")
+    return success((json.dumps([tree]) if template is None else inspection.fill(template, tree)) + "\n")
 
 
 def version(call: Call, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
     read(words)
-    return done(f"Client:\n Version:    {VERSION}\n\nServer:\n Engine:\n  Version:  {VERSION}\n")
+    return success(f"Client:\n Version:    {VERSION}\n\nServer:\n Engine:\n  Version:  {VERSION}\n")
 
 
 def client_version(call: Call, words: tuple[str, ...]) -> Outcome:  # noqa: ARG001 - one signature for the table
-    return done(f"Docker version {VERSION}, the emulator's stand-in\n")
+    return success(f"Docker version {VERSION}, the emulator's stand-in\n")
+
+
+def run(call: Call, words: tuple[str, ...]) -> Outcome:
+    options = run_options.parse(words)
+    node = call.node
+    notice = ""
+    try:
+        if options.image not in node.daemon.images:
+            notice = f"Unable to find image '{options.image}' locally\n"
+            node.daemon.pull(options.image)
+        container = node.daemon.create(options, ("docker", "run", *words), call.command.environment)
+    except DaemonError as error:
+        return failure(125, f"{notice}docker: Error response from daemon: {error}\n")
+    node.daemon.catch_up()
+    if "detach" in options.switches:
+        return Outcome(0, f"{container.id}\n".encode(), notice.encode())
+    _await_end(call, container)
+    outcome = Outcome(container.exit_code or 0, container.log())
+    if "rm" in options.switches:
+        node.daemon.remove(container)
+    return outcome
+
+
+def _await_end(call: Call, container: Container) -> None:
+    call.node.sleepers.wait(math.inf, woken=lambda: not container.is_running)
+
+
+def remove(call: Call, words: tuple[str, ...]) -> Outcome:
+    order = read(words, switches="force=f volumes=v")
+    force = "force" in order.options
+
+    def remove_one(container: Container) -> None:
+        if container.is_running and not force:
+            raise DaemonError(f'cannot remove container "/{container.name}": container is running: stop it first')
+        call.node.daemon.remove(container)
+
+    return _for_each(call, order.targets, remove_one, absent_is_fine=force)
+
+
+def stop(call: Call, words: tuple[str, ...]) -> Outcome:
+    return _for_each(call, read(words, values="time=t").targets, Container.stop)
+
+
+def start(call: Call, words: tuple[str, ...]) -> Outcome:
+    def start_one(container: Container) -> None:
+        if not container.is_running:
+            container.stop()
+            container.start()
+            call.node.daemon.catch_up()
+
+    return _for_each(call, read(words).targets, start_one)
+
+
+def _for_each(
+    call: Call, names: tuple[str, ...], action: Callable[[Container], None], *, absent_is_fine: bool = False
+) -> Outcome:
+    if not names:
+        raise UsageError("requires at least 1 argument.")
+    output, errors, code = "", "", 0
+    for name in names:
+        try:
+            action(call.node.daemon.find(name))
+            output += f"{name}\n"
+        except DaemonError as error:
+            errors += f"Error response from daemon: {error}\n"
+            absent = str(error).startswith("No such container")
+            code = code if absent and absent_is_fine else 1
+    return Outcome(code, output.encode(), errors.encode())
+
+
+def logs(call: Call, words: tuple[str, ...]) -> Outcome:
+    order = read(words, switches="follow=f", values="tail=n")
+    container = call.node.daemon.find(order.target)
+    if "follow" in order.options:
+        _await_end(call, container)
+    lines = container.log().splitlines(keepends=True)
+    tail = order.value("tail") or "all"
+    if tail != "all" and not tail.isdecimal():
+        raise DaemonError(f"invalid value for `tail`: {tail}")
+    first = 0 if tail == "all" else max(0, len(lines) - int(tail))
+    return Outcome(0, b"".join(lines[first:]))
+
+
+def wait(call: Call, words: tuple[str, ...]) -> Outcome:
+    container = call.node.daemon.find(read(words).target)
+    _await_end(call, container)
+    return success(f"{container.exit_code}\n")
+
+
+def ps(call: Call, words: tuple[str, ...]) -> Outcome:
+    order = read(words, switches="all=a quiet=q", values="filter=f format")
+    containers = [c for c in call.node.daemon.containers() if c.is_running or "all" in order.options]
+    containers = [c for c in containers if _passes(c, order.options.get("filter", ()))]
+    if "quiet" in order.options:
+        return success("".join(f"{container.id[:12]}\n" for container in containers))
+    template = order.value("format") or DEFAULT_ROW
+    heading = "" if "format" in order.options else "CONTAINER ID   IMAGE   COMMAND   CREATED   STATUS   PORTS   NAMES\n"
+    return success(heading + "".join(f"{inspection.fill(template, inspection.row(c))}\n" for c in containers))
+
+
+def _passes(container: Container, filters: Sequence[str]) -> bool:
+    for text in filters:
+        kind, _, wanted = text.partition("=")
+        match kind:
+            case "name":
+                passes = re.search(wanted, container.name) is not None
+            case "status":
+                passes = inspection.row(container)["State"] == wanted
+            case "ancestor":
+                passes = container.options.image == wanted
+            case "label":
+                passes = bool(fnmatch.filter(container.options.flags.get("label", ()), wanted + "*"))
+            case _:
+                raise DaemonError(f"invalid filter '{kind}'")
+        if not passes:
+            return False
+    return True
+
+
+def inspect(call: Call, words: tuple[str, ...]) -> Outcome:
+    order = read(words, values="format=f")
+    existing = {name for c in call.node.daemon.containers() for name in (c.name, c.id, c.id[:12])}
+    absent = [name for name in order.targets if name not in existing]
+    if absent:
+        nothing = b"\n" if "format" in order.options else b"[]\n"
+        return Outcome(1, nothing, "".join(f"Error: No such object: {name}\n" for name in absent).encode())
+    trees = [inspection.inspect(call.node.daemon.find(name)) for name in order.targets]
+    template = order.value("format")
+    if template is not None:
+        return success("".join(f"{inspection.fill(template, tree)}\n" for tree in trees))
+    return success(json.dumps(trees, indent=4) + "\n")
 
 
 ALIASES = {
@@ -81,19 +264,19 @@ ALIASES = {
     "container rm": "rm",
     "image pull": "pull",
 }
-# What rendered scripts, and the tests of emulated machines, call. A subcommand that nobody calls is no stand-in's.
+# What rendered scripts, and the tests of emulated machines, call. No other subcommand has a stand-in.
 SUBCOMMANDS: Mapping[str, Callable[[Call, tuple[str, ...]], Outcome]] = {
     "--version": client_version,
     "image inspect": image_inspect,
-    "inspect": docker_views.inspect,
+    "inspect": inspect,
     "login": login,
-    "logs": docker_containers.logs,
-    "ps": docker_views.ps,
+    "logs": logs,
+    "ps": ps,
     "pull": pull,
-    "rm": docker_containers.remove,
-    "run": docker_containers.run,
-    "start": docker_containers.start,
-    "stop": docker_containers.stop,
+    "rm": remove,
+    "run": run,
+    "start": start,
+    "stop": stop,
     "version": version,
-    "wait": docker_containers.wait,
+    "wait": wait,
 }

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from tpudeploy.emulator.machine.commands.call import Call, Outcome, done, failed
+from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
 from tpudeploy.emulator.machine.unsupported import Unsupported
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -14,14 +14,14 @@ DOCKER_PACKAGES = frozenset(("docker.io", "docker-ce", "moby-engine"))
 
 
 def sleep(call: Call) -> Outcome:
-    if not call.asked.words:
-        return failed(1, "sleep: missing operand\n")
+    if not call.words:
+        return failure(1, "sleep: missing operand\n")
     try:
-        seconds = sum(_seconds(word) for word in call.asked.words)
+        seconds = sum(_seconds(word) for word in call.words)
     except ValueError:
-        return failed(1, f"sleep: invalid time interval '{' '.join(call.asked.words)}'\n")
+        return failure(1, f"sleep: invalid time interval '{' '.join(call.words)}'\n")
     call.node.pause(seconds)
-    return done("")
+    return success("")
 
 
 def _seconds(word: str) -> float:
@@ -32,44 +32,45 @@ def _seconds(word: str) -> float:
 
 
 def date(call: Call) -> Outcome:
-    """In UTC, as TPU VMs are set."""
-    formats = [word.removeprefix("+") for word in call.asked.words if word.startswith("+")]
-    flags = [word for word in call.asked.words if not word.startswith("+")]
+    """Print the time in UTC, as TPU VMs are set."""
+    formats = [word.removeprefix("+") for word in call.words if word.startswith("+")]
+    flags = [word for word in call.words if not word.startswith("+")]
     unknown = [word for word in flags if word not in {"-u", "--utc", "-Is", "-Iseconds"}]
     if unknown:
         raise Unsupported(f"`{unknown[0]}`")
     if len(formats) > 1:
-        return failed(1, f"date: extra operand '+{formats[1]}'\n")
+        return failure(1, f"date: extra operand '+{formats[1]}'\n")
     moment = call.node.facts.clock.now()
     iso = any(word.startswith("-I") for word in flags)
-    wanted = formats[0] if formats else "%Y-%m-%dT%H:%M:%S+00:00" if iso else "%a %b %e %H:%M:%S UTC %Y"
-    whole = wanted.replace("%s", str(int(moment))).replace("%N", "000000000")
-    return done(time.strftime(whole, time.gmtime(moment)) + "\n")
+    default = "%Y-%m-%dT%H:%M:%S+00:00" if iso else "%a %b %e %H:%M:%S UTC %Y"
+    template = (*formats, default)[0]
+    whole = template.replace("%s", str(int(moment))).replace("%N", "000000000")
+    return success(time.strftime(whole, time.gmtime(moment)) + "\n")
 
 
 def hostname(call: Call) -> Outcome:
-    if call.asked.words:
-        raise Unsupported(f"`{call.asked.words[0]}`")
-    return done(f"{call.node.instance}\n")
+    if call.words:
+        raise Unsupported(f"`{call.words[0]}`")
+    return success(f"{call.node.instance}\n")
 
 
 def apt_get(call: Call) -> Outcome:
-    """Refresh the lists of packages, and install docker: no other package is there."""
-    verb, packages = _apt_words(call.asked.words)
+    """Refresh the lists of packages, and install docker: no other package exists."""
+    verb, packages = _apt_words(call.words)
     if verb == "update":
-        return done("Reading package lists...\n")
+        return success("Reading package lists...\n")
     if verb != "install" or not packages:
         raise Unsupported(f"`{verb}`")
     missing = [name for name in packages if name not in DOCKER_PACKAGES]
     if missing:
-        return failed(100, "".join(f"E: Unable to locate package {name}\n" for name in missing))
+        return failure(100, "".join(f"E: Unable to locate package {name}\n" for name in missing))
     call.node.has_docker = True
-    call.node.root.add_shims(["docker"], *call.node.door)
-    return done("".join(f"Setting up {name} ...\n" for name in packages))
+    call.node.root.add_shims(["docker"], call.node.port, call.node.key)
+    return success("".join(f"Setting up {name} ...\n" for name in packages))
 
 
 def _apt_words(words: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the verb and its packages. `-o` takes a setting: of apt's locks, which nobody else holds here."""
+    """Return the verb and its packages. `-o` takes a setting of apt's locks, which are always free here."""
     plain: list[str] = []
     remaining = list(words)
     while remaining:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from tpudeploy.emulator.machine.commands.call import Call, Outcome, done, failed
+from tpudeploy.emulator.machine.commands import Call, Outcome, failure, success
 from tpudeploy.emulator.machine.units import RESTARTS, Unit, UnitExists
 from tpudeploy.emulator.machine.unsupported import Unsupported
 
@@ -20,76 +19,46 @@ _PROPERTIES = frozenset(("Restart", "RestartSec", "SyslogIdentifier", "TimeoutSt
 _DOCKER = "docker"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Order:
-    """What `systemd-run` is told."""
-
-    unit: str
-    switches: frozenset[str]
-    restart: str
-    pause: float
-    environment: Mapping[str, str]
-    command: tuple[str, ...]
-
-
 def systemd_run(call: Call) -> Outcome:
-    """With --wait it returns the command's own exit code. A unit's output goes to the node's console, --pipe or not."""
-    order = _read(call.asked.words)
-    if not Path(order.command[0]).is_relative_to(call.node.root.path):
-        return failed(1, f"Failed to find executable {order.command[0]}: not in the node's root\n")
-    unit = Unit(
-        name=order.unit,
-        command=order.command,
-        restart=order.restart,
-        pause=order.pause,
-        environment=order.environment,
-    )
+    """Run a transient service. With --wait, return its exit code. Its output goes to the console, --pipe or not."""
+    unit, waits = _read(call.words)
+    if not Path(unit.command[0]).is_relative_to(call.node.root.path):
+        return failure(1, f"Failed to find executable {unit.command[0]}: not in the node's root\n")
     if unit.restart not in RESTARTS:
-        return failed(1, f"Failed to parse service restart specifier: {unit.restart}\n")
+        return failure(1, f"Failed to parse service restart specifier: {unit.restart}\n")
     try:
         call.node.units.start(unit)
     except UnitExists:
-        return failed(1, f"Failed to start transient service unit: Unit {unit.name}{SUFFIX} was already loaded.\n")
-    if "--wait" in order.switches:
+        return failure(1, f"Failed to start transient service unit: Unit {unit.name}{SUFFIX} was already loaded.\n")
+    if waits:
         call.node.sleepers.wait(math.inf, woken=lambda: unit.is_over)
         return Outcome(unit.code or 0)
-    return done("")
+    return success("")
 
 
 def systemctl(call: Call) -> Outcome:
-    """`stop` and `is-active` of a transient service; of docker's own, also `start`."""
-    flags = [word for word in call.asked.words if word.startswith("-")]
-    verb, *names = [word for word in call.asked.words if not word.startswith("-")] or [""]
+    """Answer `stop` and `is-active` of a transient service; of docker's own, also `start`."""
+    flags = [word for word in call.words if word.startswith("-")]
     if flags:
         raise Unsupported(f"`{flags[0]}`")
+    verb, *names = call.words or ("",)
+    if verb not in {"start", "stop", "is-active"}:
+        raise Unsupported(f"`{verb}`")
+    if not names:
+        return failure(1, "Too few arguments.\n")
     units = [name.removesuffix(SUFFIX) for name in names]
-    match verb:
-        case "start" | "stop" | "is-active" if not units:
-            return failed(1, "Too few arguments.\n")
-        case "start":
-            return _start(call, units)
-        case "stop":
-            return _stop(call, units)
-        case "is-active":
-            states = [_state(call, name) for name in units]
-            return Outcome(0 if "active" in states else NOT_ACTIVE, "".join(f"{state}\n" for state in states).encode())
-        case _:
-            raise Unsupported(f"`{verb}`")
-
-
-def _start(call: Call, units: Sequence[str]) -> Outcome:
-    """A transient unit begins with `systemd-run`: there is no file that it could be started from."""
-    missing = [name for name in units if _state(call, name) == "inactive"]
-    errors = "".join(f"Failed to start {name}{SUFFIX}: Unit {name}{SUFFIX} not found.\n" for name in missing)
-    return failed(NO_SUCH_UNIT, errors) if missing else done("")
-
-
-def _stop(call: Call, units: Sequence[str]) -> Outcome:
-    if _DOCKER in units:
+    if verb == "is-active":
+        states = [_state(call, name) for name in units]
+        return Outcome(0 if "active" in states else NOT_ACTIVE, "".join(f"{state}\n" for state in states).encode())
+    if verb == "stop" and _DOCKER in units:
         raise Unsupported("`stop docker`")
-    missing = [name for name in units if not call.node.units.stop(name)]
-    errors = "".join(f"Failed to stop {name}{SUFFIX}: Unit {name}{SUFFIX} not loaded.\n" for name in missing)
-    return failed(NO_SUCH_UNIT, errors) if missing else done("")
+    if verb == "stop":
+        missing = [name for name in units if not call.node.units.stop(name)]
+    else:  # a transient unit begins with `systemd-run`: there is no file to start it from
+        missing = [name for name in units if _state(call, name) == "inactive"]
+    reason = "not loaded" if verb == "stop" else "not found"
+    errors = "".join(f"Failed to {verb} {name}{SUFFIX}: Unit {name}{SUFFIX} {reason}.\n" for name in missing)
+    return failure(NO_SUCH_UNIT, errors) if missing else success("")
 
 
 def _state(call: Call, name: str) -> str:
@@ -98,8 +67,11 @@ def _state(call: Call, name: str) -> str:
     return call.node.units.state(name)
 
 
-def _read(words: Sequence[str]) -> _Order:
-    """Raise Unsupported for an option, a property or a form that no rendered script uses."""
+def _read(words: Sequence[str]) -> tuple[Unit, bool]:
+    """Return the unit, and whether the caller waits for its end.
+
+    Raise Unsupported for an option, a property or a form that no rendered script uses.
+    """
     switches: set[str] = set()
     properties: dict[str, str] = {}
     environment: dict[str, str] = {}
@@ -121,20 +93,14 @@ def _read(words: Sequence[str]) -> _Order:
             raise Unsupported(f"`{name}{f'={key}' if name == '--property' else ''}`")
     if not command or not unit:
         raise Unsupported("a call without a command or without --unit")
-    # The node's home lies below its root, as its every path does.
+    # The node's home is below its root, as its every path is.
     environment.pop("HOME", None)
-    return _Order(
-        unit=unit,
-        switches=frozenset(switches),
-        restart=properties.get("Restart", "no"),
-        pause=_seconds(properties.get("RestartSec", str(PAUSE))),
-        environment=environment,
-        command=command,
-    )
-
-
-def _seconds(written: str) -> float:
+    pause = properties.get("RestartSec", str(PAUSE))
     try:
-        return float(written)
+        seconds = float(pause)
     except ValueError:
-        raise Unsupported(f"`RestartSec={written}`: it takes plain seconds") from None
+        raise Unsupported(f"`RestartSec={pause}`: it takes plain seconds") from None
+    restart = properties.get("Restart", "no")
+    return Unit(
+        name=unit, command=command, restart=restart, pause=seconds, environment=environment
+    ), "--wait" in switches

@@ -1,1 +1,1 @@
-"""Docker as a node sees it: it remembers what it was asked for and starts the stand-in; no image, no text is run."""
+"""Docker as a node sees it: it records requests and starts the stand-in; no image and no text of a profile is run."""

@@ -1,4 +1,4 @@
-"""One container: what it was asked for, and the process that stands in for it, or the real engine."""
+"""One container: the request for it, and the process in its place: the stand-in or the real engine."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ GRACE = 5.0  # real seconds that a stopped stand-in has before it is killed
 class Container:
     """`environment` is complete, secrets and all: it lives in memory and in the stand-in's pipe, never on disk.
 
-    `says` is what the stand-in last told the node: "starting", "asleep" or "serving". A real engine (`is_real`) tells
-    nothing, and nobody waits for it to.
+    `status` is what the stand-in last reported: "starting", "asleep" or "serving". A real engine (`is_real`) reports
+    nothing, and counts as serving.
     """
 
     id: str
@@ -39,12 +39,12 @@ class Container:
     log_file: Path
     created: float
     is_real: bool = False
-    says: str = "starting"
+    status: str = "starting"
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
-        self.says = "serving" if self.is_real else "starting"
-        start = START.format(program="engine" if self.is_real else "vllm.main")
+        self.status = "serving" if self.is_real else "starting"
+        start = START.format(program="real_engine" if self.is_real else "vllm.main")
         with self.log_file.open("ab") as log:
             self.process = session.start(
                 [sys.executable, "-I", "-c", start, PARENT],
@@ -54,11 +54,11 @@ class Container:
             )
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(self.task).encode() + b"\n")
-        self.process.stdin.flush()  # the pipe stays open: its end is ours, and the stand-in dies with it
+        self.process.stdin.flush()  # the pipe stays open: the stand-in dies with our end of it
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs. A signal counts as a shell counts it."""
+        """Return None while it runs. A signal counts as a shell counts it."""
         code = self.process.poll() if self.process else 0
         return 128 - code if code is not None and code < 0 else code
 
@@ -78,7 +78,7 @@ class Container:
                 self.process.terminate()
                 with suppress(subprocess.TimeoutExpired):
                     self.process.wait(GRACE)
-            with suppress(ProcessLookupError):  # its group is its own: what an engine started goes with it
+            with suppress(ProcessLookupError):  # the group is its own, with all that an engine started
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         assert self.process.stdin is not None

@@ -1,4 +1,4 @@
-"""The docker daemon of a node: its images, its registries' logins, its containers."""
+"""The docker daemon of a node: its images, its registries' logins, its containers, and the chip they share."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from tpudeploy.emulator.machine import engine
-from tpudeploy.emulator.machine.addresses import Addresses
-from tpudeploy.emulator.machine.docker.chip import BUSY, Chip
+from tpudeploy.emulator.addresses import NodeAddresses
+from tpudeploy.emulator.machine import real_engine
 from tpudeploy.emulator.machine.docker.container import Container
-from tpudeploy.emulator.machine.docker.mounts import on_node
 from tpudeploy.emulator.machine.docker.run_options import RunOptions
 from tpudeploy.emulator.machine.docker.serve import Serve, find_serve, listens, refusal
 from tpudeploy.emulator.machine.facts import Behaviour, Facts
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.sleepers import TICK, Sleepers
 
-PATIENCE = 20.0  # real seconds for a stand-in to say where it is
-# What a stand-in knows of its scenario.
-TOLD = ("crash", "hang", "instead", "kv_blocks", "block_size", "load")
+PATIENCE = 20.0  # real seconds for a stand-in to report its state
+# The parts of its scenario that a stand-in gets.
+FORWARDED = ("crash", "hang", "instead", "kv_blocks", "block_size", "load")
 CACHE_VARIABLE, CACHE = "VLLM_XLA_CACHE_PATH", "/root/.cache/vllm/xla_cache"  # vLLM's variable and default
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
+SHORT_ID = 12  # characters of docker's short id
+# libtpu's message about a chip that another process holds (published: marin #4675).
+BUSY = "RuntimeError: TPU initialization failed: open(/dev/vfio/0): Device or resource busy"
+_CHIP_FILE = "proc/4242/fd/7"  # how Linux shows an open file of a process, below the node's root
 
 
 class DaemonError(Exception):
@@ -36,7 +38,7 @@ class DaemonError(Exception):
 
 class Daemon:
     def __init__(
-        self, facts: Facts, behaviour: Behaviour, root: Root, sleepers: Sleepers, addresses: Addresses
+        self, facts: Facts, behaviour: Behaviour, root: Root, sleepers: Sleepers, addresses: NodeAddresses
     ) -> None:
         self._facts = facts
         self._behaviour = behaviour
@@ -45,16 +47,16 @@ class Daemon:
         self._addresses = addresses
         self._control: Mapping[str, Any] = {}
         self._lock = threading.RLock()
-        self._failures_left = behaviour.image_pull_failures
+        self._failures_ahead = behaviour.image_pull_failures
         self._containers: dict[str, Container] = {}
-        self._made = 0
+        self._created = 0
         self._pulls = 0
-        self._chip = Chip(root, behaviour.chip_busy, facts.clock)
+        self._chip_free_at = -math.inf  # after a container on it was killed, the chip stays busy for a while
         self.images: set[str] = set()
         self.registries: set[str] = set()
 
     def connect(self, port: int, key: str) -> None:
-        """Where stand-ins find the node's server."""
+        """Set where stand-ins find the node's server."""
         self._control = {"port": port, "key": key}
 
     def pull(self, image: str) -> None:
@@ -65,12 +67,13 @@ class Daemon:
             self._pulls += 1
         self._sleepers.wait(self._facts.jitter.vary(self._behaviour.image_pull, "pull", self._pulls))
         with self._lock:
-            if self._failures_left:
-                self._failures_left -= 1
+            if self._failures_ahead:
+                self._failures_ahead -= 1
                 raise DaemonError(f"Get https://{registry}/v2/: net/http: TLS handshake timeout")
             self.images.add(image)
 
     def create(self, options: RunOptions, words: tuple[str, ...], caller: Mapping[str, str]) -> Container:
+        """Create and start a container. `caller` is the environment that `docker run` was called in."""
         with self._lock:
             if options.name and not NAME.fullmatch(options.name):  # it also names files
                 raise DaemonError(f"Invalid container name ({options.name}), only {NAME.pattern[:-1]} are allowed")
@@ -79,19 +82,17 @@ class Daemon:
                     f'Conflict. The container name "/{options.name}" is already in use by container '
                     f'"{self._containers[options.name].id}". You have to remove (or rename) that container.'
                 )
-            container = self._new(options, caller)
+            container = self._new_container(options, caller)
             self._containers[container.name] = container
         self._record(container, words)
         container.start()
         return container
 
     def find(self, reference: str) -> Container:
-        with self._lock:
-            for container in self._containers.values():
-                if reference in {container.name, f"/{container.name}"} or (
-                    len(reference) >= 12 and container.id.startswith(reference)  # noqa: PLR2004 - docker's short id
-                ):
-                    return container
+        for container in self.containers():
+            is_id = len(reference) >= SHORT_ID and container.id.startswith(reference)
+            if is_id or reference in {container.name, f"/{container.name}"}:
+                return container
         raise DaemonError(f"No such container: {reference}")
 
     def containers(self) -> tuple[Container, ...]:
@@ -99,8 +100,12 @@ class Daemon:
             return tuple(self._containers.values())
 
     def remove(self, container: Container) -> None:
-        if container.is_running and container.is_on_chip:
-            self._chip.let_go()
+        if container.is_running and container.is_on_chip and self._behaviour.chip_busy:
+            self._chip_free_at = self._facts.clock.now() + self._behaviour.chip_busy
+            holder = self._root.path / _CHIP_FILE
+            holder.parent.mkdir(parents=True, exist_ok=True)
+            holder.unlink(missing_ok=True)
+            holder.symlink_to("/dev/vfio/0")
         container.stop(kill=True)
         with self._lock:
             self._containers.pop(container.name, None)
@@ -112,50 +117,54 @@ class Daemon:
             container.stop(kill=True)
 
     def listening(self, port: int) -> tuple[str, int] | None:
-        """Where the node's own curl finds the server of its port, or None."""
+        """Return where the node's own curl finds the server of its port; None where there is none."""
         running = (c for c in self.containers() if c.port == port and c.is_running)
         return next((c.place for c in running), None)
 
-    def heard(self, message: Mapping[str, Any]) -> None:
-        """A stand-in says where it is: `asleep` until a moment (we return then), or `serving`."""
+    def receive(self, message: Mapping[str, Any]) -> None:
+        """Take the report of a stand-in: `asleep` until a moment, at which this returns, or `serving`."""
         container = next((c for c in self.containers() if c.id == message["container"]), None)
-        if container is None:  # removed while it spoke
+        if container is None:  # removed while it reported
             return
-        container.says = message["says"]
+        container.status = message["says"]
         if message["says"] == "asleep":
             until = math.inf if message["until"] is None else message["until"]
             self._sleepers.sleep_until(container.id, until, woken=lambda: not container.is_running)
-            container.says = "starting"
+            container.status = "starting"
 
     def has_caught_up(self) -> bool:
-        """Every stand-in serves, is gone, or waits for time that has not come."""
+        """Return whether every stand-in serves, has ended, or waits for a time that has not come."""
         return all(self._is_settled(container) for container in self.containers())
 
     def catch_up(self) -> None:
-        self._chip.look()
+        if not self._is_chip_busy():
+            (self._root.path / _CHIP_FILE).unlink(missing_ok=True)
         end = time.monotonic() + PATIENCE
         while not self.has_caught_up() and not self._sleepers.closed:
             if time.monotonic() > end:
                 raise DaemonError("a stand-in did not say where it is; its log is in `docker logs`")
             time.sleep(TICK / 4)
 
+    def _is_chip_busy(self) -> bool:
+        return self._facts.clock.now() < self._chip_free_at
+
     def _is_settled(self, container: Container) -> bool:
         naps = self._sleepers.naps(container.id)
-        return container.says == "serving" or (bool(naps) and all(naps)) or not container.is_running
+        return container.status == "serving" or (bool(naps) and all(naps)) or not container.is_running
 
-    def _new(self, options: RunOptions, caller: Mapping[str, str]) -> Container:
-        self._made += 1
-        name = options.name or f"container_{self._made}"
-        given = {key: caller.get(key) if value is None else value for key, value in options.environment.items()}
-        environment = {key: value for key, value in given.items() if value is not None}
+    def _new_container(self, options: RunOptions, caller: Mapping[str, str]) -> Container:
+        self._created += 1
+        name = options.name or f"container_{self._created}"
+        values = {key: caller.get(key) if value is None else value for key, value in options.environment.items()}
+        environment = {key: value for key, value in values.items() if value is not None}
         serve = find_serve(options.command)
-        host, port = listens(serve.words) if serve else (None, 0)
-        place = self._addresses.listening(host, port) if serve and options.on_host_network else None
-        seed = f"{self._facts.node}/{self._facts.worker}/{self._made}".encode()
-        others = (each.is_running and each.is_on_chip for each in self._containers.values())
-        is_busy = "privileged" in options.switches and (self._chip.is_held or any(others))
-        jitter = self._facts.jitter.of("container", self._made)
+        host, port = (None, 0) if serve is None else listens(serve.words)
+        place = None
+        if serve is not None and options.on_host_network:
+            place = self._addresses.listening(host, port)
+        seed = f"{self._facts.node}/{self._facts.worker}/{self._created}".encode()
         identity = "".join(f"{zlib.crc32(seed, salt):08x}" for salt in range(8))
+        server = place or (self._addresses.inner_address, 0)
         return Container(
             id=identity,
             name=name,
@@ -169,63 +178,63 @@ class Daemon:
             task={
                 "container": identity,
                 "control": self._control,
-                "image": options.image,
-                "words": serve.words if serve else (),
-                "refusal": refusal(options.command, serve, setup_fails=self._behaviour.setup_fails),
-                "environment": environment,
-                "place": place or (self._addresses.inner_address, 0),
-                "accelerator_type": self._facts.accelerator_type,
-                "image_digest": digest(options.image),
-                "cache_folder": self._cache_folder(options, environment),
-                "has_weights": self._has_weights(options, serve.words if serve else ()),
-                "boot_seconds": jitter.vary(self._behaviour.boot_seconds),
-                "jitter": {"share": jitter.share, "source": jitter.source},
-                **{name: getattr(self._behaviour, name) for name in TOLD},
-                **({"crash": BUSY} if is_busy else {}),
-                **self._order(options, serve, environment, place),
+                **self._stand_in_task(options, serve, environment, server),
+                **self._real_engine_task(options, serve, environment, server),
             },
         )
 
-    def _order(
-        self,
-        options: RunOptions,
-        serve: Serve | None,
-        environment: Mapping[str, str],
-        place: tuple[str, int] | None,
+    def _stand_in_task(
+        self, options: RunOptions, serve: Serve | None, environment: Mapping[str, str], place: tuple[str, int]
     ) -> Mapping[str, Any]:
-        """Return what a real engine is told instead of the stand-in, where one was asked for."""
+        words = () if serve is None else serve.words
+        jitter = self._facts.jitter.of("container", self._created)
+        cache = self._root.path_of(environment.get(CACHE_VARIABLE) or CACHE, options.volumes)
+        task = {
+            "image": options.image,
+            "words": words,
+            "refusal": refusal(options.command, serve, setup_fails=self._behaviour.setup_fails),
+            "environment": environment,
+            "place": place,
+            "accelerator_type": self._facts.accelerator_type,
+            "image_digest": digest(options.image),
+            "cache_folder": None if cache is None else str(cache),  # without a folder it ends with the container
+            "has_weights": self._has_weights(options, words),
+            "boot_seconds": jitter.vary(self._behaviour.boot_seconds),
+            "jitter": {"share": jitter.share, "source": jitter.source},
+            **{name: getattr(self._behaviour, name) for name in FORWARDED},
+        }
+        others = (each.is_running and each.is_on_chip for each in self._containers.values())
+        if "privileged" in options.switches and (self._is_chip_busy() or any(others)):
+            task["crash"] = BUSY
+        return task
+
+    def _real_engine_task(
+        self, options: RunOptions, serve: Serve | None, environment: Mapping[str, str], place: tuple[str, int]
+    ) -> Mapping[str, Any]:
+        """Return what a real engine gets instead of the stand-in's task, where one is to run."""
         if not self._facts.engine or serve is None:
             return {}
-        ordered = engine.order(
+        order = real_engine.translate(
             self._facts.engine,
             serve.words,
             environment,
-            place=place or (self._addresses.inner_address, 0),
+            place=place,
             volumes=options.volumes,
             root=self._root,
-            has_avx512=engine.has_avx512(),
+            has_avx512=real_engine.has_avx512(),
         )
         setup = ("the setup steps are not run: no text of a profile is",) if serve.has_setup else ()
-        return {
-            "words": ordered.words,
-            "environment": ordered.environment,
-            "notes": (*setup, *ordered.notes),
-        }
-
-    def _cache_folder(self, options: RunOptions, environment: Mapping[str, str]) -> str | None:
-        """Where on the node the server's compile cache lies; None where it dies with the container."""
-        found = on_node(environment.get(CACHE_VARIABLE) or CACHE, options.volumes, self._root)
-        return None if found is None else str(found)
+        return {"words": order.words, "environment": order.environment, "notes": (*setup, *order.notes)}
 
     def _has_weights(self, options: RunOptions, words: tuple[str, ...]) -> bool:
-        """What is no path comes from the hub, which has everything."""
+        """Return whether the weights are there: a name that is not a path is one of the hub, which has everything."""
         if not words or not words[0].startswith("/"):
             return True
-        found = on_node(words[0], options.volumes, self._root)
-        return found is not None and (found / "config.json").is_file()
+        folder = self._root.path_of(words[0], options.volumes)
+        return folder is not None and (folder / "config.json").is_file()
 
     def _record(self, container: Container, words: tuple[str, ...]) -> None:
-        """What was asked for, word by word. Values that came from the caller's environment are secrets: not here."""
+        """Write down the request, word by word, without the values of the caller's environment, which are secrets."""
         options = container.options
         record = {
             "id": container.id,
@@ -242,12 +251,12 @@ class Daemon:
 
 
 def digest(image: str) -> str:
-    """The one that the image names, or what this emulated registry gives its tag."""
-    _, at, named = image.partition("@sha256:")
-    return named if at else hashlib.sha256(image.encode()).hexdigest()
+    """Return the digest that the image names, or the one that this emulated registry gives its tag."""
+    _, at, stated = image.partition("@sha256:")
+    return stated if at else hashlib.sha256(image.encode()).hexdigest()
 
 
 def _registry(image: str) -> str:
-    """A first part without a dot or a port is a name on Docker Hub."""
+    """Return the registry of an image: a first part without a dot or a port is a name on Docker Hub."""
     first, slash, _ = image.partition("/")
     return first if slash and set(first) & set(".:") else "registry-1.docker.io"

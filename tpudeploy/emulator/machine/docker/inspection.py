@@ -1,4 +1,4 @@
-"""What `docker inspect` tells of a container, and the corner of Go's templates that scripts use."""
+"""What `docker inspect` and `docker ps` print of a container, and the part of Go's templates that scripts use."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from tpudeploy.emulator.machine.unsupported import Unsupported
 
 FIELD = re.compile(r"\{\{\s*(json\s+)?((?:\.\w*)+)\s*\}\}")
 MISSING = "<no value>"
-MAPS = ("Labels",)  # elsewhere docker's client refuses a field that there is not
+MAPS = ("Labels",)  # elsewhere docker's client refuses an unknown field
 
 
 def stamp(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
-
-
-def status(container: Container) -> str:
-    if container.is_running:
-        return "Up"
-    return f"Exited ({container.exit_code})"
 
 
 def inspect(container: Container) -> dict[str, Any]:
@@ -60,13 +54,13 @@ def inspect(container: Container) -> dict[str, Any]:
 
 
 def row(container: Container) -> dict[str, Any]:
-    """One line of `docker ps`."""
+    """Return the fields of one line of `docker ps`."""
     return {
         "ID": container.id[:12],
         "Image": container.options.image,
         "Command": json.dumps(" ".join(container.options.command)),
         "CreatedAt": stamp(container.created),
-        "Status": status(container),
+        "Status": "Up" if container.is_running else f"Exited ({container.exit_code})",
         "State": "running" if container.is_running else "exited",
         "Ports": "",
         "Names": container.name,
@@ -74,7 +68,7 @@ def row(container: Container) -> dict[str, Any]:
 
 
 def fill(template: str, tree: dict[str, Any]) -> str:
-    """Raise Unsupported for a template with more than fields, or with a field that the stand-in does not have."""
+    """Return the template with its fields filled in. Raise Unsupported for anything but the stand-in's fields."""
 
     def value(match: re.Match[str]) -> str:
         path = [part for part in match[2].split(".") if part]

@@ -1,13 +1,13 @@
-"""The words of `docker run`, read as docker's own client reads them."""
+"""Options of docker's command line, read as docker's own client reads them; and the words of `docker run`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tpudeploy.emulator.machine.unsupported import Unsupported
 
-SHORT = {
+LETTERS = {
     "d": "detach",
     "e": "env",
     "h": "hostname",
@@ -29,15 +29,66 @@ ulimit user volume workdir
 """
 SWITCHES = frozenset(_SWITCHES.split())
 VALUES = frozenset(_VALUES.split())
-# What a container here does as it is told, and what makes no difference to a stand-in. The rest docker knows, and a
-# stand-in that ignored it would not do what the real one does.
+# What a container here honours, and what makes no difference to a stand-in. The rest exists in docker, and a stand-in
+# that ignored it would not do what the real one does.
 _HONOURED = "detach env label name net network privileged rm volume"
-_INDIFFERENT = "cap-add device hostname init ipc log-opt quiet security-opt shm-size stop-timeout ulimit"
-SUPPORTED = frozenset(f"{_HONOURED} {_INDIFFERENT}".split())
+_WITHOUT_EFFECT = "cap-add device hostname init ipc log-opt quiet security-opt shm-size stop-timeout ulimit"
+SUPPORTED = frozenset(f"{_HONOURED} {_WITHOUT_EFFECT}".split())
 
 
 class UsageError(Exception):
     """What docker prints beside exit code 125."""
+
+
+class UnknownFlag(UsageError):
+    """`flag` is not in the table, as it is written."""
+
+    def __init__(self, flag: str, message: str) -> None:
+        super().__init__(f"{message}\nSee 'docker run --help'.")
+        self.flag = flag
+
+
+@dataclass(frozen=True, slots=True)
+class OptionTable:
+    """`letters` are the short names of switches and of options with a value."""
+
+    letters: Mapping[str, str]
+    switches: Collection[str]
+    values: Collection[str]
+
+    def read(self, word: str, rest: list[str]) -> list[tuple[str, str]]:
+        """Return the options of one word with their values; a value behind it is taken off `rest`.
+
+        Raise UnknownFlag, and UsageError for a missing value.
+        """
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            if name in self.switches:
+                return [(name, value)] if value != "false" else []
+            if name in self.values:
+                return [(name, value if equals else _next(word, rest))]
+            raise UnknownFlag(f"--{name}", f"unknown flag: --{name}")
+        options: list[tuple[str, str]] = []
+        letters = word[1:]
+        for at, letter in enumerate(letters, start=1):
+            name = self.letters.get(letter, "")
+            if not name:
+                raise UnknownFlag(f"-{letter}", f"unknown shorthand flag: '{letter}' in -{letters}")
+            if name in self.values:
+                attached = letters[at:]
+                value = attached.removeprefix("=") if attached else _next(f"-{letter}", rest)
+                return [*options, (name, value)]
+            options.append((name, ""))
+        return options
+
+
+def _next(flag: str, rest: list[str]) -> str:
+    if not rest:
+        raise UsageError(f"flag needs an argument: {flag}\nSee 'docker run --help'.")
+    return rest.pop(0)
+
+
+_RUN = OptionTable(LETTERS, SWITCHES, VALUES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,57 +109,26 @@ class RunOptions:
 
 
 def parse(words: Sequence[str]) -> RunOptions:
-    """Raise UsageError in docker's words, and Unsupported for an option that only the real docker heeds."""
+    """Read the words of `docker run`. Raise UsageError in docker's words, and Unsupported for what has no stand-in."""
     flags: dict[str, list[str]] = {}
-    left = list(words)
-    while left and left[0].startswith("-"):
-        word = left.pop(0)
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
         if word == "--":
             break
-        for flag, value in _flags(word, left):
+        for flag, value in _RUN.read(word, rest):
             if flag not in SUPPORTED:
                 raise Unsupported(f"`--{flag}`")
             flags.setdefault(flag, []).append(value)
-    if not left:
+    if not rest:
         raise UsageError("\"docker run\" requires at least 1 argument.\nSee 'docker run --help'.")
     environment = [pair.partition("=") for pair in flags.get("env", ())]
     return RunOptions(
-        image=left[0],
-        command=tuple(left[1:]),
+        image=rest[0],
+        command=tuple(rest[1:]),
         name=flags.get("name", [""])[-1],
         environment={name: value if equals else None for name, equals, value in environment},
         volumes=tuple(flags.get("volume", ())),
         switches=frozenset(flags) & SWITCHES,
         flags={name: tuple(values) for name, values in flags.items() if name not in SWITCHES | {"env"}},
     )
-
-
-def _flags(word: str, left: list[str]) -> list[tuple[str, str]]:
-    """`left` gives up its first word where the flag's value stands there."""
-    if word.startswith("--"):
-        name, equals, value = word[2:].partition("=")
-        if name in SWITCHES:
-            return [(name, value)] if value != "false" else []
-        if name in VALUES:
-            return [(name, value if equals else _next(word, left))]
-        raise UsageError(f"unknown flag: --{name}\nSee 'docker run --help'.")
-    return _short(word[1:], left)
-
-
-def _short(letters: str, left: list[str]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    for at, letter in enumerate(letters, start=1):
-        name = SHORT.get(letter)
-        if name is None:
-            raise UsageError(f"unknown shorthand flag: '{letter}' in -{letters}\nSee 'docker run --help'.")
-        if name in VALUES:
-            rest = letters[at:]
-            return [*found, (name, rest.removeprefix("=") if rest else _next(f"-{letter}", left))]
-        found.append((name, ""))
-    return found
-
-
-def _next(flag: str, left: list[str]) -> str:
-    if not left:
-        raise UsageError(f"flag needs an argument: {flag}\nSee 'docker run --help'.")
-    return left.pop(0)

@@ -1,4 +1,4 @@
-"""Finds the `vllm serve` in a container's command, by reading alone; nothing of the command is ever run."""
+"""Find the `vllm serve` in a container's command by reading it; nothing of the command is ever run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SETUP_FAILED = "ERROR: a setup step failed, because the emulator's scenario says
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """`words` follow `vllm serve`; `has_setup`: something was to happen before it."""
+    """`words` follow `vllm serve`; `has_setup`: the command does something else before it."""
 
     words: tuple[str, ...]
     has_setup: bool
 
 
 def find_serve(command: Sequence[str]) -> Serve | None:
-    """None where the container would run something else."""
+    """Return the call of `vllm serve`; None where the container would run something else."""
     match list(command):
         case [shell, "-c", script] if shell in SHELLS:
             return _in_script(script)
@@ -59,17 +59,17 @@ def _in_script(script: str) -> Serve | None:
 
 
 def listens(words: tuple[str, ...]) -> tuple[str | None, int]:
-    """The last --host and --port, in both spellings; 8000 as in vLLM."""
-    found: dict[str, str] = {"--port": "8000"}
+    """Return the last --host and --port, in both spellings; 8000 is vLLM's default."""
+    place: dict[str, str] = {"--port": "8000"}
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         flag, equals, value = word.partition("=")
         if flag in {"--host", "--port"}:
-            found[flag] = value if equals else following
-    return found.get("--host"), int(found["--port"]) if found["--port"].isdecimal() else 0
+            place[flag] = value if equals else following
+    return place.get("--host"), int(place["--port"]) if place["--port"].isdecimal() else 0
 
 
 def refusal(command: Sequence[str], serve: Serve | None, *, setup_fails: bool) -> Mapping[str, str | int] | None:
-    """What a container prints and exits with that never gets to serve."""
+    """Return the text and exit code of a container that never serves; None for one that may."""
     if serve is None:
         return {"text": NOT_RUN.format(word=(*command, "")[0]), "code": 127}
     return {"text": SETUP_FAILED, "code": 1} if serve.has_setup and setup_fails else None

@@ -14,10 +14,10 @@ from typing import Any
 from tpudeploy.emulator.jitter import Jitter
 from tpudeploy.emulator.machine.vllm import deaths
 from tpudeploy.emulator.machine.vllm.arguments import Arguments
+from tpudeploy.emulator.machine.vllm.compile_cache import LEAST_SECONDS, READ_SHARE, Programs, programs_of
 from tpudeploy.emulator.machine.vllm.engine import Engine
 from tpudeploy.emulator.machine.vllm.graphs import Graph
 from tpudeploy.emulator.machine.vllm.lifeline import Lifeline, say
-from tpudeploy.emulator.machine.vllm.programs import LEAST_SECONDS, READ_SHARE, Programs, programs_of
 
 API = "(APIServer pid=1) "
 CORE = "(EngineCore pid=327) "

@@ -10,11 +10,10 @@ from typing import Any
 from tpudeploy.catalog import families
 from tpudeploy.catalog.flags import VLLM_VERSION
 from tpudeploy.domain.model import NotCovered
-from tpudeploy.emulator.digests import release
-from tpudeploy.emulator.machine.vllm.arguments import Arguments
-from tpudeploy.emulator.machine.vllm.boots import Cache, cache_of
+from tpudeploy.emulator.digests import release_of
+from tpudeploy.emulator.machine.vllm.arguments import Arguments, read_size
 from tpudeploy.emulator.machine.vllm.graphs import Graph, graphs_of
-from tpudeploy.emulator.machine.vllm.sizes import read_size
+from tpudeploy.emulator.machine.vllm.measured_boots import Cache, cache_of
 
 DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 3.1; made up for the rest
 
@@ -64,7 +63,7 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
         gpu_memory_utilization=float(arguments.text("gpu-memory-utilization", "0.92")),
         prefix_caching=arguments.flags.get("enable-prefix-caching") != ("no",),
         user_block_size=arguments.has("block-size"),
-        version=release(task["image"]) or VLLM_VERSION,
+        version=release_of(task["image"]) or VLLM_VERSION,
         load=task["load"],
         graphs=graphs_of(arguments, task["environment"]),
         knows=min(_fitting(arguments, task, "knows"), default=None),

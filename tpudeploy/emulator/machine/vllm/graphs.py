@@ -19,8 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tpudeploy.emulator.machine.vllm.arguments import Arguments
-from tpudeploy.emulator.machine.vllm.sizes import read_size
+from tpudeploy.emulator.machine.vllm.arguments import Arguments, read_size
 
 LEAST_REQUESTS = 8
 LONGEST_PROMPT_LOGPROBS = 1024

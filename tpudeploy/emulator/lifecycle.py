@@ -1,8 +1,8 @@
-"""How a slice grows up: a timeline on the injected clock, from the queue to a husk.
+"""The life of a slice: a timeline on the injected clock, from the queue to a husk.
 
     CREATING ─queued─▶ WAITING_FOR_RESOURCES ─waiting─▶ PROVISIONING ─provisioning─▶ ACTIVE ─▶ SUSPENDING ─▶ SUSPENDED
         └─▶ 404 (L2)       └─▶ FAILED (L3, expired)         └─▶ SUSPENDING ─▶ FAILED       └─ delete ─▶ DELETING ─▶ 404
-Words in lower case are Timings. Every function is told the moment it happens at.
+Words in lower case are Timings. Every function gets the moment at which it happens.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tpudeploy.emulator.trouble import next_hour
 _DEFAULT_RUN = 7 * 86400.0  # flex-start without maxRunDuration, by a published note
 
 
-def be_born(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal: wire.Status | None) -> None:
-    """`refusal` is what the create operation ends with (L2)."""
+def start(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal: wire.Status | None) -> None:
+    """Start the life of a slice. `refusal` is what the create operation ends with (L2)."""
     at = slice_.created_at + slice_.timings.queued
     if refusal is None:
-        slow = (slice_.told("slow-operation") or {"seconds": 0.0})["seconds"]
+        slow = (slice_.fault_settings("slow-operation") or {"seconds": 0.0})["seconds"]
         cloud.later(slice_, at, lambda now: queue(cloud, slice_, now))
         cloud.agenda.add(at + slow, lambda now: _end(slice_, operation, now))
         return
@@ -35,8 +35,8 @@ def be_born(cloud: Cloud, slice_: QueuedResource, operation: Operation, refusal:
 
 
 def _end(slice_: QueuedResource, operation: Operation, at: float) -> None:
-    if (told := slice_.told("operation-fails")) is not None:
-        operation.fail(at, texts.status("backend-error", {}, message=told["message"], code=told.get("code")))
+    if (settings := slice_.fault_settings("operation-fails")) is not None:
+        operation.fail(at, texts.status("backend-error", {}, message=settings["message"], code=settings.get("code")))
     else:
         operation.succeed(at, "QueuedResource", {"name": slice_.name, **slice_.body})
 
@@ -66,7 +66,7 @@ def _opens_at(cloud: Cloud, slice_: QueuedResource, at: float) -> float:
 
 
 def validity(slice_: QueuedResource) -> tuple[float, float | None]:
-    """When the request may first be granted, and when it lapses."""
+    """Return when the request may first be granted, and when it expires."""
     policy = slice_.body.get("queueingPolicy", {})
     interval = policy.get("validInterval", {})
     begins, ends = slice_.created_at, None
@@ -90,7 +90,7 @@ def provision(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     ends = at + slice_.timings.provisioning
     if slice_.error is not None:
         cloud.later(slice_, ends, lambda now: suspend(cloud, slice_, now, then="FAILED"))
-    elif (loop := slice_.told("provisioning-loop")) is not None:
+    elif (loop := slice_.fault_settings("provisioning-loop")) is not None:
         cloud.later(slice_, at + loop["every"], lambda now: _flicker(cloud, slice_, now, loop["every"]))
         cloud.later(slice_, at + loop["for"], lambda now: suspend(cloud, slice_, now))
     else:
@@ -105,21 +105,21 @@ def activate(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
     cloud.later(slice_, at + slice_.timings.node_ready, lambda _now: _ready(cloud, slice_))
     if run is not None:
         cloud.later(slice_, at + run, lambda now: suspend(cloud, slice_, now))
-    if (told := slice_.told("preempt")) is not None:
-        reclaims = at + told["after"] if "hour" not in told else next_hour(told["hour"], at)
+    if (settings := slice_.fault_settings("preempt")) is not None:
+        reclaims = at + settings["after"] if "hour" not in settings else next_hour(settings["hour"], at)
         cloud.later(slice_, reclaims, lambda now: preempt(cloud, slice_, now))
     if slice_.deletes_when_active:
         delete(cloud, slice_, cloud.begin(slice_.name, "delete", at), at)
-    if (told := slice_.told("vanish")) is not None:
-        cloud.later(slice_, at + told["after"], lambda _now: drop_nodes(cloud, slice_))
+    if (settings := slice_.fault_settings("vanish")) is not None:
+        cloud.later(slice_, at + settings["after"], lambda _now: drop_nodes(cloud, slice_))
 
 
 def preempt(cloud: Cloud, slice_: QueuedResource, at: float) -> None:
-    """The node says PREEMPTED first; its queued resource follows (how long after is unknown)."""
+    """Preempt a slice: its node is PREEMPTED first, and its queued resource follows (how soon is unknown)."""
     for node in cloud.nodes_of(slice_):
         node.state = "PREEMPTED"
         take_down(node)
-    slice_.chapter += 1
+    slice_.changes += 1
     cloud.later(slice_, at + slice_.timings.preempted, lambda now: suspend(cloud, slice_, now))
 
 
@@ -158,7 +158,7 @@ def delete(cloud: Cloud, slice_: QueuedResource, operation: Operation, at: float
 
 def forget(cloud: Cloud, slice_: QueuedResource) -> None:
     drop_nodes(cloud, slice_)
-    slice_.chapter += 1
+    slice_.changes += 1
     cloud.slices.pop(slice_.name, None)
 
 
@@ -175,13 +175,13 @@ def _expire(slice_: QueuedResource, at: float) -> None:
 
 
 def _run_seconds(slice_: QueuedResource, at: float) -> float | None:
-    asked = slice_.body.get("runDuration", {})
-    if (told := slice_.told("flex-end")) is not None:
-        return float(told["after"])
-    if "maxRunDuration" in asked:
-        return wire.seconds(asked["maxRunDuration"])
-    if "terminationTime" in asked:
-        return max(0.0, wire.moment(asked["terminationTime"]) - at)
+    duration = slice_.body.get("runDuration", {})
+    if (settings := slice_.fault_settings("flex-end")) is not None:
+        return float(settings["after"])
+    if "maxRunDuration" in duration:
+        return wire.seconds(duration["maxRunDuration"])
+    if "terminationTime" in duration:
+        return max(0.0, wire.moment(duration["terminationTime"]) - at)
     return _DEFAULT_RUN if slice_.model == "FLEX_START" else None
 
 

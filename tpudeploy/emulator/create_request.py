@@ -1,4 +1,7 @@
-"""What a create request asks for, checked as Google checks it before anything is made (L1)."""
+"""The contents of a create request, checked as Google checks it before anything is created (L1).
+
+The limits of a node's settings, which hold at a patch too, are Compute Engine's; their texts are UNVERIFIED.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any
 from tpudeploy import catalog
 from tpudeploy.catalog.generations import GENERATIONS
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.emulator import discovery, listings, node_rules, texts, wire
-from tpudeploy.emulator.call import Call
+from tpudeploy.domain.names import LABEL_KEY, LABEL_VALUE
+from tpudeploy.emulator import discovery, listings, texts, wire
 from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.wire import Call
 
 _ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _MOST_NODES = 256
@@ -22,8 +26,8 @@ _TIMINGS = ("validUntilDuration", "validUntilTime", "validAfterDuration", "valid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A request that is well formed and offered here."""
+class CreateRequest:
+    """A request that is well formed, for something that is offered here."""
 
     id: str
     body: dict[str, Any]
@@ -32,8 +36,8 @@ class Asked:
     node_ids: tuple[str, ...]
 
 
-def read(cloud: Cloud, call: Call) -> Asked:
-    """Raise Refusal for what Google refuses at once."""
+def read(cloud: Cloud, call: Call) -> CreateRequest:
+    """Return the request of a call. Raise Refusal for what Google refuses at once."""
     body = discovery.accept(call.body, "QueuedResource", call.version, at="queued_resource")
     id_ = call.query.get("queuedResourceId", "")
     _check_id(id_, "queued_resource_id")
@@ -42,17 +46,17 @@ def read(cloud: Cloud, call: Call) -> Asked:
         body.get("queueingPolicy", {}), _TIMINGS, "queued_resource.queueing_policy", "start_timing_constraints"
     )
     spec = _only_spec(body, call)
-    node_rules.check(spec.get("node", {}))
+    check_node(spec.get("node", {}))
     node_ids = _node_ids(spec, id_)
     accelerator = _accelerator(cloud, spec.get("node", {}), call.zone)
     _check_runtime(spec["node"])
     model = _model(body, call.version)
     _check_run(body)
-    return Asked(id=id_, body=body, accelerator=accelerator, model=model, node_ids=node_ids)
+    return CreateRequest(id=id_, body=body, accelerator=accelerator, model=model, node_ids=node_ids)
 
 
 def pattern(body: Any) -> dict[str, str]:
-    """What trouble is matched by, from a body that nobody has checked: its type and model, where it has them."""
+    """Return the type and model of an unchecked body, which trouble is matched by; "" for what is not there."""
     stated = _at(body, "provisioningModel") or ("STANDARD" if _at(body, "spot") is None else "SPOT")
     node = _at(body, "tpu", "nodeSpec", 0, "node")
     return {"type": str(_at(node, "acceleratorType") or ""), "model": str(stated)}
@@ -96,11 +100,11 @@ def _accelerator(cloud: Cloud, node: Mapping[str, Any], zone: str) -> Accelerato
     if (config is None) == ("acceleratorType" not in node):
         raise _bad("Exactly one of accelerator_type and accelerator_config must be set.")  # UNVERIFIED
     facts = {"zone": zone, "type": node.get("acceleratorType", config)}
-    if not listings.offered(cloud, zone) or not (zone in listings.zones(cloud) or _unresearched(facts["type"])):
+    if not listings.offered_types(cloud, zone) or not (zone in listings.zones(cloud) or _unresearched(facts["type"])):
         raise wire.Refusal(texts.status("zone-unsupported", facts))
     for type_ in catalog.accelerator_types():
-        asked = {"type": listings.CONFIG_TYPES[type_.generation], "topology": type_.topology}
-        if type_.name in listings.offered(cloud, zone) and (type_.name == facts["type"] or config == asked):
+        same_config = {"type": listings.CONFIG_TYPES[type_.generation], "topology": type_.topology}
+        if type_.name in listings.offered_types(cloud, zone) and (type_.name == facts["type"] or config == same_config):
             return type_
     raise wire.Refusal(texts.status("type-unsupported", facts))
 
@@ -116,7 +120,7 @@ def _check_runtime(node: Mapping[str, Any]) -> None:
 
 
 def _model(body: Mapping[str, Any], version: str) -> str:
-    """The provisioning model. On v2alpha1 `spot` alone means STANDARD and is refused; on v2 it is all there is."""
+    """Return the provisioning model. On v2alpha1 `spot` alone means STANDARD and is refused; v2 has nothing else."""
     stated = body.get("provisioningModel", "PROVISIONING_MODEL_UNSPECIFIED")
     model = "STANDARD" if stated == "PROVISIONING_MODEL_UNSPECIFIED" else str(stated)
     if "spot" in body and version == "v2":
@@ -140,10 +144,38 @@ def _check_id(id_: str, field: str) -> None:
 
 
 def _check_one_of(body: Mapping[str, Any], names: Iterable[str], at: str, oneof: str) -> None:
-    given = [name for name in names if name in body]
-    if len(given) > 1:
-        raise _bad(f"Invalid value at '{at}' (oneof), oneof field '{oneof}' is already set. Cannot set '{given[1]}'")
+    present = [name for name in names if name in body]
+    if len(present) > 1:
+        raise _bad(f"Invalid value at '{at}' (oneof), oneof field '{oneof}' is already set. Cannot set '{present[1]}'")
 
 
 def _bad(message: str) -> wire.Refusal:
     return wire.refuse(3, message)
+
+
+_KEY = re.compile(r"[a-zA-Z0-9_-]{1,127}")
+_VALUE_BYTES = 262_144
+_ALL_BYTES = 512 * 1024
+_DESCRIPTION = 512
+
+
+def check_node(node: Mapping[str, Any]) -> None:
+    """Raise Refusal for the first rule that a node's settings break."""
+    for key, value in node.get("labels", {}).items():
+        if not LABEL_KEY.fullmatch(key) or not LABEL_VALUE.fullmatch(value):
+            raise _bad(f"Invalid label `{key}: {value}`.")
+    if len(node.get("description", "")) > _DESCRIPTION:
+        raise _bad(f"The description is longer than {_DESCRIPTION} characters.")
+    if "networkConfig" in node and "networkConfigs" in node:
+        raise _bad("network_config and network_configs cannot both be set.")
+    _check_metadata(node.get("metadata", {}))
+
+
+def _check_metadata(metadata: Mapping[str, str]) -> None:
+    for key, value in metadata.items():
+        if not _KEY.fullmatch(key):
+            raise _bad(f"Invalid metadata key `{key}`.")
+        if len(value.encode()) > _VALUE_BYTES:
+            raise _bad(f"Value for metadata key `{key}` is too large: at most {_VALUE_BYTES} bytes.")
+    if sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items()) >= _ALL_BYTES:
+        raise _bad(f"Metadata is too large: keys and values must stay below {_ALL_BYTES} bytes.")

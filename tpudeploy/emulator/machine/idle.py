@@ -1,4 +1,4 @@
-"""Whether the processes of a startup script and of its units stand still: nothing computes, and every shim naps.
+"""Whether the processes of a startup script and of its units are idle: nothing computes, and every shim naps.
 
 A script that does several things at once waits in one process while it computes in another. Time must not move before
 each of them waits, or how long things take would depend on how fast the emulator's own machine is.
@@ -17,38 +17,38 @@ from tpudeploy.emulator.machine.root import SHIMS
 _PROC = Path("/proc")
 _SWITCHES = re.compile(r"ctxt_switches:\s*(\d+)")
 _SHIMS = (f"/{SHIMS}/", str(shims.WHOLE))  # as bash, or as Python after it
-_STILL = "SZTt"  # proc(5): sleeping, a zombie, stopped
+_IDLE = "SZTt"  # proc(5): sleeping, a zombie, stopped
+
+# Processes, each with how often it was put to sleep or aside: after any work the number is another.
+ProcessCounts = frozenset[tuple[int, int]]
 
 
-Look = frozenset[tuple[int, int]]
-
-
-def standing_still(wardens: Collection[int], napping: Collection[int]) -> Look | None:
-    """The processes below `wardens`, each with how often it came and went; None where one of them is at work.
+def idle_processes(wardens: Collection[int], napping: Collection[int]) -> ProcessCounts | None:
+    """Return the processes below `wardens`, each with its count; None where one of them is at work.
 
     `napping` are the shims that wait for time. One look can miss what passes from process to process: two that are
-    alike do not. Known on Linux alone; elsewhere whoever naps is taken for the whole script.
+    the same do not. Only Linux has the counts; elsewhere a shim that naps is taken for the whole script.
     """
     below = dict(_below(wardens))
-    if any(state not in _STILL for state in below.values()):
+    if any(state not in _IDLE for state in below.values()):
         return None
     moving = (pid for pid in below if pid not in napping and _is_shim(pid))
-    return None if any(moving) else frozenset((pid, _switches(pid)) for pid in below)
+    return None if any(moving) else frozenset((pid, _count_switches(pid)) for pid in below)
 
 
 def _below(wardens: Collection[int]) -> Iterator[tuple[int, str]]:
-    """Every process that these began, and those began, with its state. What else runs on the machine is not asked."""
+    """Yield every process below these, at any depth, with its state. Other processes of the machine are not read."""
     ahead = list(wardens)
     while ahead:
         for child in _children(ahead.pop()):
             state = _read(f"{child}/stat").rpartition(")")[2].split()[:1]
-            if state:  # else it ended while we looked
+            if state:  # otherwise it ended meanwhile
                 yield child, state[0]
                 ahead.append(child)
 
 
 def _children(pid: int) -> Iterator[int]:
-    """proc(5), /proc/PID/task/TID/children: since Linux 3.5, in every distribution's kernel."""
+    """Yield the children of a process: proc(5), /proc/PID/task/TID/children, since Linux 3.5."""
     try:
         threads = os.listdir(_PROC / f"{pid}/task")  # noqa: PTH208 - a glob stumbles over what ends meanwhile
     except OSError:
@@ -62,13 +62,12 @@ def _is_shim(pid: int) -> bool:
     return any(shim in line for shim in _SHIMS)
 
 
-def _switches(pid: int) -> int:
-    """How often it was put to sleep or aside: one that did anything in between has another number."""
+def _count_switches(pid: int) -> int:
     return sum(map(int, _SWITCHES.findall(_read(f"{pid}/status"))))
 
 
 def _read(name: str) -> str:
-    """Nothing of a process that is no more."""
+    """Return a file below /proc; "" for a process that has ended."""
     try:
         return (_PROC / name).read_text("utf-8", "replace")
     except OSError:

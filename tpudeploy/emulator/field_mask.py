@@ -1,6 +1,6 @@
-"""Partial responses: `fields=nodes(name,state),nextPageToken` leaves out of a reply what it does not name.
+"""Partial responses: `fields=nodes(name,state),nextPageToken` reduces a reply to these fields.
 
-Every method of Google's APIs takes it: it stands among the common parameters of the discovery documents.
+Every method of Google's APIs takes it: it is among the common parameters of the discovery documents.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from tpudeploy.emulator import discovery, wire
-from tpudeploy.emulator.call import Call
+from tpudeploy.emulator.wire import Call
 
 Mask: TypeAlias = Mapping[str, "Mask"]
-"""What is named, and below it what; nothing below is all."""
+"""The names of fields, each with the names below it; an empty mask selects everything."""
 
 _TOKEN = re.compile(r"\s*([\w*-]+|[,/()])")
 
 
-def selected(call: Call, body: dict[str, Any]) -> dict[str, Any]:
-    """Of the reply what was asked for. Raise Refusal for a field that there is not."""
-    written = call.query.get("fields") or call.query.get("$fields")
-    if not written:
+def select_fields(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the requested fields of the reply. Raise Refusal for a field that does not exist."""
+    text = call.query.get("fields") or call.query.get("$fields")
+    if not text:
         return body
-    mask = _mask(written)
-    _check(mask, discovery.response(call.version, *call.method.split(".")), call.version, "")
+    mask = _mask(text)
+    _check(mask, discovery.response_schema(call.version, *call.method.split(".")), call.version, "")
     cut: dict[str, Any] = _cut(mask, body)
     return cut
 
 
 @cache
-def _mask(written: str) -> Mask:
-    words = [match[1] for match in _TOKEN.finditer(written)]
-    if "".join(words) != "".join(written.split()):
-        raise _invalid(written)
-    left = iter([*words, ""])
-    return _level(left, "", written)
+def _mask(text: str) -> Mask:
+    words = [match[1] for match in _TOKEN.finditer(text)]
+    if "".join(words) != "".join(text.split()):
+        raise _invalid(text)
+    words_ahead = iter([*words, ""])
+    return _level(words_ahead, "", text)
 
 
-def _level(words: Iterator[str], end: str, written: str) -> Mask:
-    """Names up to `end`."""
+def _level(words: Iterator[str], end: str, text: str) -> Mask:
+    """Read names up to `end`."""
     mask: dict[str, Mask] = {}
     path: dict[str, Mask] = mask
     name = ""
@@ -54,12 +54,12 @@ def _level(words: Iterator[str], end: str, written: str) -> Mask:
         elif word == "/" and name:
             path, name = path.setdefault(name, {}), ""  # type: ignore[assignment]  # made here, so it is a dict
         elif word == "(" and name:
-            path[name], name = _level(words, ")", written), ""
+            path[name], name = _level(words, ")", text), ""
         elif word and word not in "/()" and not name:
             name = word
         else:
             break
-    raise _invalid(written)
+    raise _invalid(text)
 
 
 def _check(mask: Mask, schema: str, version: str, above: str) -> None:
@@ -67,10 +67,10 @@ def _check(mask: Mask, schema: str, version: str, above: str) -> None:
     for name, below in mask.items():
         if name == "*":
             continue
-        known = properties.get(name)
-        if known is None:
+        field = properties.get(name)
+        if field is None:
             raise _invalid(f"{above}{name}")
-        inner = known.get("items", known).get("$ref")
+        inner = field.get("items", field).get("$ref")
         if inner is not None:
             _check(below, inner, version, f"{above}{name}/")
 
@@ -84,5 +84,5 @@ def _cut(mask: Mask, value: Any) -> Any:
 
 
 def _invalid(path: str) -> wire.Refusal:
-    """The wording is UNVERIFIED."""
+    """Return the refusal of a field; its wording is UNVERIFIED."""
     return wire.refuse(3, f"Error expanding 'fields' parameter. Cannot find matching fields for path '{path}'.")

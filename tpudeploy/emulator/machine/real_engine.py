@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tpudeploy.emulator.machine.docker.mounts import on_node
 from tpudeploy.emulator.machine.root import Root
 from tpudeploy.emulator.machine.session import forget_interrupts
 from tpudeploy.emulator.machine.warden import session
@@ -45,14 +44,14 @@ KILLED = 128 + signal.SIGKILL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is run instead of a container, and what is not as the container has it."""
+    """The command that runs instead of a container, and the notes on what differs from the container's."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str]
     notes: tuple[str, ...]
 
 
-def order(
+def translate(
     engine: Sequence[str],
     words: Sequence[str],
     environment: Mapping[str, str],
@@ -64,23 +63,14 @@ def order(
 ) -> Order:
     """Return the command for a container whose command is `vllm serve WORDS…`."""
     notes: list[str] = []
-
-    def kept(flag: str, value: str) -> bool:
-        reason = FLAGS.get(flag, "")
-        if flag in PARALLEL and value != "1":
-            reason = "a CPU engine is one device"
-        elif flag == "--kv-cache-dtype" and value.startswith(QUANTIZED_CACHE) and not has_avx512:
-            reason = "this CPU has no AVX-512, which such a cache needs"
+    served: list[str] = []
+    for flag, flag_words in _flags(words):
+        value = flag_words[-1].partition("=")[2] or flag_words[-1]
+        reason = _drop_reason(flag, value, has_avx512=has_avx512)
         if reason:
             notes.append(f"dropped {flag} {value}: {reason}")
-        return not reason and flag not in PLACE
-
-    served = [
-        word
-        for flag, written in _flags(words)
-        if kept(flag, written[-1].partition("=")[2] or written[-1])
-        for word in written
-    ]
+        elif flag not in PLACE:
+            served.extend(flag_words)
     if served and _path(served[0], volumes, root) != served[0]:
         notes.append(
             f"{served[0]} is loaded from its place on the node's disk, which the engine's API gives as its model"
@@ -99,8 +89,17 @@ def order(
     )
 
 
+def _drop_reason(flag: str, value: str, *, has_avx512: bool) -> str:
+    """Return why a CPU engine does not get this flag; "" for one that it gets."""
+    if flag in PARALLEL and value != "1":
+        return "a CPU engine is one device"
+    if flag == "--kv-cache-dtype" and value.startswith(QUANTIZED_CACHE) and not has_avx512:
+        return "this CPU has no AVX-512, which such a cache needs"
+    return FLAGS.get(flag, "")
+
+
 def has_avx512() -> bool:
-    """Return whether this machine's CPU has it; Linux tells, elsewhere it is taken not to."""
+    """Return whether this machine's CPU has it, as Linux says; elsewhere it counts as absent."""
     with contextlib.suppress(OSError):
         return "avx512f" in Path("/proc/cpuinfo").read_text("utf-8")
     return False
@@ -130,29 +129,29 @@ def run() -> None:
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each flag with the words that belong to it; words before the first flag stand alone, behind ""."""
-    written: list[str] = []
+    """Yield each flag with the words that belong to it; a word before the first flag comes alone, behind ""."""
+    group: list[str] = []
     for word in words:
         if word.startswith("--") or word in PARALLEL:
-            if written:
-                yield _flag(written)
-            written = [word]
-        elif written:
-            written.append(word)
+            if group:
+                yield _flag_name(group), tuple(group)
+            group = [word]
+        elif group:
+            group.append(word)
         else:
             yield "", (word,)
-    if written:
-        yield _flag(written)
+    if group:
+        yield _flag_name(group), tuple(group)
 
 
-def _flag(written: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    return written[0].partition("=")[0].replace("_", "-"), tuple(written)
+def _flag_name(group: Sequence[str]) -> str:
+    return group[0].partition("=")[0].replace("_", "-")
 
 
 def _path(word: str, volumes: Sequence[str], root: Root) -> str:
-    """Return where on the node a path of the container lies; a word that is none stays as it is."""
+    """Return where on the node a path of the container is; another word stays as it is."""
     flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-    path = on_node(value, volumes, root) if value.startswith("/") else None
+    path = root.path_of(value, volumes) if value.startswith("/") else None
     return word if path is None else f"{flag}{equals}{path}"
 
 
@@ -164,7 +163,7 @@ def _die_with_owner() -> None:
 
 
 def _end_session() -> None:
-    """Kill whatever the engine started and left behind: nothing of a container outlives it."""
+    """Kill all that the engine started and did not end: nothing of a container outlives it."""
     for pid in session(os.getpid()):
         if pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):

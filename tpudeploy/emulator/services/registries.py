@@ -1,0 +1,51 @@
+"""Registries of names that move: a container registry's tags, and the revisions of models on Hugging Face's hub.
+
+Neither asks for credentials.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from hashlib import sha1
+from typing import Any
+
+from tpudeploy.domain.pins import EMULATED
+from tpudeploy.emulator import wire
+from tpudeploy.emulator.cloud import Cloud
+from tpudeploy.emulator.digests import image_digest
+from tpudeploy.emulator.http_server import Reply
+from tpudeploy.emulator.wire import Call
+
+_DOCKER_HUB = "registry-1.docker.io"
+_DIGEST_HEADER = "Docker-Content-Digest"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def head_manifest(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Return the digest of an image. Raise Refusal where it does not exist. The scenario uses a profile's names."""
+    host, repository, reference = (call.query[key] for key in ("host", "repository", "reference"))
+    place = "" if host == _DOCKER_HUB else f"{host}/"
+    is_digest = reference.startswith("sha256:")
+    name = f"{place}{repository}{'@' if is_digest else ':'}{reference}"
+    images = cloud.scenario.project.images
+    if images is not None and name not in images:
+        raise wire.refuse(5, f"manifest unknown: {name}")
+    return {_DIGEST_HEADER: reference if is_digest else image_digest(name, cloud.current_version(name))}
+
+
+def add_digest_header(reply: Reply) -> Reply:
+    """Return the reply with the digest in a header, since the reply to a HEAD has no body."""
+    body = reply.body if isinstance(reply.body, dict) else {}
+    return replace(reply, headers={_DIGEST_HEADER: body[_DIGEST_HEADER]}) if _DIGEST_HEADER in body else reply
+
+
+def get_model(cloud: Cloud, call: Call) -> dict[str, Any]:
+    """Return the commit that a revision of a model is now. Raise Refusal for a model that does not exist."""
+    model, revision = call.query["model"], call.query["revision"]
+    models = cloud.scenario.project.models
+    if models is not None and model not in models:
+        raise wire.refuse(16, "Invalid username or password.")  # to strangers, private and absent models look alike
+    commit = sha1(f"{cloud.current_version(model)} {revision}".encode(), usedforsecurity=False).hexdigest()
+    emulated = EMULATED + commit[len(EMULATED) :]
+    return {"id": model, "sha": revision if _COMMIT.fullmatch(revision) else emulated}
