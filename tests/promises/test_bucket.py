@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
@@ -83,14 +83,14 @@ def live(at: Trial) -> Iterator[Report | None]:
     at.must_be_gone()
 
 
-def chosen(faults: Mapping[str, Mapping[str, Any]], *, whole: bool, samples: int) -> list[tuple[str, Call]]:
-    every = list(product(faults, calls_of_one_life()))
-    return every if whole else Random(samples).sample(every, samples)
+def chosen(name: str, *, whole: bool) -> Sequence[Call]:
+    return calls_of_one_life() if whole else Random(name).sample(calls_of_one_life(), 1)
 
 
 @pytest.mark.exhaustive
-def test_whatever_becomes_of_any_one_request_the_run_goes_on(whole: bool) -> None:
-    for name, (method, number) in chosen(SINGLE, whole=whole, samples=4):
+@pytest.mark.parametrize("name", SINGLE)
+def test_whatever_becomes_of_any_one_request_the_run_continues(name: str, whole: bool) -> None:
+    for method, number in chosen(name, whole=whole):
         with begun({**SINGLE[name], "method": method, "call": number}) as at:
             for report in live(at):
                 assert report is not None, (name, method, number, at.history)
@@ -99,8 +99,9 @@ def test_whatever_becomes_of_any_one_request_the_run_goes_on(whole: bool) -> Non
 
 
 @pytest.mark.exhaustive
-def test_after_any_outage_the_run_or_the_next_one_converges(whole: bool) -> None:
-    for name, (method, number) in chosen(OUTAGES, whole=whole, samples=4):
+@pytest.mark.parametrize("name", OUTAGES)
+def test_after_any_outage_the_run_or_the_next_one_converges(name: str, whole: bool) -> None:
+    for method, number in chosen(name, whole=whole):
         with begun({**OUTAGES[name], "method": method, "call": f"{number}-"}) as at:
             at.until_done(at.apply)
             at.wanted["max_model_len"] = 8192

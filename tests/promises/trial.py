@@ -173,7 +173,9 @@ class Trial:
     def _act(self, fuse: Fuse, *, destroy: bool) -> Report | None:
         self.history.append(f"{'destroy' if destroy else 'apply'} {self.wanted} fuse {fuse.at}")
         began = len(self.emulator.requests)
-        published = "" if self.state is None or destroy else self.state.published
+        # A run that was killed between the state and the file has sent no client anywhere yet.
+        is_published = not destroy and self.state is not None and self._lies_there("endpoints/gemma.json") is not None
+        published = self.state.published if is_published and self.state is not None else ""
         try:
             with self._workspace(fuse) as workspace:
                 self._plan = workspace.plan([self.profile()], destroy=destroy)
