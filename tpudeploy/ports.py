@@ -407,13 +407,13 @@ class Workers(Protocol):
 class Allowance(Protocol):
     """The number of creates that the project may still send now, over all runs of this process."""
 
-    def left(self) -> int: ...
+    def available(self) -> int: ...
 
     def opens_in(self) -> float:
         """Return the seconds until a create is available; 0 if one is."""
         ...
 
-    def turn(self) -> float:
+    def seconds_to_turn(self) -> float:
         """Return the seconds until it is the caller's turn. Waiting callers are woken one at a time.
 
         Waking all of them for each free create would be quadratic in their number.

@@ -92,8 +92,7 @@ class Workspace(Wiring):
         """
         from tpudeploy.domain.plan import Mode
         from tpudeploy.engine.pins import Found
-        from tpudeploy.engine.plan import plan
-        from tpudeploy.engine.scope import Scope
+        from tpudeploy.engine.plan import Scope, plan
         from tpudeploy.pins.pins import not_pinned
         from tpudeploy.planning.targets import parsed
         from tpudeploy.plans import Plan

@@ -82,7 +82,7 @@ LIMITS = {
     "config": Limit(participles=0.0, functions=0, phrases=1),
     "domain": Limit(participles=11.3, functions=0, phrases=28),
     "emulator": Limit(participles=53.5, functions=25, phrases=50),
-    "engine": Limit(participles=113.2, functions=15, phrases=37),
+    "engine": Limit(participles=62.0, functions=10, phrases=22),
     "metrics": Limit(participles=198.8, functions=0, phrases=3),
     "node": Limit(participles=46.5, functions=2, phrases=3),
     "operations": Limit(participles=121.2, functions=5, phrases=7),

@@ -21,7 +21,7 @@ from tpudeploy.domain import errors, events
 from tpudeploy.domain.lock import Lease
 from tpudeploy.domain.patience import Patience
 from tpudeploy.emulator import VirtualClock
-from tpudeploy.engine.session import session
+from tpudeploy.engine.session import open_session
 from tpudeploy.ports import StateBackend, World
 from tpudeploy.workspace import Workspace
 
@@ -70,7 +70,7 @@ def test_sixteen_who_wait_for_the_lock_all_have_it_in_their_turn_and_no_write_is
     clock = VirtualClock()
 
     def write(backend: StateBackend) -> int:
-        with session(world(backend, clock), "gemma", "apply") as held:
+        with open_session(world(backend, clock), "gemma", "apply") as held:
             held.save(held.state)
             return held.state.serial
 

@@ -1,17 +1,17 @@
-"""Carry out one step: remember, then ask. Nothing here waits and nothing here decides."""
+"""Execute one step: save the intent, then send the request. Nothing here waits, and nothing here decides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import assert_never
 
 from tpudeploy.domain import errors, events, step
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Refusal, Remedy
-from tpudeploy.domain.state import Attempt, Refused
+from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.engine.about import About, about
-from tpudeploy.engine.chronicle import Chronicle
+from tpudeploy.engine.chronicle import CapacityHistory
 from tpudeploy.engine.session import Session
 from tpudeploy.node.fingerprint import live_attributes, server_print, text_print
 from tpudeploy.node.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, node_update
@@ -22,8 +22,8 @@ from tpudeploy.reconcile.refusals import remembered
 from tpudeploy.reconcile.wanted import wanted
 
 
-class Hands:
-    """One tick's hands: a world, a session, the deployment aimed at (None: nothing) and what was seen."""
+class StepExecutor:
+    """Executes the steps of one observation. `deployment` is the target, or None if everything is to be deleted."""
 
     def __init__(
         self,
@@ -31,58 +31,53 @@ class Hands:
         session: Session,
         deployment: Deployment | None,
         observed: Observed,
-        chronicle: Chronicle,
+        history: CapacityHistory,
     ) -> None:
         self._world = world
         self._session = session
         self._deployment = deployment
         self._observed = observed
-        self._chronicle = chronicle
+        self._history = history
         self.was_refused = False
 
-    def act(self, what: step.Step) -> None:
-        """Raise `errors.Fault` or `errors.Denied`; the state then tells the next look what was begun.
+    def execute(self, action: step.Step) -> None:  # noqa: C901, PLR0912 - one row for each kind of step
+        """Execute one step. The remaining steps were decided without knowing of a refusal, so check `was_refused`.
 
-        Once `was_refused`, the steps that are left were decided without knowing it.
+        Raise `errors.Fault` or `errors.Denied`; the saved state then shows the next observation what was begun.
         """
-        match what:
+        match action:
             case step.Request():
-                self._request(what)
+                self._request(action)
             case step.Release():
-                self._release(what)
+                self._release(action)
             case step.Forget():
-                self._forget(what)
+                self._forget(action)
             case step.PatchMetadata():
-                self._update(what)
+                self._patch_node(action, self._attempt(action.replica, action.name), "node")
             case step.PushChange():
-                self._tell(what)
+                self._push_change(action)
             case step.Reset():
-                self._restart(what)
-            case _:
-                self._note(what)
-
-    def _note(
-        self, what: step.Reclaim | step.Adopt | step.GiveUp | step.Drain | step.Renew | step.Wait | step.Done
-    ) -> None:
-        """What asks nothing of the cloud."""
-        match what:
+                self._reset(action)
             case step.Adopt():
-                attempt = self._attempt(what.replica, what.name)
-                self._put(what.replica, replace(attempt, spec=wanted(self._aim(), attempt)))
+                attempt = self._attempt(action.replica, action.name)
+                self._save(action.replica, replace(attempt, spec=wanted(self._target(), attempt)))
             case step.Reclaim():
-                self._reclaim(what)
+                self._reclaim(action)
             case step.GiveUp():
-                self._give_up(what)
+                self._record_failure(action)
             case step.Drain():
-                self._drain(what)
+                self._drain(action)
             case step.Renew():
-                self._put(what.replica, replace(self._attempt(what.replica, what.name), is_ending=True))
+                self._save(action.replica, replace(self._attempt(action.replica, action.name), is_ending=True))
             case step.Wait() | step.Done():
+                # The loop of `Convergence` waits and ends; the state has nothing to record.
                 pass
+            case _:
+                assert_never(action)
 
-    def _request(self, what: step.Request) -> None:
-        deployment, state, now = self._aim(), self._session.state, self._world.clock.now()
-        name, place = state.slice_name(what.replica), what.candidate
+    def _request(self, action: step.Request) -> None:
+        deployment, state, now = self._target(), self._session.state, self._world.clock.now()
+        name, place = state.slice_name(action.replica), action.candidate
         request = slice_request(deployment, name, place)
         attempt = Attempt(
             name=request.name,
@@ -95,129 +90,160 @@ class Hands:
             booted=server_print(deployment.attributes),
             script=text_print(request.metadata[SCRIPT_KEY]),
         )
-        record = state.record(what.replica).with_attempt(attempt)
+        record = state.record(action.replica).with_attempt(attempt)
         self._session.save(replace(state.with_record(record), next_attempt=state.next_attempt + 1))
         self._world.emit(
-            events.Requested(**self._about(what.replica, attempt), accelerator_type=request.accelerator_type)
+            events.Requested(**self._about(action.replica, attempt), accelerator_type=request.accelerator_type)
         )
         self._world.creates.spend()
         try:
             with self._session.asking():
                 operation = self._world.cloud.request(request)
-        except (errors.Refused, errors.Denied) as refused:
-            # A plain "no" made nothing; a Fault leaves the intent, and the next look decides.
-            self._drop(what.replica, attempt, refused.refusal)
-            self.was_refused = True
-            if refused.refusal is not None and refused.refusal.remedy is Remedy.LOOK_AGAIN:
-                self._world.creates.pause(refused.refusal.holds_seconds)
-            if isinstance(refused, errors.Denied) and not self._session.state.attempts:
-                raise
-            return  # what was asked for before may still be granted: it is watched to its end
+        except (errors.Refused, errors.Denied) as error:
+            self._handle_refusal(action.replica, attempt, error)
+            return
+        # Without an operation's name there is nothing to add to the saved intent: the slice is found by its own name.
         if operation is not None:
-            self._put(what.replica, replace(attempt, operation=operation))
+            self._save(action.replica, replace(attempt, operation=operation))
 
-    def _release(self, what: step.Release) -> None:
-        now = self._world.clock.now()
-        attempt = self._attempt(what.replica, what.name)
-        first = attempt.releasing_at is None
-        attempt = replace(attempt, releasing_at=now, release_reason=what.reason, is_spare=what.is_spare)
-        self._put(what.replica, attempt, what.refusal)
-        if first and what.reason == REFUSED:
-            return  # there is nothing to delete, unless it shows after all
+    def _handle_refusal(self, replica: int, attempt: Attempt, error: errors.Refused | errors.Denied) -> None:
+        # A plain refusal created nothing, so the intent is dropped. After a Fault it stays, and the next observation
+        # shows whether the slice exists.
+        self._drop(replica, attempt, error.refusal)
+        self.was_refused = True
+        # A rate limit of the project holds for every zone: no other request may be sent before it is over.
+        if error.refusal is not None and error.refusal.remedy is Remedy.LOOK_AGAIN:
+            self._world.creates.pause(error.refusal.holds_seconds)
+        # A denial ends the run only if nothing else is requested. Earlier requests may still be granted, so the run
+        # continues to observe them until they end.
+        if isinstance(error, errors.Denied) and not self._session.state.attempts:
+            raise error
+
+    def _release(self, action: step.Release) -> None:
+        attempt = self._attempt(action.replica, action.name)
+        is_first = attempt.releasing_at is None
+        attempt = replace(
+            attempt,
+            releasing_at=self._world.clock.now(),
+            release_reason=action.reason,
+            is_spare=action.is_spare,
+        )
+        self._save(action.replica, attempt, action.refusal)
+        # The request failed, so there is nothing to delete. A second release deletes the slice if it appears after all.
+        if is_first and action.reason == REFUSED:
+            return
         with self._session.asking():
             deletion = self._world.cloud.release(attempt.ref)
+        # The operation's result explains later why a deletion failed.
         if deletion is not None:
-            self._put(what.replica, replace(attempt, deletion=deletion))
-        if first:
-            self._world.emit(events.Released(**self._about(what.replica, attempt), reason=what.reason))
+            self._save(action.replica, replace(attempt, deletion=deletion))
+        # A deletion that is sent again is not news.
+        if is_first:
+            self._world.emit(events.Released(**self._about(action.replica, attempt), reason=action.reason))
 
-    def _reclaim(self, what: step.Reclaim) -> None:
-        """Its deletion is still looked at: it may yet be carried out."""
-        attempt = replace(self._attempt(what.replica, what.name), releasing_at=None, release_reason="", is_spare=False)
-        self._put(what.replica, replace(attempt, is_reclaimed=True))
-        self._world.emit(events.Reclaimed(**self._about(what.replica, attempt)))
+    def _reclaim(self, action: step.Reclaim) -> None:
+        """Keep a slice after all. Its deletion is still observed, because Google may carry it out."""
+        attempt = self._attempt(action.replica, action.name)
+        attempt = replace(attempt, releasing_at=None, release_reason="", is_spare=False, is_reclaimed=True)
+        self._save(action.replica, attempt)
+        self._world.emit(events.Reclaimed(**self._about(action.replica, attempt)))
 
-    def _forget(self, what: step.Forget) -> None:
-        attempt = self._attempt(what.replica, what.name)
-        self._drop(what.replica, attempt, what.refusal)
+    def _forget(self, action: step.Forget) -> None:
+        attempt = self._attempt(action.replica, action.name)
+        self._drop(action.replica, attempt, action.refusal)
+        # Google deleted the slice at the end of its run before clients were sent to a successor: a user can avoid that.
         if attempt.is_ending and attempt.draining_at is None and self._deployment is not None:
-            self._tell_too_late(what.replica, attempt)
-        if what.refusal is None and attempt.release_reason != REFUSED:
-            self._chronicle.released(attempt)
-            self._world.emit(events.Gone(**self._about(what.replica, attempt), reason=what.reason))
+            self._warn_of_late_successor(action.replica, attempt)
+        # A refusal was reported by `_refusals_with`; only a slice or request that existed is reported as gone.
+        if action.refusal is None and attempt.release_reason != REFUSED:
+            self._history.add_release(attempt)
+            self._world.emit(events.Gone(**self._about(action.replica, attempt), reason=action.reason))
 
-    def _tell_too_late(self, replica: int, attempt: Attempt) -> None:
-        where = address(self._session.state.deployment, replica)
-        message = f"The run of {attempt.name} ended before its successor served; nothing serves until it does."
-        hint = "Where it takes that long to be granted, raise placement.max_run_duration, or allow more zones."
-        self._world.emit(events.Warned(at=self._world.clock.now(), address=where, message=message, hint=hint))
+    def _warn_of_late_successor(self, replica: int, attempt: Attempt) -> None:
+        self._world.emit(
+            events.Warned(
+                at=self._world.clock.now(),
+                address=address(self._session.state.deployment, replica),
+                message=f"The run of {attempt.name} ended before its successor served; nothing serves until it does.",
+                hint="If a grant takes that long, raise placement.max_run_duration or allow more zones.",
+            )
+        )
 
-    def _tell(self, what: step.PushChange) -> None:
-        """Its name is written down before it is sent: whatever becomes of the call, the node's answer is understood."""
-        attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
+    def _push_change(self, action: step.PushChange) -> None:
+        attempt, now = self._attempt(action.replica, action.name), self._world.clock.now()
         change = attempt.change
-        if not change or attempt.update_asked != what.boot:
-            change = next_change(self._observed.slices[what.name].metadata, change, now)
-        attempt = replace(attempt, change=change, told_at=now, update_asked=what.boot, is_failed=False)
-        self._put(what.replica, attempt)
-        self._send(what, attempt, "change")
+        # A change that is sent again for the same server keeps its name, so that an answer to either is understood.
+        if not change or attempt.update_asked != action.boot:
+            change = next_change(self._observed.slices[action.name].metadata, change, now)
+        attempt = replace(attempt, change=change, told_at=now, update_asked=action.boot, is_failed=False)
+        # The name is saved before it is sent: whatever becomes of the call, the node's answer is understood.
+        self._save(action.replica, attempt)
+        self._patch_node(action, attempt, "change")
 
-    def _update(self, what: step.PatchMetadata) -> None:
-        self._send(what, self._attempt(what.replica, what.name), "node")
-
-    def _send(self, what: step.PatchMetadata | step.PushChange, attempt: Attempt, told: str) -> None:
-        deployment, found = self._aim(), self._observed.slices[what.name]
-        new = boot_metadata(deployment, what.boot)
-        # Where the server stays, its script stays: a newer tpudeploy renders another text for the same server.
-        same: Mapping[str, str] = found.metadata
-        is_same = same.get(SPEC_KEY) == what.boot and attempt.script in {"", text_print(same.get(SCRIPT_KEY, ""))}
-        metadata = dict(same if is_same else {**same, **new})
+    def _patch_node(self, action: step.PatchMetadata | step.PushChange, attempt: Attempt, event: str) -> None:
+        deployment, current = self._target(), self._observed.slices[action.name].metadata
+        has_same_server = current.get(SPEC_KEY) == action.boot
+        has_own_script = attempt.script in {"", text_print(current.get(SCRIPT_KEY, ""))}
+        # A node that keeps its server keeps its script too: a newer tpudeploy renders another text for the same server.
+        keeps_script = has_same_server and has_own_script
+        metadata = dict(current) if keeps_script else {**current, **boot_metadata(deployment, action.boot)}
+        # `boot_metadata` has the change of a new slice; this node is to see the change it was last sent.
         if attempt.change:
             metadata[CHANGE_KEY] = attempt.change
-        elif CHANGE_KEY in same:
-            metadata[CHANGE_KEY] = same[CHANGE_KEY]
-        name = self._session.state.slice_name(what.replica)
+        elif CHANGE_KEY in current:
+            metadata[CHANGE_KEY] = current[CHANGE_KEY]
         live = live_attributes(wanted(deployment, attempt))
         with self._session.asking():
+            name = self._session.state.slice_name(action.replica)
             self._world.cloud.update(attempt.ref, node_update(metadata, live, name))
-        spec = {p: v for p, v in attempt.spec.items() if p not in live_attributes(attempt.spec)} | live
-        now = self._world.clock.now()
-        script = text_print(metadata.get(SCRIPT_KEY, ""))
-        self._put(what.replica, replace(attempt, spec=spec, update_asked=what.boot, update_asked_at=now, script=script))
-        self._world.emit(events.Updated(**self._about(what.replica, attempt), what=told))
+        old_live = live_attributes(attempt.spec)
+        spec = {path: value for path, value in attempt.spec.items() if path not in old_live} | live
+        self._save(
+            action.replica,
+            replace(
+                attempt,
+                spec=spec,
+                update_asked=action.boot,
+                update_asked_at=self._world.clock.now(),
+                script=text_print(metadata.get(SCRIPT_KEY, "")),
+            ),
+        )
+        self._world.emit(events.Updated(**self._about(action.replica, attempt), what=event))
 
-    def _restart(self, what: step.Reset) -> None:
-        before = self._attempt(what.replica, what.name)
+    def _reset(self, action: step.Reset) -> None:
+        before = self._attempt(action.replica, action.name)
         attempt = replace(
             before,
-            booted=what.boot,
+            booted=action.boot,
             booted_before=before.booted,
             booted_at=self._world.clock.now(),
             boot_asked=False,
             served=False,
         )
-        self._put(what.replica, attempt)
+        self._save(action.replica, attempt)
         with self._session.asking():
             self._world.cloud.restart(attempt.ref)
-        self._put(what.replica, replace(attempt, boot_asked=True))
-        self._world.emit(events.Updated(**self._about(what.replica, attempt), what="restart"))
+        self._save(action.replica, replace(attempt, boot_asked=True))
+        self._world.emit(events.Updated(**self._about(action.replica, attempt), what="restart"))
 
-    def _give_up(self, what: step.GiveUp) -> None:
-        """Its server failed, and now that is said."""
-        attempt = self._session.state.record(what.replica).attempt(what.name)
+    def _record_failure(self, action: step.GiveUp) -> None:
+        """Record that the failure of a server was reported, so that a later run sends the change again."""
+        attempt = self._session.state.record(action.replica).attempt(action.name)
+        # The error of a replica without a slice names none: there is no attempt to record it in.
         if attempt is not None and not attempt.is_failed:
-            self._put(what.replica, replace(attempt, is_failed=True))
+            self._save(action.replica, replace(attempt, is_failed=True))
 
-    def _drain(self, what: step.Drain) -> None:
-        attempt, now = self._attempt(what.replica, what.name), self._world.clock.now()
-        self._put(what.replica, replace(attempt, draining_at=now if what.begins else None))
-        if what.begins:
+    def _drain(self, action: step.Drain) -> None:
+        attempt, now = self._attempt(action.replica, action.name), self._world.clock.now()
+        self._save(action.replica, replace(attempt, draining_at=now if action.begins else None))
+        # A slice that clients are sent to again was announced when it served first.
+        if action.begins:
             seconds = self._world.patience.drain
-            self._world.emit(events.Draining(**self._about(what.replica, attempt), seconds=seconds))
+            self._world.emit(events.Draining(**self._about(action.replica, attempt), seconds=seconds))
 
-    def _aim(self) -> Deployment:
+    def _target(self) -> Deployment:
         if self._deployment is None:
-            raise TypeError("a removal was asked to build something")
+            raise TypeError("`remove` returned a step that needs a deployment")
         return self._deployment
 
     def _attempt(self, replica: int, name: str) -> Attempt:
@@ -226,24 +252,26 @@ class Hands:
             raise KeyError(name)
         return attempt
 
-    def _put(self, replica: int, attempt: Attempt, refusal: Refusal | None = None) -> None:
+    def _save(self, replica: int, attempt: Attempt, refusal: Refusal | None = None) -> None:
         record = self._session.state.record(replica).with_attempt(attempt)
-        if refusal is not None:
-            record = replace(record, refusals=self._refused(replica, attempt, refusal))
-        self._session.save(self._session.state.with_record(record))
+        self._save_record(record, attempt, refusal)
 
     def _drop(self, replica: int, attempt: Attempt, refusal: Refusal | None) -> None:
         record = self._session.state.record(replica).without(attempt.name)
+        self._save_record(record, attempt, refusal)
+
+    def _save_record(self, record: Record, attempt: Attempt, refusal: Refusal | None) -> None:
         if refusal is not None:
-            record = replace(record, refusals=self._refused(replica, attempt, refusal))
+            record = replace(record, refusals=self._refusals_with(record.index, attempt, refusal))
         self._session.save(self._session.state.with_record(record))
 
-    def _refused(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
+    def _refusals_with(self, replica: int, attempt: Attempt, refusal: Refusal) -> tuple[Refused, ...]:
+        """Return the replica's refusals with this one, and report it."""
         now = self._world.clock.now()
-        self._chronicle.ended(attempt, refusal)
+        self._history.add_refusal(attempt, refusal)
         record = self._session.state.record(replica)
-        held = [a for a in record.attempts if a.name != attempt.name]
-        refusals = remembered(record.refusals, attempt, refusal, held=held, now=now, patience=self._world.patience)
+        others = [other for other in record.attempts if other.name != attempt.name]
+        refusals = remembered(record.refusals, attempt, refusal, held=others, now=now, patience=self._world.patience)
         self._world.emit(
             events.NotGranted(
                 **self._about(replica, attempt),

@@ -1,4 +1,4 @@
-"""A plan, approved, made true: each deployment converged, side by side."""
+"""Apply an approved plan: each deployment converges, side by side with the others."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from functools import partial
 from threading import Lock
 
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Effect, Goal, Plan, stopped_by
 from tpudeploy.domain.report import Endpoint, Outcome, Report
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.domain.state import Goal as Aim
+from tpudeploy.domain.state import Goal as Approval
 from tpudeploy.domain.wait import Wait
-from tpudeploy.engine.announce import Announcer
+from tpudeploy.engine.announce import EndpointPublisher
 from tpudeploy.engine.attest import Attestor
-from tpudeploy.engine.converge import Convergence, finished
+from tpudeploy.engine.converge import Convergence, without_approval
 from tpudeploy.engine.lost import tell_adopted, with_adopted
-from tpudeploy.engine.plan import goal as look_anew
-from tpudeploy.engine.schedule import side_by_side
-from tpudeploy.engine.session import session
+from tpudeploy.engine.plan import plan_deployment
+from tpudeploy.engine.schedule import run_all
+from tpudeploy.engine.session import open_session
 from tpudeploy.node.fingerprint import aim_print, server_print
 from tpudeploy.planning.drift import refreshed
 from tpudeploy.planning.seen import changed
@@ -30,14 +28,6 @@ from tpudeploy.ports import Witnesses, World
 from tpudeploy.reconcile.handover import ending
 from tpudeploy.reconcile.placement import is_closed
 from tpudeploy.reconcile.wanted import wanted
-
-
-@frozen
-class Result:
-    """One deployment's outcomes."""
-
-    outcomes: tuple[Outcome, ...]
-    endpoints: tuple[Endpoint, ...] = ()
 
 
 def apply(
@@ -51,7 +41,7 @@ def apply(
     may_reset: bool = False,
     on_begun: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Carry out `plan`. What goes wrong with one deployment is in its outcome and stops no other.
+    """Carry out `plan`. The error of one deployment is in its outcome and stops no other.
 
     With `keep`, the run continues after that and requests what is lost again, until the clock is stopped; `timeout`
     limits only the way there. With `may_reset`, a running node that does not pick up a change is rebooted; without it,
@@ -60,58 +50,64 @@ def apply(
     itself, and the others continue. A plan from a file holds as a whole, or `errors.StalePlan` is raised. `on_begun` is
     called once the plan holds and its approval is saved, before any request.
 
-    What serves at its end is held against what it was told; `witnesses` are asked. So is what failed that when it was
-    last asked, though nothing is to be changed: `Report.not_in_effect` tells of it until it does what was declared.
+    At the end, `witnesses` verify what serves against its declared settings. So are servers that failed the last
+    verification, even without a change: `Report.not_in_effect` has their errors until they pass.
     """
     deadline = None if timeout is None else world.clock.now() + timeout
-    todo = [
-        g for g in plan.goals if keep or g.resumes or g.errors or any(c.action is not Action.NO_OP for c in g.changes)
-    ]
-    if plan.source and len(todo) > 1:
-        _all_hold(world, todo, plan.source)
-    tell_begun = _once(on_begun)
-    if not todo:
-        tell_begun()
+    changing: list[Goal] = []
+    unchanged: list[Goal] = []
+    for goal in plan.goals:
+        needs_run = keep or goal.resumes or goal.errors or _changed(goal)
+        (changing if needs_run else unchanged).append(goal)
+    if plan.source and len(changing) > 1:
+        _check_all_hold(world, changing, plan.source)
+    notify_begun = _once(on_begun)
+    # Without work there is no first deployment that could call it.
+    if not changing:
+        notify_begun()
 
     def begin(goal: Goal) -> _Run:
         if goal.errors:
             raise stopped_by(goal.errors[0])
         goal = _begin(world, goal, plan.source)
-        tell_begun()
+        notify_begun()
         attestor = Attestor(world, goal, witnesses)
         return _Run(world, goal, until, deadline, keep=keep, may_reset=may_reset, attestor=attestor)
 
-    asked = {g.name for g in todo}
-    checks = [
-        _Check(g, Attestor(world, g, witnesses))
-        for g in plan.goals
-        if g.to_verify and g.name not in asked and witnesses
+    parts = [_Part(world, goal, begin) for goal in changing]
+    verifications = [
+        _Verification(goal, Attestor(world, goal, witnesses))
+        for goal in unchanged
+        if witnesses is not None and goal.to_verify
     ]
-    parts = [_Part(world, goal, begin) for goal in todo]
-    if len(parts) == 1 and not todo[0].errors:
+    # A single deployment begins here, so that a stale plan is raised and not an outcome.
+    if len(parts) == 1 and not changing[0].errors:
         parts[0].begin()
-    runs: list[_Run] = []
     try:
-        side_by_side(world.clock, [*parts, *checks], threads=world.threads)
+        run_all(world.clock, [*parts, *verifications], threads=world.threads)
     except (KeyboardInterrupt, errors.Interrupted):
-        for run in _runs(parts):
-            run.interrupted()
+        for run in _begun_runs(parts):
+            run.report_interruption()
         raise
     finally:
-        runs = _runs(parts)
+        runs = _begun_runs(parts)
         for run in runs:
             run.settle()
-    attestors = (*(check.attestor for check in checks), *(run.attestor for run in runs))
+    attestors = [*(each.attestor for each in verifications), *(run.attestor for run in runs)]
     return Report(
-        outcomes=(*(o for part in parts for o in part.outcomes), *(o for check in checks for o in check.outcomes)),
-        endpoints=tuple(e for r in runs for e in r.result.endpoints),
-        unchanged=tuple(g.name for g in plan.goals if g.name not in asked),
+        outcomes=(*(o for part in parts for o in part.outcomes), *(o for each in verifications for o in each.outcomes)),
+        endpoints=tuple(endpoint for run in runs for endpoint in run.endpoints),
+        unchanged=tuple(goal.name for goal in unchanged),
         not_in_effect=tuple(error for attestor in attestors for error in attestor.not_in_effect),
     )
 
 
-class _Check:
-    """One deployment of which nothing is to be changed, and whose engines did not do what was declared: asked again."""
+def _changed(goal: Goal) -> list[Change]:
+    return [change for change in goal.changes if change.action is not Action.NO_OP]
+
+
+class _Verification:
+    """Verifies a deployment that is not to change, because its engines failed the last verification."""
 
     def __init__(self, goal: Goal, attestor: Attestor) -> None:
         self._goal = goal
@@ -119,13 +115,13 @@ class _Check:
         self.outcomes: tuple[Outcome, ...] = ()
 
     def step(self) -> float | None:
-        """See `schedule.Run`: there is one step. A deployment that cannot be looked at is an outcome."""
+        """See `schedule.Run`: there is one step. A deployment that cannot be observed has its error as outcome."""
         try:
             self.attestor.verify_again()
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
-            self.outcomes = _outcomes(self._goal, error)
+            self.outcomes = _failed_outcomes(self._goal, error)
         return None
 
 
@@ -136,15 +132,19 @@ class _Part:
         self._world = world
         self._goal = goal
         self._begin = begin
-        self._refused: tuple[Outcome, ...] = ()
+        self._outcomes_without_run: tuple[Outcome, ...] = ()
         self.run: _Run | None = None
 
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return self._outcomes_without_run if self.run is None else self.run.outcomes
+
     def begin(self) -> None:
-        """Raise what stops it before anything is done, `errors.StalePlan` for one."""
+        """Raise what stops the deployment before anything is done, for example `errors.StalePlan`."""
         self.run = self._begin(self._goal)
 
     def step(self) -> float | None:
-        """See `schedule.Run`. What stops this deployment stops no other: it is an outcome."""
+        """See `schedule.Run`. An error of this deployment is its outcome, and stops no other deployment."""
         if self.run is not None:
             return self.run.step()
         try:
@@ -152,103 +152,100 @@ class _Part:
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
-            for change in (c for c in self._goal.changes if c.action is not Action.NO_OP):
+            for change in _changed(self._goal):
                 self._world.emit(_started(self._world, change))
                 self._world.emit(_failed(self._world, change, error))
-            self._refused = _outcomes(self._goal, error)
+            self._outcomes_without_run = _failed_outcomes(self._goal, error)
             return None
         return 0.0
 
-    @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        return self._refused if self.run is None else self.run.result.outcomes
 
-
-def _runs(parts: Iterable[_Part]) -> list[_Run]:
-    """Return the runs of those that have begun."""
+def _begun_runs(parts: Iterable[_Part]) -> list[_Run]:
     return [part.run for part in parts if part.run is not None]
 
 
-def _once(deed: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that does `deed` the first time it is called, and has every other caller wait until it is done.
+def _once(function: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that calls `function` the first time, and makes every other caller wait until it has returned.
 
-    So what is to be done before anything is asked for is done, whichever thread comes first.
+    So nothing is requested before it has returned, whichever thread comes first.
     """
-    lock, left = Lock(), [deed]
+    lock, pending = Lock(), [function]
 
-    def do() -> None:
+    def call_once() -> None:
         with lock:
-            while left:
-                left.pop()()
+            while pending:
+                pending.pop()()
 
-    return do
+    return call_once
 
 
 def _begin(world: World, goal: Goal, source: str) -> Goal:
-    """Hold the plan against the world once more, and write down what was approved.
+    """Check the plan against the world once more, and save its approval.
 
-    One from the file `source` holds only for the very state and slices that it was made for, unless it began already.
+    A plan from the file `source` holds only for exactly the state and slices that it was made for, unless an earlier
+    run has begun it already.
     """
-    world.clock.sleep(0.0)  # an interrupted run begins nothing more
-    with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
-        whole = aim_print(goal.deployment, None)
-        state = marked(with_adopted(world, goal, held.state), goal.replaces, {goal.fingerprint, whole})
-        current = _anew(world, goal, state)
+    world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
+    with open_session(world, goal.name, "apply" if goal.deployment else "destroy") as session:
+        fingerprint_of_all = aim_print(goal.deployment, None)
+        own_fingerprints = {goal.fingerprint, fingerprint_of_all}
+        state = marked(with_adopted(world, goal, session.state), goal.replaces, own_fingerprints)
+        current = _plan_again(world, goal, state)
         if source and _is_begun(goal, current):
-            goal = replace(goal, changes=current.changes)  # it was begun, and has come so far
+            # An earlier run carried out a part of the file: what is left of it is what the world needs now.
+            goal = replace(goal, changes=current.changes)
         elif source:
-            _must_be_true(goal, held.state, current, source)
+            _check_holds(goal, session.state, current, source)
         state = ending(refreshed(state, current.drift), current.renews)
-        if _shape(current.changes) != _shape(goal.changes):
+        if _approved_content(current.changes) != _approved_content(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",
                 hint="Run the command again to see and approve a new plan.",
             )
-        removes = goal.deployment is None
-        now, approval = world.clock.now(), goal.approval
-        aim = Aim(fingerprint=goal.fingerprint, since=now, who=world.who, removes=removes, approval=approval)
-        begun = state.begun
-        if held.state.goal is not None and held.state.goal.fingerprint in {aim.fingerprint, whole}:
+        previous, begun = session.state.goal, state.begun
+        if previous is not None and previous.fingerprint in own_fingerprints:
             # This run resumes what an earlier one began. It was counted then, and a pipeline may take it over.
-            aim = replace(held.state.goal, approval=goal.approval or held.state.goal.approval)
-        elif not goal.is_renewal:
-            # Saved together with the aim: an approval is used up by the very write that begins what it approves, so
-            # that no instant exists at which a crash leaves it usable for a second time.
-            begun += 1
-        held.save(_hopeful(world, goal, _restarting(goal, replace(state, goal=aim, begun=begun))))
-        tell_adopted(world, goal, held.state)
-        return replace(goal, serial=held.state.serial, lineage=held.state.lineage)
+            approval = replace(previous, approval=goal.approval or previous.approval)
+        else:
+            approval = Approval(
+                fingerprint=goal.fingerprint,
+                since=world.clock.now(),
+                who=world.who,
+                removes=goal.deployment is None,
+                approval=goal.approval,
+            )
+            # The count is saved together with the approval: an approval is used up by the very write that begins what
+            # it approves, so that no instant exists at which a crash leaves it usable for a second time.
+            begun += 0 if goal.is_renewal else 1
+        state = _with_restarts(goal, replace(state, goal=approval, begun=begun))
+        session.save(_without_fixable_refusals(world, goal, state))
+        tell_adopted(world, goal, session.state)
+        return replace(goal, serial=session.state.serial, lineage=session.state.lineage)
 
 
-def _anew(world: World, goal: Goal, state: State) -> Goal:
-    """The same goal, from another look."""
-    return look_anew(
-        world,
-        goal.name,
-        goal.deployment,
-        state,
-        adopts=goal.adopts,
-        targets=goal.targets,
-        replaces=goal.replaces,
+def _plan_again(world: World, goal: Goal, state: State) -> Goal:
+    """Return the goal as a new observation shows it."""
+    return plan_deployment(
+        world, goal.name, goal.deployment, state, adopts=goal.adopts, targets=goal.targets, replaces=goal.replaces
     )
 
 
-def _all_hold(world: World, goals: Iterable[Goal], source: str) -> None:
-    """Before the first of several is begun: a plan is for all of them. Raise `errors.StalePlan`."""
+def _check_all_hold(world: World, goals: Iterable[Goal], source: str) -> None:
+    """Check all parts of a saved plan before the first of them begins. Raise `errors.StalePlan`."""
     for goal in goals:
         state = world.state.read(goal.name).state or State(deployment=goal.name, lineage="")
-        current = _anew(world, goal, with_adopted(world, goal, state))
+        current = _plan_again(world, goal, with_adopted(world, goal, state))
         if not _is_begun(goal, current):
-            _must_be_true(goal, state, current, source)
+            _check_holds(goal, state, current, source)
 
 
 def _is_begun(goal: Goal, current: Goal) -> bool:
-    """Whether the state says that this very aim was approved, and is not reached yet."""
+    """Return whether the state has an approval of this goal, which is not reached yet."""
     return current.resumes and goal.lineage in {"", current.lineage}
 
 
-def _must_be_true(goal: Goal, state: State, current: Goal, source: str) -> None:
-    """Raise `errors.StalePlan` where a saved plan was made for another state, or for slices that were other then."""
+def _check_holds(goal: Goal, state: State, current: Goal, source: str) -> None:
+    """Raise `errors.StalePlan` if a saved plan was made for another state, or for slices that have changed since."""
     hint = "Nothing was done. Make a new plan: `tpudeploy plan -out FILE`."
     lineage = state.lineage if state.serial else ""
     if lineage != goal.lineage:
@@ -262,13 +259,13 @@ def _must_be_true(goal: Goal, state: State, current: Goal, source: str) -> None:
             f"(serial {goal.serial} then, {state.serial} now).",
             hint=hint,
         )
-    other = changed(goal.seen, current.seen)
-    if other:
-        raise errors.StalePlan(f"{source} is stale: {', '.join(other)} changed after the plan was made.", hint=hint)
+    names = changed(goal.seen, current.seen)
+    if names:
+        raise errors.StalePlan(f"{source} is stale: {', '.join(names)} changed after the plan was made.", hint=hint)
 
 
 class _Run:
-    """One deployment's way to its goal, and what came of it."""
+    """One deployment's way to its goal, and the result."""
 
     def __init__(
         self,
@@ -282,86 +279,97 @@ class _Run:
         attestor: Attestor,
     ) -> None:
         self.attestor = attestor
+        self.outcomes: tuple[Outcome, ...] = ()
+        self.endpoints: tuple[Endpoint, ...] = ()
         self._world = world
         self._is_kept = keep
         self._goal = goal
         self._began = world.clock.now()
-        self._todo = [c for c in goal.changes if c.action is not Action.NO_OP]
-        for change in self._todo:
+        self._changes = _changed(goal)
+        self._is_reported = False
+        for change in self._changes:
             world.emit(_started(world, change))
-        self._announcer = Announcer(world, goal)
-        self._way = Convergence(
-            world, goal, self._announcer, attestor, until=until, deadline=deadline, keep=keep, may_reset=may_reset
+        self._publisher = EndpointPublisher(world, goal)
+        self._convergence = Convergence(
+            world, goal, self._publisher, attestor, until=until, deadline=deadline, keep=keep, may_reset=may_reset
         )
-        self._is_ended = False
-        self.result = Result(outcomes=())
 
     def step(self) -> float | None:
-        """See `schedule.Run`. What is ours to tell goes into `result`."""
+        """See `schedule.Run`. An error of the deployment becomes its outcomes."""
         try:
-            pause = self._way.step()
-            if pause is None or (self._way.is_there and not self._is_ended):
-                self.result = self._reached()
+            pause = self._convergence.step()
+            if pause is None or (self._convergence.is_complete and not self._is_reported):
+                self._record_success()
         except errors.Interrupted:
             raise
         except errors.TpudeployError as error:
             if isinstance(error, errors.RolledBack):
-                self._end_goal()  # to try it once more is another decision
-            self.result = self._failed(error)
-            self._is_kept = False
+                # The change has ended: to try it again is a new decision, which needs a new approval.
+                self._remove_approval()
+            self._record_failure(error)
             return None
         return pause
 
-    def interrupted(self) -> None:
-        """Say what is left behind, but for what has come to its end."""
-        if not self.result.outcomes:
-            self._way.interrupted()
+    def report_interruption(self) -> None:
+        """Report what is left unfinished, unless the run has come to its end."""
+        if not self.outcomes:
+            self._convergence.report_interruption()
 
     def settle(self) -> None:
-        """Where it was kept alive to the end and stands: nothing is left to go on with. What was cut short is told."""
-        if self._is_kept and self._way.is_there:
+        """End a run: remove the approval of one that was kept alive, and report a change that was cut short."""
+        if self._is_kept and self._convergence.is_complete:
             self._finish()
-        self._end(events.ChangeLeft)
+        self._report_changes(events.ChangeLeft)
 
-    def _reached(self) -> Result:
-        is_there = self._way.is_there
-        if is_there and not self._is_kept:
+    def _record_success(self) -> None:
+        is_complete = self._convergence.is_complete
+        # With `keep`, the approval is needed until the run is stopped.
+        if is_complete and not self._is_kept:
             self._finish()
-        self._end(events.ChangeDone if is_there else events.ChangeLeft)
-        outcomes = (Outcome(address=c.address, action=c.action, underway=not is_there) for c in self._todo)
-        return Result(outcomes=tuple(outcomes), endpoints=self._announcer.endpoints)
+        self._report_changes(events.ChangeDone if is_complete else events.ChangeLeft)
+        self.endpoints = self._publisher.endpoints
+        self.outcomes = tuple(
+            Outcome(address=change.address, action=change.action, underway=not is_complete) for change in self._changes
+        )
+
+    def _record_failure(self, error: errors.TpudeployError) -> None:
+        for change in self._changes:
+            if self._is_reported:
+                # The change itself succeeded. This ends only the watch over it.
+                message, hint = error.message, error.hint
+                self._world.emit(
+                    events.Warned(at=self._world.clock.now(), address=change.address, message=message, hint=hint)
+                )
+            else:
+                self._world.emit(_failed(self._world, change, error))
+        self._is_reported = True
+        self._is_kept = False
+        self.outcomes, self.endpoints = _failed_outcomes(self._goal, error), ()
 
     def _finish(self) -> None:
-        """Only now stop remembering the approval; what serves no more is not published."""
-        with session(self._world, self._goal.name, "finish") as held:
-            if not self._announcer.endpoints and self._goal.covers(0):
-                self._announcer.withdraw(held)
-            held.save(self.attestor.record(finished(held.state, self._goal.fingerprint)))
+        """Remove the approval only now that the goal is reached, and withdraw the endpoint if nothing serves."""
+        with open_session(self._world, self._goal.name, "finish") as session:
+            if not self._publisher.endpoints and self._goal.covers(0):
+                self._publisher.withdraw(session)
+            session.save(self.attestor.record(without_approval(session.state, self._goal.fingerprint)))
 
-    def _end_goal(self) -> None:
-        with session(self._world, self._goal.name, "finish") as held:
-            held.save(finished(held.state, self._goal.fingerprint))
+    def _remove_approval(self) -> None:
+        with open_session(self._world, self._goal.name, "finish") as session:
+            session.save(without_approval(session.state, self._goal.fingerprint))
 
-    def _end(self, kind: type[events.ChangeDone | events.ChangeLeft]) -> None:
-        """Every start has one end: what was told to have one is not told another."""
+    def _report_changes(self, event: type[events.ChangeDone | events.ChangeLeft]) -> None:
+        """Report the end of each change, once."""
         now = self._world.clock.now()
-        for change in self._todo if not self._is_ended else ():
-            self._world.emit(kind(at=now, address=change.address, action=change.action, elapsed=now - self._began))
-        self._is_ended = True
-
-    def _failed(self, error: errors.TpudeployError) -> Result:
-        for change in self._todo:
-            told = _stopped if self._is_ended else _failed
-            self._world.emit(told(self._world, change, error))
-        self._is_ended = True
-        return Result(outcomes=_outcomes(self._goal, error))
+        for change in self._changes if not self._is_reported else ():
+            self._world.emit(event(at=now, address=change.address, action=change.action, elapsed=now - self._began))
+        self._is_reported = True
 
 
-def _outcomes(goal: Goal, error: errors.TpudeployError) -> tuple[Outcome, ...]:
-    """Of what failed. A resumed run that had nothing left to change can still fail to reach its end."""
+def _failed_outcomes(goal: Goal, error: errors.TpudeployError) -> tuple[Outcome, ...]:
+    """Return an outcome for each change. A resumed run without changes can still fail, as the deployment itself."""
     nothing: Action = Action.NO_OP
-    todo = {c.address: c.action for c in goal.changes if c.action is not nothing} or {goal.name: nothing}
-    return tuple(Outcome(address=address, action=action, error=error) for address, action in todo.items())
+    actions = {change.address: change.action for change in _changed(goal)} or {goal.name: nothing}
+    return tuple(Outcome(address=address, action=action, error=error) for address, action in actions.items())
 
 
 def _started(world: World, change: Change) -> events.ChangeStarted:
@@ -379,49 +387,52 @@ def _failed(world: World, change: Change, error: errors.TpudeployError) -> event
     )
 
 
-def _stopped(world: World, change: Change, error: errors.TpudeployError) -> events.Warned:
-    """What was kept alive, and is no more."""
-    return events.Warned(at=world.clock.now(), address=change.address, message=error.message, hint=error.hint)
-
-
-def _shape(changes: Iterable[Change]) -> list[object]:
-    """What an approval covers. How far a run had come may move on meanwhile: which request is ahead is no matter."""
+def _approved_content(changes: Iterable[Change]) -> list[object]:
+    """Return what an approval covers. Of a creation that is only its address: its requests may advance meanwhile."""
     return [
         (c.address, c.action) if c.action is Action.CREATE else (c.address, c.action, c.fields, c.slice_name)
         for c in changes
     ]
 
 
-def _restarting(goal: Goal, state: State) -> State:
-    """Write down which servers are to be booted anew as they are: one that failed shows nothing else to decide by."""
-    if goal.deployment is None:
+def _with_restarts(goal: Goal, state: State) -> State:
+    """Mark the servers that are to be booted again as they are: nothing else shows the decision that they need."""
+    deployment = goal.deployment
+    if deployment is None:
         return state
-    restarts = {c.slice_name if c.action is Action.RESTART else c.boots_anew: c for c in goal.changes}
+    restarts = {
+        change.slice_name if change.action is Action.RESTART else change.boots_anew: change for change in goal.changes
+    }
     for record in state.records:
         for attempt in record.attempts:
-            if attempt.name in restarts and _is_to_be_told(goal.deployment, attempt, restarts[attempt.name]):
-                is_same = attempt.booted == server_print(wanted(goal.deployment, attempt))
-                asked = attempt.boot_asked and not is_same
-                anew = replace(attempt, boot_asked=asked, change="", is_failed=False)
-                state = state.with_record(state.record(record.index).with_attempt(anew))
+            change = restarts.get(attempt.name)
+            if change is None:
+                continue
+            is_same_server = attempt.booted == server_print(wanted(deployment, attempt))
+            if _needs_new_change(attempt, change, is_same_server=is_same_server):
+                marked_attempt = replace(
+                    attempt, boot_asked=attempt.boot_asked and not is_same_server, change="", is_failed=False
+                )
+                state = state.with_record(state.record(record.index).with_attempt(marked_attempt))
     return state
 
 
-def _is_to_be_told(deployment: Deployment, attempt: Attempt, change: Change) -> bool:
-    """Whether a restart begins anew: it failed, or the server stays as it is. One that is under way goes on."""
+def _needs_new_change(attempt: Attempt, change: Change, *, is_same_server: bool) -> bool:
+    """Return whether a restart begins from the start: after a failure, or for the same server."""
     if attempt.is_failed:
         return True
-    is_same = attempt.booted == server_print(wanted(deployment, attempt))
-    is_under_way = bool(attempt.change) and any(f.effect is Effect.RESTART for f in change.fields)
-    return is_same and not is_under_way
+    is_already_sent = bool(attempt.change) and any(field.effect is Effect.RESTART for field in change.fields)
+    return is_same_server and not is_already_sent
 
 
-def _hopeful(world: World, goal: Goal, state: State) -> State:
-    """Drop what only a person could mend: that a person asks again says they may have."""
-    places = goal.deployment.candidates if goal.deployment is not None else ()
-    closed = partial(is_closed, places, now=world.clock.now(), patience=world.patience)
-    records = (
-        replace(r, refusals=tuple(x for x in r.refusals if not x.stops and not closed(r.refusals)))
-        for r in state.records
-    )
+def _without_fixable_refusals(world: World, goal: Goal, state: State) -> State:
+    """Drop the refusals that only a user can fix: that a user applies again means that they may have fixed them."""
+    places = () if goal.deployment is None else goal.deployment.candidates
+    is_dead_end = partial(is_closed, places, now=world.clock.now(), patience=world.patience)
+    records = []
+    for record in state.records:
+        refusals = record.refusals
+        if is_dead_end(refusals):
+            refusals = ()
+        records.append(replace(record, refusals=tuple(refused for refused in refusals if not refused.stops)))
     return replace(state, records=tuple(records))

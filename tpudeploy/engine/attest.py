@@ -18,9 +18,9 @@ from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.step import Done
 from tpudeploy.domain.together import together
 from tpudeploy.engine.about import about
-from tpudeploy.engine.look import look
-from tpudeploy.engine.retry import looking_again
-from tpudeploy.engine.session import session
+from tpudeploy.engine.look import observe
+from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.session import open_session
 from tpudeploy.node.fingerprint import server_print
 from tpudeploy.ports import Witnesses, World
 from tpudeploy.verify.attest import attest
@@ -69,7 +69,7 @@ class Attestor:
         if deployment is None or witnesses is None or state is None:
             return
         budget = world.patience.faults_at_plan
-        observed = looking_again(world, self._goal.name, lambda: look(world, state, deployment), budget=budget)
+        observed = retry_on_fault(world, self._goal.name, lambda: observe(world, state, deployment), budget=budget)
         servers = [s for s in serving(state, observed) if s.attempt.name in self._goal.to_verify]
         self._ask(witnesses, deployment, servers)
         verified = self.record(state)
@@ -79,7 +79,7 @@ class Attestor:
                 if attempt.not_in_effect and attempt.name in self._goal.to_verify and attempt.name not in heard:
                     self.not_in_effect.append(_remembered(address(deployment.name, record.index), attempt))
         if verified != state:
-            with session(world, self._goal.name, "verify") as held:
+            with open_session(world, self._goal.name, "verify") as held:
                 held.save(self.record(held.state))
 
     def tell(self, state: State, observed: Observed, done: Iterable[Done]) -> None:
@@ -136,7 +136,7 @@ def ask(world: World, witnesses: Witnesses, deployment: Deployment) -> tuple[tup
         )
     known = state
     budget = world.patience.faults_at_plan
-    observed = looking_again(world, deployment.name, lambda: look(world, known, deployment), budget=budget)
+    observed = retry_on_fault(world, deployment.name, lambda: observe(world, known, deployment), budget=budget)
     servers = list(_standing(known, observed))
     return tuple(together(world.threads, lambda server: (server, _by_all(witnesses, deployment, server)), servers))
 

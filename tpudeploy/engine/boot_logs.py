@@ -14,7 +14,7 @@ from tpudeploy.domain.slices import BootReport
 from tpudeploy.domain.state import Attempt
 from tpudeploy.domain.status import Timeline
 from tpudeploy.domain.together import together
-from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.ports import Logs, World
 
 
@@ -36,7 +36,7 @@ def read_logs(
     unreadable: dict[str, errors.CloudError] = {}
     for attempt in granted:
         try:
-            logs[attempt.name] = looking_again(world, name, partial(source.lines, attempt.ref), budget=budget)
+            logs[attempt.name] = retry_on_fault(world, name, partial(source.lines, attempt.ref), budget=budget)
         except errors.CloudError as error:
             if on_unreadable is None:
                 raise
@@ -82,7 +82,7 @@ def last_start(world: World, source: Logs, attempt: Attempt) -> Start | None:
 
 
 def _report(world: World, where: str, attempt: Attempt) -> BootReport | None:
-    return looking_again(world, where, lambda: world.cloud.report(attempt.ref), budget=world.patience.faults_at_plan)
+    return retry_on_fault(world, where, lambda: world.cloud.report(attempt.ref), budget=world.patience.faults_at_plan)
 
 
 def _text(source: Logs, attempt: Attempt) -> str:

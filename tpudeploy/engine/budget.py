@@ -7,52 +7,52 @@ import threading
 from tpudeploy.ports import Clock
 
 _BURST = 20
-_ROUNDING = 1e-3  # whoever comes when one falls due finds it whole
+_ROUNDING = 1e-3  # a caller that comes exactly when a create falls due gets it
 
 
 class CreateBudget:
     """One create in `every` seconds, and `_BURST` at once after a rest. See `ports.Allowance`.
 
-    Google takes 91 creates a minute from a project (`tpu.googleapis.com/qps/create`); other processes and tools draw
-    from the same, so the worst minute here (60 + 20) stays below.
+    Google allows 91 creates a minute for a project (`tpu.googleapis.com/qps/create`). Other processes and tools use the
+    same quota, so the largest number of a minute here (60 + 20) stays below it.
     """
 
     def __init__(self, clock: Clock, *, every: float) -> None:
         self._clock = clock
         self._every = every
-        self._left = float(_BURST)
-        self._at = clock.now()
-        self._last_turn = self._at
+        self._tokens = float(_BURST)
+        self._filled_at = clock.now()
+        self._last_turn = self._filled_at
         self._lock = threading.Lock()
 
-    def left(self) -> int:
+    def available(self) -> int:
         with self._lock:
             self._fill()
-            return max(0, int(self._left + _ROUNDING))
+            return max(0, int(self._tokens + _ROUNDING))
 
     def opens_in(self) -> float:
         with self._lock:
             self._fill()
-            return max(0.0, 1.0 - self._left) * self._every
+            return max(0.0, 1.0 - self._tokens) * self._every
 
-    def turn(self) -> float:
+    def seconds_to_turn(self) -> float:
         with self._lock:
             self._fill()
-            opens = self._at + max(0.0, 1.0 - self._left) * self._every
-            self._last_turn = max(self._last_turn + self._every, opens)
-            return self._last_turn - self._at
+            opens_at = self._filled_at + max(0.0, 1.0 - self._tokens) * self._every
+            self._last_turn = max(self._last_turn + self._every, opens_at)
+            return self._last_turn - self._filled_at
 
     def spend(self) -> None:
-        """Below zero too: what two threads spent at once is waited for."""
+        """Take one create, below zero too: what two threads spend at once is waited for."""
         with self._lock:
-            self._left -= 1.0
+            self._tokens -= 1.0
 
     def pause(self, seconds: float) -> None:
         with self._lock:
             self._fill()
-            self._left = min(self._left, -seconds / self._every)
+            self._tokens = min(self._tokens, -seconds / self._every)
 
     def _fill(self) -> None:
         now = self._clock.now()
-        self._left = min(_BURST, self._left + max(0.0, now - self._at) / self._every)
-        self._at = now
+        self._tokens = min(_BURST, self._tokens + max(0.0, now - self._filled_at) / self._every)
+        self._filled_at = now

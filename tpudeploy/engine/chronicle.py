@@ -1,4 +1,4 @@
-"""The zone log as one run sees it: the luck it starts with, and what it adds."""
+"""The capacity history of the zones as one run uses it: the success rates it begins with, and the entries it adds."""
 
 from __future__ import annotations
 
@@ -13,93 +13,97 @@ from tpudeploy.reconcile.luck import acquisition, failed_landings, scores
 from tpudeploy.reconcile.placement import Luck
 from tpudeploy.reconcile.refusals import chips
 
-# Seconds for which a refusal that a place repeats is not written down again: a search hears it every minute, and a log
-# that grew with each would be slow to read, and weigh how often was asked.
+# Seconds for which a refusal that a place repeats is not recorded again. A search hears it every minute: a history that
+# grew with each would be slow to read, and would measure how often was asked.
 _REPEATED = 600.0
-_ENDINGS = {
-    "lapsed": Ending.LAPSED,
-    "creating-stuck": Ending.LAPSED,
-    PREEMPTED: Ending.PREEMPTED,
-}
+_ENDINGS = {"lapsed": Ending.LAPSED, "creating-stuck": Ending.LAPSED, PREEMPTED: Ending.PREEMPTED}
 
 
-class Chronicle:
-    """A log that cannot be read or written is said once, and costs nothing but the advice that it gives."""
+class CapacityHistory:
+    """A history that cannot be read or written is reported once. The run continues without its advice."""
 
     def __init__(self, world: World, name: str, deployment: Deployment | None) -> None:
         self._world = world
-        self._deployment = name
-        self._is_open = True
+        self._name = name
+        self._is_available = True
         self.luck: Luck = {}
         self.failed_landings: tuple[Refused, ...] = ()
-        self._history: tuple[HistoryEntry, ...] = ()
-        self._refusals: dict[Pair, tuple[str, float]] = {}  # the last one written down of each place, and when
+        self._entries: tuple[HistoryEntry, ...] = ()
+        self._last_refusals: dict[Pair, tuple[str, float]] = {}  # of each place the last that was recorded, and when
         try:
-            self._history = world.state.history()
-            if deployment is not None:
-                kind, now = deployment.accelerator.name, world.clock.now()
-                self.luck = scores(self._history, kind, now)
-                allowed = {pair(c) for c in deployment.candidates}
-                self.failed_landings = tuple(r for r in failed_landings(self._history, kind, now) if pair(r) in allowed)
+            self._entries = world.state.history()
         except errors.StateError as error:
-            self._give_up(error)
+            self._stop_recording(error)
+        if deployment is not None:
+            kind, now = deployment.accelerator.name, world.clock.now()
+            self.luck = scores(self._entries, kind, now)
+            allowed = {pair(candidate) for candidate in deployment.candidates}
+            failures = failed_landings(self._entries, kind, now)
+            self.failed_landings = tuple(refused for refused in failures if pair(refused) in allowed)
 
     def acquisition(self, deployment: Deployment) -> float:
-        """The longest that a grant took lately, in seconds."""
-        return acquisition(deployment, self._history, self._world.clock.now())
+        """Return the longest time that a recent grant took, in seconds."""
+        return acquisition(deployment, self._entries, self._world.clock.now())
 
-    def granted(self, before: State, after: State) -> None:
-        """Write down what one look showed to be granted."""
-        waited = {a.name for a in before.attempts if a.granted_at is None}
+    def add_grants(self, before: State, after: State) -> None:
+        """Record the requests that one observation showed as granted."""
+        waiting = {attempt.name for attempt in before.attempts if attempt.granted_at is None}
         for attempt in after.attempts:
-            if attempt.name in waited and attempt.granted_at is not None:
-                self._refusals.pop(pair(attempt), None)
+            if attempt.name in waiting and attempt.granted_at is not None:
+                self._last_refusals.pop(pair(attempt), None)
                 self._add(attempt, Ending.GRANTED)
 
-    def ended(self, attempt: Attempt, refusal: Refusal) -> None:
-        """Write down why a request was not granted, or that its grant did not last."""
-        if attempt.granted_at is None or refusal.kind == PREEMPTED:
-            otherwise = Ending.STUCK if is_failed_landing(attempt, refusal) else Ending.REFUSED
-            outcome = _ENDINGS.get(refusal.kind, otherwise)
-            if outcome is not Ending.REFUSED or self._is_news(pair(attempt), refusal.kind):
-                self._add(attempt, outcome, refusal)
+    def add_refusal(self, attempt: Attempt, refusal: Refusal) -> None:
+        """Record why a request was not granted, or that its grant did not last."""
+        # A slice that was lost later than that says nothing about the capacity of its zone.
+        if attempt.granted_at is not None and refusal.kind != PREEMPTED:
+            return
+        default = Ending.STUCK if is_failed_landing(attempt, refusal) else Ending.REFUSED
+        ending = _ENDINGS.get(refusal.kind, default)
+        if ending is Ending.REFUSED and self._is_repeated(pair(attempt), refusal.kind):
+            return
+        self._add(attempt, ending, refusal)
 
-    def released(self, attempt: Attempt) -> None:
+    def add_release(self, attempt: Attempt) -> None:
+        """Record that a request was deleted before it was granted."""
         if attempt.granted_at is None and attempt.releasing_at is not None:
             self._add(attempt, Ending.RELEASED)
 
-    def _is_news(self, place: Pair, kind: str) -> bool:
+    def _is_repeated(self, place: Pair, kind: str) -> bool:
         now = self._world.clock.now()
-        last_kind, at = self._refusals.get(place, ("", 0.0))
-        if last_kind == kind and now - at < _REPEATED:
-            return False
-        self._refusals[place] = (kind, now)
-        return True
+        last_kind, recorded_at = self._last_refusals.get(place, ("", 0.0))
+        if last_kind == kind and now - recorded_at < _REPEATED:
+            return True
+        self._last_refusals[place] = (kind, now)
+        return False
 
-    def _add(self, attempt: Attempt, outcome: Ending, refusal: Refusal | None = None) -> None:
-        if not self._is_open:
+    def _add(self, attempt: Attempt, ending: Ending, refusal: Refusal | None = None) -> None:
+        if not self._is_available:
             return
         now = self._world.clock.now()
-        tried = HistoryEntry(
+        entry = HistoryEntry(
             at=now,
             zone=attempt.zone,
             provisioning=attempt.provisioning,
             type=str(attempt.spec.get("tpu.type", "")),
             chips=chips(attempt),
-            outcome=outcome,
+            outcome=ending,
             waited=max(0.0, now - attempt.asked_at),
             kind="" if refusal is None else refusal.kind,
             text="" if refusal is None else refusal.message,
         )
         try:
-            self._world.state.record(tried)
+            self._world.state.record(entry)
         except errors.StateError as error:
-            self._give_up(error)
+            self._stop_recording(error)
 
-    def _give_up(self, error: errors.StateError) -> None:
-        self._is_open = False
-        hint = "Zones are asked in the profile's order; nothing else depends on it."
-        message = f"The zone log is not kept: {error.message}"
+    def _stop_recording(self, error: errors.StateError) -> None:
+        self._is_available = False
         self._world.emit(
-            events.Warned(at=self._world.clock.now(), address=self._deployment, message=message, hint=hint)
+            events.Warned(
+                at=self._world.clock.now(),
+                address=self._name,
+                message=f"The zone history is not recorded: {error.message}",
+                hint="Zones are tried in the profile's order. Nothing else depends on the history.",
+            )
         )

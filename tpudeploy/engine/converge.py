@@ -1,4 +1,7 @@
-"""look, decide, act, until one deployment is as wanted. Waiting and faulting are two clocks, never one."""
+"""Reconcile one deployment: observe, decide, execute, until it has the desired state.
+
+Waiting for capacity and waiting for a cloud that does not answer have two separate time limits.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,11 @@ from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain import errors, events, wait
-from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.plan import Action, Change, Goal
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.domain.state import Goal as Aim
+from tpudeploy.domain.state import Goal as Approval
 from tpudeploy.domain.step import (
     Adopt,
     Done,
@@ -29,14 +31,14 @@ from tpudeploy.domain.step import (
     Step,
     Wait,
 )
-from tpudeploy.engine.act import Hands
-from tpudeploy.engine.announce import Announcer
+from tpudeploy.engine.act import StepExecutor
+from tpudeploy.engine.announce import EndpointPublisher
 from tpudeploy.engine.attest import Attestor
-from tpudeploy.engine.chronicle import Chronicle
-from tpudeploy.engine.look import look
+from tpudeploy.engine.chronicle import CapacityHistory
+from tpudeploy.engine.look import observe
 from tpudeploy.engine.progress import Progress
-from tpudeploy.engine.retry import looking_again
-from tpudeploy.engine.session import Session, session
+from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.session import Session, open_session
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.decide import decide, matches, remove
@@ -45,61 +47,61 @@ from tpudeploy.reconcile.landings import with_failed_landings
 from tpudeploy.reconcile.outstanding import outstanding
 from tpudeploy.reconcile.remember import remember
 
-# What a shown change may do. `apply` does nothing the plan did not show: whatever lies outside is a stale plan.
-MAY: dict[Action, tuple[type[Step], ...]] = {
+# The steps that a planned change may take. `apply` does nothing that the plan did not show: any other step makes the
+# plan stale.
+PLANNED_STEPS: dict[Action, tuple[type[Step], ...]] = {
     Action.NO_OP: (),
-    # A request may come up with the server that it was asked for with, before the profile changed: nothing serves yet.
+    # A request may start with the server that it was sent with before the profile changed: nothing serves yet.
     Action.CREATE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt, Drain),
     Action.UPDATE: (PatchMetadata, Release, Forget, Adopt, Drain),
     Action.RESTART: (PatchMetadata, PushChange, Reset, Release, Forget, Adopt, Drain),
     Action.REPLACE: (Request, PatchMetadata, PushChange, Reset, Release, Reclaim, Forget, Adopt, Drain),
     Action.DESTROY: (Release, Forget),
 }
-
 # The names of steps in messages, for those whose class has a name of several words.
 _STEP_NAMES: dict[type[Step], str] = {PatchMetadata: "metadata update", PushChange: "change of its server"}
 
-_GO_ON = "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
+# The steps that keep a deployment as it was approved: a lost slice is replaced by another one, or with `renew` before
+# it is lost. Nothing that serves is changed.
+KEEPING_STEPS: tuple[type[Step], ...] = (Request, Release, Reclaim, Forget, Adopt, Drain, Renew)
 
-# What keeping alive may do: another slice for a lost one, and nothing to a slice that stands.
-KEEPS: tuple[type[Step], ...] = (Request, Release, Reclaim, Forget, Adopt, Drain, Renew)
+_CONTINUE = "Run `tpudeploy apply` again to go on where this stopped, or `tpudeploy destroy` to remove them."
 
 
 @frozen
 class Tick:
-    """What one look-decide-act came to. `is_cut`: a refusal ended it, and the steps after it were not taken."""
+    """One observation and the steps that it led to. `was_refused`: the remaining steps were decided without that."""
 
     state: State
     observed: Observed
     steps: tuple[Step, ...]
-    is_cut: bool = False
+    was_refused: bool
 
     @property
     def done(self) -> tuple[Done, ...]:
-        return tuple(s for s in self.steps if isinstance(s, Done))
+        return tuple(step for step in self.steps if isinstance(step, Done))
 
     @property
-    def is_last(self) -> bool:
-        """Whether the goal is reached; False too where less than that was waited for."""
-        return len(self.done) == len(self.steps)
+    def is_complete(self) -> bool:
+        return all(isinstance(step, Done) for step in self.steps)
 
-    def watches(self, replica: int) -> bool:
-        """Whether something of this replica is still waited for, or seen to its end."""
-        return any(isinstance(s, Wait) and s.replica == replica for s in self.steps)
+    def waits_for(self, replica: int) -> bool:
+        """Return whether something of this replica is still requested or leaving."""
+        return any(isinstance(step, Wait) and step.replica == replica for step in self.steps)
 
 
 class Convergence:
-    """One deployment on its way to `goal`, a look at a time. Every step is saved, so that any end can be resumed.
+    """The way of one deployment to `goal`, one tick at a time. Every step is saved, so any end can be resumed.
 
-    With `keep`, it does not end there: what is lost is asked for again. With `may_reset`, a node that does not take
-    over a change is rebooted.
+    With `keep`, it does not end when the goal is reached: what is lost is requested again. With `may_reset`, a node
+    that does not pick up a change is rebooted.
     """
 
     def __init__(
         self,
         world: World,
         goal: Goal,
-        announcer: Announcer,
+        publisher: EndpointPublisher,
         attestor: Attestor,
         *,
         until: wait.Wait,
@@ -108,264 +110,305 @@ class Convergence:
         may_reset: bool = False,
     ) -> None:
         self._world = world
-        self._may_reset = may_reset
         self._goal = goal
-        self._announcer = announcer
+        self._publisher = publisher
         self._attestor = attestor
         self._until = until
         self._deadline = deadline
         self._keep = keep
+        self._may_reset = may_reset
         self._reached_at: float | None = None
-        self._left_at: float | None = None
+        self._only_leaving_since: float | None = None
         self._progress = Progress(world, goal.name, goal.deployment)
-        self._chronicle = Chronicle(world, goal.name, goal.deployment)
+        self._history = CapacityHistory(world, goal.name, goal.deployment)
         deployment = goal.deployment
-        renews = deployment is not None and deployment.lifecycle.renew
-        self._acquisition = self._chronicle.acquisition(deployment) if deployment is not None and renews else 0.0
+        has_renewals = deployment is not None and deployment.lifecycle.renew
+        self._acquisition = self._history.acquisition(deployment) if deployment is not None and has_renewals else 0.0
         self._last: Tick | None = None
-        self._held: Session | None = None
-        self._turn = -inf
+        self._session: Session | None = None
+        self._create_turn_at = -inf
 
     @property
-    def is_there(self) -> bool:
-        """Whether the last look found the goal reached."""
-        return self._last is not None and self._last.is_last
+    def is_complete(self) -> bool:
+        """Whether the last observation found the goal reached."""
+        return self._last is not None and self._last.is_complete
 
     def step(self) -> float | None:
-        """Look, decide, act; seconds until that is due again, None once the end is reached.
+        """Observe, decide, execute. Return the seconds until the next tick is due, or None at the end.
 
-        Raises what `decide` gives up with, `errors.CapacityTimeout` at the deadline, `errors.StalePlan` where the world
-        asks for more than the plan showed, and `errors.Fault` once the cloud has not answered for long.
+        Raise the error of a `GiveUp`, `errors.CapacityTimeout` at the deadline, `errors.StalePlan` if the world needs
+        more than the plan showed, and `errors.Fault` once the cloud has not answered for a long time.
         """
         world, goal = self._world, self._goal
-        # What is kept outlives an hour without a network.
+        # A deployment that is kept alive outlives an hour without a network: nothing was asked for that could be lost.
         budget = world.patience.faults if self._reached_at is None else inf
-        last = looking_again(world, goal.name, self._tick, budget=budget)
-        self._last = last
-        self._attestor.tell(last.state, last.observed, last.done)
-        failed = [s for s in last.steps if isinstance(s, GiveUp)]
-        over = next((s for s in failed if not self._may_recover(s) and not last.watches(s.replica)), None)
-        if over is not None:
-            # One replica's failure ends the run; what the others asked for may still be granted.
-            self._name([a for a in last.state.attempts if a.granted_at is None], _GO_ON)
-            raise over.error
-        if _is_enough(goal, last, self._until) or last.is_last:
+        tick = retry_on_fault(world, goal.name, self._tick, budget=budget)
+        self._last = tick
+        self._attestor.tell(tick.state, tick.observed, tick.done)
+        failures = [step for step in tick.steps if isinstance(step, GiveUp)]
+        for failure in failures:
+            if not self._may_recover(failure) and not tick.waits_for(failure.replica):
+                # One replica's failure ends the run. The requests of the others may still be granted: name them.
+                self._report_outstanding([a for a in tick.state.attempts if a.granted_at is None], _CONTINUE)
+                raise failure.error
+        if tick.is_complete or _is_far_enough(goal, tick, self._until):
+            # The time limit is for the way here. From here on a watched deployment is only observed.
             self._reached_at = world.clock.now()
             self._deadline = None
             return world.patience.watch if self._keep else None
-        if all(isinstance(s, Forget | Done) for s in last.steps):
-            # This look forgot the last slices that were certainly gone. The next one is due at once and finds the goal
+        if all(isinstance(step, Forget | Done) for step in tick.steps):
+            # This tick forgot the last slices that were certainly gone. The next one is due at once and finds the goal
             # reached, so no time limit may end the run in between.
             return 0.0
         if self._deadline is not None and world.clock.now() >= self._deadline:
-            raise failed[0].error if failed else _timeout(goal, last)
-        if self._has_left_for_long(last):
-            raise _timeout(goal, last)
-        return self._pause(last)
+            # A failure that could still recover explains the timeout better than the time that has passed.
+            raise failures[0].error if failures else _timeout(goal, tick)
+        if self._has_waited_too_long_for_deletions(tick):
+            # Everything serves, and Google takes too long to delete the rest: a later run finishes that.
+            raise _timeout(goal, tick)
+        return self._pause(tick)
 
-    def _has_left_for_long(self, last: Tick) -> bool:
-        """Whether nothing else than what was given up has been waited for, and for longer than anything takes to go."""
+    def report_interruption(self) -> None:
+        """Name what the run leaves unfinished, as it was saved last. Nothing is asked of the cloud any more."""
+        state = None if self._session is None else self._session.state
+        # An interruption before the first tick leaves nothing behind.
+        if state is not None:
+            unfinished = [a for a in state.attempts if not a.served or a.releasing_at is not None]
+            self._report_outstanding(unfinished, hint="")  # the error that ends the run says what to do
+
+    def _has_waited_too_long_for_deletions(self, tick: Tick) -> bool:
+        """Return whether nothing but replaced slices was waited for, and for longer than any deletion takes."""
         deployment, now = self._goal.deployment, self._world.clock.now()
-        if self._keep or len(last.done) < (0 if deployment is None else len(self._goal.replicas)):
-            self._left_at = None
+        replica_count = 0 if deployment is None else len(self._goal.replicas)
+        if self._keep or len(tick.done) < replica_count:
+            self._only_leaving_since = None
             return False
-        self._left_at = now if self._left_at is None else self._left_at
-        return now - self._left_at >= self._world.patience.leaving
+        if self._only_leaving_since is None:
+            self._only_leaving_since = now
+        return now - self._only_leaving_since >= self._world.patience.leaving
 
-    def _may_recover(self, failed: GiveUp) -> bool:
-        """Whether what served a while ago may be given as long to come back as it may take to start."""
-        deployment, since = self._goal.deployment, self._reached_at
-        if since is None or deployment is None or not isinstance(failed.error, errors.ServingError):
+    def _may_recover(self, failure: GiveUp) -> bool:
+        """Return whether a server that served before may still recover: it gets the time of a start."""
+        deployment, reached_at = self._goal.deployment, self._reached_at
+        if reached_at is None or deployment is None or not isinstance(failure.error, errors.ServingError):
             return False
-        return self._world.clock.now() - since < deployment.health.timeout_seconds
+        return self._world.clock.now() - reached_at < deployment.health.timeout_seconds
 
-    def interrupted(self) -> None:
-        """Name what the run leaves behind unfinished, as it was last written down; nobody is asked any more."""
-        state = None if self._held is None else self._held.state
-        left = () if state is None else [a for a in state.attempts if not a.served or a.releasing_at is not None]
-        self._name(left, "")  # what to do is in the error that ends the run
-
-    def _name(self, left: Iterable[Attempt], hint: str) -> None:
+    def _report_outstanding(self, attempts: Iterable[Attempt], hint: str) -> None:
         now = self._world.clock.now()
-        named = "; ".join(outstanding(attempt, now) for attempt in left)
-        if named:
-            message = f"Still outstanding: {named}."
+        names = "; ".join(outstanding(attempt, now) for attempt in attempts)
+        if names:
+            message = f"Still outstanding: {names}."
             self._world.emit(events.Warned(at=now, address=self._goal.name, message=message, hint=hint))
 
     def _tick(self) -> Tick:
         world, goal = self._world, self._goal
-        with session(world, goal.name, "apply" if goal.deployment else "destroy") as held:
-            self._held = held
-            if held.state.lineage != goal.lineage:
+        with open_session(world, goal.name, "apply" if goal.deployment else "destroy") as session:
+            self._session = session
+            if session.state.lineage != goal.lineage:
                 raise errors.StalePlan(
-                    f"The state of {goal.name} is no longer the one that this run began with: moved, forgotten or put"
-                    " in its place by somebody.",
-                    hint="Nothing was undone. See `tpudeploy state list`, then plan anew.",
+                    f"The state of {goal.name} is no longer the one that this run began with: it was moved, removed or"
+                    " replaced.",
+                    hint="Nothing was undone. See `tpudeploy state list`, then make a new plan.",
                 )
             if self._reached_at is not None:
-                _still_ours(world, goal, held)
-            observed = look(world, held.state, goal.deployment, patient=True)
-            learnt = remember(held.state, observed)
-            if goal.deployment is not None:
-                learnt = with_losses(learnt, Moment(observed=observed, patience=world.patience))
-                learnt = self._with_failed_landings(learnt, observed.at)
-            if learnt is not held.state:
-                before = held.state
-                held.save(learnt)
-                self._chronicle.granted(before, learnt)
-            steps = self._steps(held.state, observed)
-            self._progress.tell(held.state, observed)
-            _check(goal, steps, kept=self._reached_at is not None)
-            self._announcer.tell(held, observed, steps)
-            hands = Hands(world, held, goal.deployment, observed, self._chronicle)
+                _check_approval(world, goal, session)
+            observed = observe(world, session.state, goal.deployment, patient=True)
+            self._save_observation(session, observed)
+            steps = self._decide(session.state, observed)
+            self._progress.report_observation(session.state, observed)
+            _check_steps(goal, steps, is_kept=self._reached_at is not None)
+            self._publisher.publish(session, observed, steps)
+            executor = StepExecutor(world, session, goal.deployment, observed, self._history)
             for step in steps:
-                if hands.was_refused:
+                if executor.was_refused:
+                    # The remaining steps were decided without this refusal. The next tick is due at once.
                     break
                 if not isinstance(step, Wait | Done | GiveUp):
-                    world.clock.sleep(0.0)  # an interrupted run begins nothing more
-                hands.act(step)
-            self._progress.show(goal.deployment, held.state, observed, steps)
-            return Tick(state=held.state, observed=observed, steps=steps, is_cut=hands.was_refused)
+                    world.clock.sleep(0.0)  # raises in an interrupted run, which begins nothing more
+                executor.execute(step)
+            self._progress.report_outlook(goal.deployment, session.state, observed, steps)
+            return Tick(state=session.state, observed=observed, steps=steps, was_refused=executor.was_refused)
+
+    def _save_observation(self, session: Session, observed: Observed) -> None:
+        before = session.state
+        state = remember(before, observed)
+        # A removal needs neither the losses nor the landings: it requests nothing.
+        if self._goal.deployment is not None:
+            state = with_losses(state, Moment(observed=observed, patience=self._world.patience))
+            state = self._with_failed_landings(state, observed.at)
+        # An observation without news costs no write: a watched fleet is observed every minute.
+        if state is not before:
+            session.save(state)
+            self._history.add_grants(before, state)
 
     def _with_failed_landings(self, state: State, now: float) -> State:
-        """Return `state` with what this and other deployments wrote into the zone history, at the first look."""
-        if self._last is None and self._chronicle.failed_landings:
-            for index in self._goal.replicas:
-                record = state.record(index)
-                known = with_failed_landings(record, self._chronicle.failed_landings, now)
-                state = state if known is record else state.with_record(known)
+        """Return `state` with the failed landings of this and other deployments, at the first observation."""
+        # Later landings of this run are in the state already, and the history was read once.
+        if self._last is not None or not self._history.failed_landings:
+            return state
+        for index in self._goal.replicas:
+            record = state.record(index)
+            new_record = with_failed_landings(record, self._history.failed_landings, now)
+            if new_record is not record:
+                state = state.with_record(new_record)
         return state
 
-    def _steps(self, state: State, observed: Observed) -> tuple[Step, ...]:
-        deployment: Deployment | None = self._goal.deployment
+    def _decide(self, state: State, observed: Observed) -> tuple[Step, ...]:
+        deployment = self._goal.deployment
         if deployment is not None and self._until is wait.Wait.ACCEPTED:
-            # Nobody stays to give a second slice back.
+            # The run ends before a grant, so it could not give a second slice back.
             deployment = replace(deployment, max_parallel_requests=1)
-        replicas = 0 if deployment is None else deployment.replicas
-        creates = self._world.creates.left()
+        creates = self._world.creates.available()
         moment = Moment(
             observed=observed,
             patience=self._world.patience,
             creates=creates,
             creates_in=self._world.creates.opens_in(),
-            luck=self._chronicle.luck,
+            luck=self._history.luck,
             may_reset=self._may_reset,
             renews=self._reached_at is not None,
             acquisition=self._acquisition,
         )
         steps: list[Step] = []
+        replica_count = 0
         if deployment is not None:
+            replica_count = deployment.replicas
             for index in self._goal.replicas:
-                asked = sum(isinstance(s, Request) for s in steps)
-                now = replace(moment, creates=max(0, creates - asked), may_ask=self._may_ask(index))
-                steps += decide(deployment, state.record(index), now)
-        surplus = [r for r in state.records if r.index >= replicas and self._goal.covers(r.index)]
-        return (*steps, *(step for r in surplus for step in remove(r, moment)))
+                # Each request of this tick leaves one create less for the replicas after it.
+                request_count = sum(isinstance(step, Request) for step in steps)
+                own_moment = replace(moment, creates=max(0, creates - request_count), may_ask=self._may_request(index))
+                steps += decide(deployment, state.record(index), own_moment)
+        for record in state.records:
+            if record.index >= replica_count and self._goal.covers(record.index):
+                steps += remove(record, moment)
+        return tuple(steps)
 
-    def _may_ask(self, replica: int) -> bool:
-        """Whether another slice for this replica is within what the plan showed."""
-        action = next((c.action for c in self._goal.changes if c.replica == replica), Action.NO_OP)
-        return self._reached_at is not None or Request in MAY[action]
+    def _may_request(self, replica: int) -> bool:
+        """Return whether the plan showed that another slice may be requested for this replica."""
+        action = next((change.action for change in self._goal.changes if change.replica == replica), Action.NO_OP)
+        return self._reached_at is not None or Request in PLANNED_STEPS[action]
 
     def _pause(self, tick: Tick) -> float:
-        """Seconds to the next look: the pace of the polls, cut short by whatever falls due first."""
-        if tick.is_cut:
+        """Return the seconds until the next observation: the poll interval, or less if something is due earlier."""
+        if tick.was_refused:
             return 0.0
         now = self._world.clock.now()
-        waits = [s for s in tick.steps if isinstance(s, Wait)]
-        due = [s.seconds for s in waits if s.seconds is not None and not s.is_rationed]
-        if any(s.is_rationed for s in waits):
-            if self._turn <= now:
-                self._turn = now + self._world.creates.turn()
-            due.append(self._turn - now)
+        waits = [step for step in tick.steps if isinstance(step, Wait)]
+        due = [step.seconds for step in waits if step.seconds is not None and not step.is_rationed]
+        if any(step.is_rationed for step in waits):
+            # Waiting replicas take the project's creates in turn. Waking all of them for each create was O(n²).
+            if self._create_turn_at <= now:
+                self._create_turn_at = now + self._world.creates.seconds_to_turn()
+            due.append(self._create_turn_at - now)
         if self._deadline is not None:
             due.append(self._deadline - now)
-        only_rationed = bool(waits) and all(s.is_rationed for s in waits)
-        if tick.state.attempts or not only_rationed:  # else there is nothing to look at meanwhile
+        # A deployment that waits only for its turn, and has requested nothing yet, has nothing to observe until then.
+        waits_only_for_turn = bool(waits) and all(step.is_rationed for step in waits)
+        if tick.state.attempts or not waits_only_for_turn:
             due.append(self._world.patience.poll(self._progress.quiet, len(tick.state.attempts)))
         return max(0.0, min(due))
 
 
-def _still_ours(world: World, goal: Goal, held: Session) -> None:
-    """Raise `errors.StalePlan` where somebody else has changed or removed what is kept alive here.
-
-    A run that ended for the same profile took the approval with it: it is put back while its slices stand.
-    """
-    state, deployment = held.state, goal.deployment
+def _check_approval(world: World, goal: Goal, session: Session) -> None:
+    """Raise `errors.StalePlan` if another run has changed or removed the deployment that is kept alive here."""
+    state, deployment = session.state, goal.deployment
+    # The state still has this run's own approval.
     if deployment is None or (state.goal is not None and state.goal.fingerprint == goal.fingerprint):
         return
-    stands = all(any(matches(deployment, a) for a in state.record(i).attempts) for i in goal.replicas)
-    if state.goal is None and stands:
-        held.save(replace(state, goal=Aim(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)))
+    exists = all(any(matches(deployment, attempt) for attempt in state.record(i).attempts) for i in goal.replicas)
+    # Another run for the same profile ended and removed the shared approval. It is restored while the slices exist.
+    if state.goal is None and exists:
+        approval = Approval(fingerprint=goal.fingerprint, since=world.clock.now(), who=world.who)
+        session.save(replace(state, goal=approval))
         return
     raise errors.StalePlan(
         f"{goal.name} was changed by another run; this one stops watching it.",
-        hint="Nothing was undone. Run `tpudeploy apply --watch` with the profile that is to hold.",
+        hint="Nothing was undone. Run `tpudeploy apply --watch` with the profile that is to apply.",
     )
 
 
-def _check(goal: Goal, steps: tuple[Step, ...], *, kept: bool) -> None:
-    shown = {c.replica: c for c in goal.changes}
+def _check_steps(goal: Goal, steps: tuple[Step, ...], *, is_kept: bool) -> None:
+    """Raise `errors.StalePlan` for a step that the plan did not show, before any step is executed."""
+    changes = {change.replica: change for change in goal.changes}
     for step in steps:
+        # These change nothing in the cloud.
         if isinstance(step, Wait | Done | GiveUp):
             continue
-        if not (isinstance(step, KEEPS) if kept else _was_shown(shown.get(step.replica), step)):
+        is_allowed = isinstance(step, KEEPING_STEPS) if is_kept else _is_planned(changes.get(step.replica), step)
+        if not is_allowed:
             name = _STEP_NAMES.get(type(step), type(step).__name__.lower())
             raise errors.StalePlan(
                 f"{goal.name}[{step.replica}] now needs a {name}, which the plan did not show.",
-                hint="The world changed under way. Run `tpudeploy apply` again to see and approve a new plan.",
+                hint="The world changed during the run. Run `tpudeploy apply` again to see and approve a new plan.",
             )
 
 
-def _was_shown(change: Change | None, step: Step) -> bool:
-    """A slice that another one is to take the place of is not touched meanwhile."""
-    action = Action.NO_OP if change is None else change.action
-    if change is not None and action is Action.REPLACE and isinstance(step, PatchMetadata | PushChange | Reset):
+def _is_planned(change: Change | None, step: Step) -> bool:
+    # A replica that the plan does not mention may not be touched.
+    if change is None:
+        return False
+    # The server of a slice that is being replaced is not changed meanwhile: it serves until its successor does.
+    if change.action is Action.REPLACE and isinstance(step, PatchMetadata | PushChange | Reset):
         return step.name != change.slice_name
-    return isinstance(step, MAY[action])
+    return isinstance(step, PLANNED_STEPS[change.action])
 
 
-def _is_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
-    """Whether each replica has come so far with a slice as it is wanted now: one to be replaced says nothing."""
+def _is_far_enough(goal: Goal, tick: Tick, until: wait.Wait) -> bool:
+    """Return whether each replica has come as far as `until` with a slice that need not be replaced."""
     deployment = goal.deployment
+    # A removal, and the default, wait for the end.
     if deployment is None or until is wait.Wait.SERVING:
         return False
-    replicas = (tick.state.record(i).attempts for i in goal.replicas)
-    fitting = [[a for a in attempts if matches(deployment, a)] for attempts in replicas]
-    kept = [[a for a in attempts if a.releasing_at is None] for attempts in fitting]
-    # Whatever else was asked for beside it could still be granted too, with nobody there to give it back.
-    if any(len(attempts) != 1 for attempts in fitting):
-        return False
-    is_granted = until is wait.Wait.GRANTED
-    return all(any(a.granted_at is not None if is_granted else a.seen for a in attempts) for attempts in kept)
+    for index in goal.replicas:
+        matching = [attempt for attempt in tick.state.record(index).attempts if matches(deployment, attempt)]
+        # A second request could still be granted too, and this run would no longer be there to give it back.
+        if len(matching) != 1 or matching[0].releasing_at is not None:
+            return False
+        has_come_far_enough = matching[0].seen if until is wait.Wait.ACCEPTED else matching[0].granted_at is not None
+        if not has_come_far_enough:
+            return False
+    return True
 
 
 def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
-    if goal.deployment is None:
-        left = ", ".join(a.name for a in tick.state.attempts)
-        hint = "Run `tpudeploy destroy` again: it goes on where this stopped."
-        return errors.CloudError(f"{goal.name} is not gone yet. Still there: {left}.", hint=hint)
-    left = "".join(f"\n  {outstanding(a, tick.observed.at)}" for a in tick.state.attempts) or " nothing."
-    hint = f"Still outstanding:{left}\n{_GO_ON}"
-    drains = [a.name for a in tick.state.attempts if a.draining_at is not None and a.releasing_at is None]
-    if drains and len(tick.done) == len(goal.replicas):
-        what = ", ".join(drains)
-        return errors.StillDraining(f"{goal.name} serves; clients may still hold {what}, which is kept.", hint=hint)
+    """Return the error that ends a run whose time is up, by what is still missing."""
+    state, deployment = tick.state, goal.deployment
+    if deployment is None:
+        names = ", ".join(attempt.name for attempt in state.attempts)
+        return errors.CloudError(
+            f"{goal.name} is not gone yet. Still there: {names}.",
+            hint="Run `tpudeploy destroy` again: it goes on where this stopped.",
+        )
+    requests = "".join(f"\n  {outstanding(attempt, tick.observed.at)}" for attempt in state.attempts) or " nothing."
+    hint = f"Still outstanding:{requests}\n{_CONTINUE}"
     if len(tick.done) == len(goal.replicas):
+        draining = [a.name for a in state.attempts if a.draining_at is not None and a.releasing_at is None]
+        # Clients may hold a connection to a replaced slice, so it is kept for as long as they may.
+        if draining:
+            names = ", ".join(draining)
+            return errors.StillDraining(
+                f"{goal.name} serves; clients may still hold {names}, which is kept.", hint=hint
+            )
         return errors.CloudError(f"{goal.name} serves, but what was given up for it is not gone yet.", hint=hint)
-    fitting = [[a for a in tick.state.record(i).attempts if matches(goal.deployment, a)] for i in goal.replicas]
-    if all(any(a.granted_at is not None and a.releasing_at is None for a in attempts) for attempts in fitting):
-        return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
-    return errors.CapacityTimeout(
-        f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
-    )
+    for index in goal.replicas:
+        attempts = state.record(index).attempts
+        if not any(a.granted_at is not None and a.releasing_at is None and matches(deployment, a) for a in attempts):
+            return errors.CapacityTimeout(
+                f"{goal.name} was not granted in time. Nothing is lost: the requests stand.", hint=hint
+            )
+    return errors.StillStarting(f"{goal.name} did not serve in time. The slice is kept.", hint=hint)
 
 
-def finished(state: State, fingerprint: str) -> State:
-    """The state once the goal with this fingerprint is reached. Records of replicas that are gone are dropped.
+def without_approval(state: State, fingerprint: str) -> State:
+    """Return the state after the goal with this fingerprint is reached, without the records of removed replicas.
 
-    Another goal stands there where this one was a part of it, or somebody has begun something else.
+    Another approval stays: this run was for a part of it, or another run has begun a new one.
     """
     is_other = state.goal is not None and state.goal.fingerprint != fingerprint
-    records = tuple(r if r.attempts else replace(r, lost="") for r in state.records if r.attempts or r.refusals)
+    records = tuple(
+        record if record.attempts else replace(record, lost="")
+        for record in state.records
+        if record.attempts or record.refusals
+    )
     return replace(state, goal=state.goal if is_other else None, records=records)

@@ -14,7 +14,7 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.report import Report
 from tpudeploy.domain.state import State
 from tpudeploy.engine.removal import Removal
-from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.orphans.collect import garbage
 from tpudeploy.ports import World
 
@@ -61,7 +61,7 @@ def collect(world: World, of: Garbage) -> Report:
 
 def _listing(world: World, project: str, zones: list[Zone]) -> Listing:
     look = partial(world.cloud.list_marked, project, zones)
-    return looking_again(world, project, look, budget=world.patience.faults_at_plan)
+    return retry_on_fault(world, project, look, budget=world.patience.faults_at_plan)
 
 
 def _states(world: World, names: Iterable[str]) -> dict[str, State]:

@@ -15,9 +15,9 @@ from tpudeploy.domain.names import Address, Zone
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.engine.about import about
-from tpudeploy.engine.look import look
-from tpudeploy.engine.retry import looking_again
-from tpudeploy.engine.session import session
+from tpudeploy.engine.look import observe
+from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.session import open_session
 from tpudeploy.orphans.adopt import adopted
 from tpudeploy.ports import World
 from tpudeploy.reconcile.remember import remember
@@ -57,7 +57,7 @@ def find(world: World, wanted: Wanted, project: str, zones: Iterable[Zone]) -> C
     Raise `errors.StateError` where there is none, or are several; `errors.Fault` and `errors.Denied`.
     """
     look = partial(world.cloud.list_named, project, wanted.name, tuple(zones), zone=wanted.zone)
-    listing = looking_again(world, project, look, budget=world.patience.faults_at_plan)
+    listing = retry_on_fault(world, project, look)
     where = wanted.zone or "any zone"
     if not listing.found:
         silent = f"No answer from {', '.join(listing.unreachable)}. " if listing.unreachable else ""
@@ -69,7 +69,7 @@ def find(world: World, wanted: Wanted, project: str, zones: Iterable[Zone]) -> C
         paths = ", ".join(found.path for found in listing.found)
         raise errors.StateError(f"{wanted.name} stands in several zones: {paths}.", hint="Name one of these.")
     (found,) = listing.found
-    shown = looking_again(world, project, lambda: world.cloud.slices([found.ref]), budget=world.patience.faults_at_plan)
+    shown = retry_on_fault(world, project, lambda: world.cloud.slices([found.ref]))
     return replace(found, slice=shown[0]) if shown else found
 
 
@@ -101,13 +101,13 @@ def bring_in(world: World, address: Address, deployment: Deployment, found: Clou
             hint=f"Set placement.project: {found.ref.project}",
         )
     check(world, address, found, foreign=foreign)
-    looked_at = looking_again(
+    looked_at = retry_on_fault(
         world,
         address.deployment,
         lambda: _looked_at(world, address, deployment, found),
         budget=world.patience.faults_at_plan,
     )
-    with session(world, address.deployment, "import") as held:
+    with open_session(world, address.deployment, "import") as held:
         _check_free(held.state, address)
         (attempt,) = looked_at.attempts
         state = replace(held.state, next_attempt=max(held.state.next_attempt, looked_at.next_attempt))
@@ -123,7 +123,7 @@ def _looked_at(world: World, address: Address, deployment: Deployment, found: Cl
     mark = Mark(deployment=address.deployment, lineage=found.mark.lineage, replica=address.replica or 0)
     alone = State(deployment=address.deployment, lineage="")
     state = adopted(alone, deployment, [replace(found, mark=mark)], reports, world.clock.now())
-    return remember(state, look(world, state, deployment))
+    return remember(state, observe(world, state, deployment))
 
 
 def _check_slice(found: CloudResource) -> None:

@@ -1,9 +1,10 @@
-"""One look at the world: every slice a state remembers, what its machine says, whether it serves."""
+"""One observation of the world: every slice that a state tracks, what its machine reports, and whether it serves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from tpudeploy.domain import errors
 from tpudeploy.domain.deployment import Deployment
@@ -12,23 +13,34 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import BootPhase, BootReport, Health, Observed, Phase, Slice, SliceRef
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.together import together
-from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.node.node import SPEC_KEY
 from tpudeploy.ports import World
 
+T = TypeVar("T")
+
 
 @frozen
-class Sight:
-    """What is to be looked at: all that a state remembers; its endpoints too where a deployment is given."""
+class Subject:
+    """What to observe: all slices that a state tracks, and their endpoints too if a deployment is given."""
 
     state: State
     deployment: Deployment | None = None
 
 
-def states_of(world: World, names: Iterable[str]) -> dict[str, State | None]:
-    """What is remembered of each, None where nothing is. Raise `errors.StateError`."""
-    asked = list(dict.fromkeys(names))
-    return dict(zip(asked, together(world.threads, lambda name: world.state.read(name).state, asked), strict=True))
+@frozen
+class _Machine:
+    """One machine that is up. `subject` is the position of its subject in the list of all."""
+
+    subject: int
+    deployment: Deployment | None
+    attempt: Attempt
+    slice: Slice
+
+    @property
+    def has_known_server(self) -> bool:
+        """Whether it has served, and its next boot would start the same server."""
+        return self.attempt.served and self.slice.metadata.get(SPEC_KEY) == self.attempt.booted
 
 
 def readable_states(
@@ -45,10 +57,10 @@ def readable_states(
         except (errors.StateError, errors.CloudError) as error:
             return error
 
-    wanted = list(dict.fromkeys(names))
+    distinct_names = list(dict.fromkeys(names))
     states: dict[str, State | None] = {}
     unreadable: dict[str, errors.TpudeployError] = {}
-    for name, state in zip(wanted, together(world.threads, read, wanted), strict=True):
+    for name, state in zip(distinct_names, together(world.threads, read, distinct_names), strict=True):
         if isinstance(state, errors.TpudeployError):
             unreadable[name] = state
         else:
@@ -56,103 +68,106 @@ def readable_states(
     return states, unreadable
 
 
-def look(world: World, state: State, deployment: Deployment | None = None, *, patient: bool = False) -> Observed:
-    """Raise `errors.Fault` or `errors.Denied`. Endpoints are probed where a deployment is given.
+def observe(world: World, state: State, deployment: Deployment | None = None, *, patient: bool = False) -> Observed:
+    """Observe one deployment. Endpoints are probed if `deployment` is given.
 
-    `patient`: a request in a zone that does not answer is `unseen`, as long as others can be looked at.
+    With `patient`, a request in a zone that does not answer is `unseen`, as long as others can be observed.
+    Raise `errors.Fault` or `errors.Denied`.
     """
-    sight = Sight(state=state, deployment=deployment)
+    subject = Subject(state=state, deployment=deployment)
+    # A plan or a status needs the whole truth; the run that waits for capacity goes on without one zone's answer.
     if not patient:
-        return look_at_all(world, [sight])[0]
-    slices, unseen = _answered(world, state.attempts)
-    return replace(_heard(world, [sight], [slices], anew=True)[0], unseen=unseen)
+        return observe_all(world, [subject])[0]
+    slices, unseen = _slices_zone_by_zone(world, state.attempts)
+    return replace(_observations(world, [subject], [slices], probe_again=True)[0], unseen=unseen)
 
 
-def look_at_all(world: World, sights: Sequence[Sight], *, anew: bool = True) -> tuple[Observed, ...]:
-    """One look at many, of one moment. Raise `errors.Fault` or `errors.Denied`.
+def observe_all(world: World, subjects: Sequence[Subject], *, probe_again: bool = True) -> tuple[Observed, ...]:
+    """Observe many deployments at one moment. Raise `errors.Fault` or `errors.Denied`.
 
-    `anew` False: what has served before is not asked again whether it does; nor is its machine, whose own word could
-    only be news where it was booted with other metadata than the state remembers. Whether it still answers is for
-    `status` to say, which looks anew.
+    Without `probe_again`, an endpoint that has served before is not probed. Neither is the report of its machine read,
+    which could be news only if it was booted with other metadata than the state tracks. Whether it still answers is
+    the concern of `status`, which probes again.
     """
-    by_project: dict[str, list[SliceRef]] = {}
-    for sight in sights:
-        for attempt in sight.state.attempts:
-            by_project.setdefault(attempt.project, []).append(attempt.ref)
-    found = {(project, s.zone, s.name): s for project, refs in by_project.items() for s in world.cloud.slices(refs)}
-    shown = [
-        {a.name: found[key] for a in sight.state.attempts if (key := (a.project, a.zone, a.name)) in found}
-        for sight in sights
-    ]
-    return _heard(world, sights, shown, anew=anew)
+    refs_by_project: dict[str, list[SliceRef]] = {}
+    for subject in subjects:
+        for attempt in subject.state.attempts:
+            refs_by_project.setdefault(attempt.project, []).append(attempt.ref)
+    slices = {
+        (project, s.zone, s.name): s for project, refs in refs_by_project.items() for s in world.cloud.slices(refs)
+    }
+    slices_of_each: list[dict[str, Slice]] = []
+    for subject in subjects:
+        keys = {a.name: (a.project, a.zone, a.name) for a in subject.state.attempts}
+        slices_of_each.append({name: slices[key] for name, key in keys.items() if key in slices})
+    return _observations(world, subjects, slices_of_each, probe_again=probe_again)
 
 
-def look_at_all_or_each(
-    world: World, sights: Sequence[Sight], *, anew: bool = True
+def observe_all_or_each(
+    world: World, subjects: Sequence[Subject], *, probe_again: bool = True
 ) -> tuple[Observed | errors.CloudError, ...]:
-    """Return what one look at all of them shows; where that fails, what a look at each shows, or why it cannot be had.
+    """Observe all deployments at once. If that fails, observe each by itself, and return why one cannot be observed.
 
-    Raise `errors.Fault` or `errors.Denied` where none can be looked at.
+    Raise `errors.Fault` or `errors.Denied` if none can be observed.
     """
-    if not sights:
+    # Nothing is asked of the cloud for a plan without a state.
+    if not subjects:
         return ()
-    name = sights[0].state.deployment if len(sights) == 1 else f"{len(sights)} deployments"
-    budget = world.patience.faults_at_plan
+    name = subjects[0].state.deployment if len(subjects) == 1 else f"{len(subjects)} deployments"
     try:
-        return looking_again(world, name, lambda: look_at_all(world, sights, anew=anew), budget=budget)
+        return retry_on_fault(world, name, lambda: observe_all(world, subjects, probe_again=probe_again))
     except errors.CloudError:
-        if len(sights) == 1:
+        # A second observation of the only deployment would fail in the same way.
+        if len(subjects) == 1:
             raise
-        observed = look_at_each(world, sights, anew=anew)
+        observed = _observe_each(world, subjects, probe_again=probe_again)
+        # The failure of all is one failure: the caller reports it once, and not for each deployment.
         if all(isinstance(each, errors.CloudError) for each in observed):
             raise
         return observed
 
 
-def look_at_each(
-    world: World, sights: Sequence[Sight], *, anew: bool = True
+def _observe_each(
+    world: World, subjects: Sequence[Subject], *, probe_again: bool
 ) -> tuple[Observed | errors.CloudError, ...]:
-    """Look at each by itself, once; of each that cannot be looked at, return why.
+    """Observe each deployment by itself, once, and return why one cannot be observed.
 
-    Where a zone left one without an answer, only one more of those in the same zones is looked at: each such look may
-    last a minute.
+    After two deployments in the same zones got no answer, the others there get the same fault without a call: each
+    such call may last a minute.
     """
-    zones = [frozenset((a.project, a.zone) for a in sight.state.attempts) for sight in sights]
+    zones = [frozenset((a.project, a.zone) for a in subject.state.attempts) for subject in subjects]
     faults: dict[frozenset[tuple[str, Zone]], list[errors.Fault]] = {}
 
-    def observe(number: int) -> Observed | errors.CloudError:
-        silent = faults.get(zones[number], [])
-        if len(silent) > 1:
-            return silent[0]
+    def observe_one(number: int) -> Observed | errors.CloudError:
+        earlier_faults = faults.get(zones[number], [])
+        if len(earlier_faults) > 1:
+            return earlier_faults[0]
         try:
-            return look_at_all(world, [sights[number]], anew=anew)[0]
+            return observe_all(world, [subjects[number]], probe_again=probe_again)[0]
         except errors.Fault as fault:
             faults.setdefault(zones[number], []).append(fault)
             return fault
         except errors.CloudError as error:
             return error
 
-    return tuple(together(world.threads, observe, range(len(sights))))
+    return tuple(together(world.threads, observe_one, range(len(subjects))))
 
 
-def _heard(
-    world: World, sights: Sequence[Sight], shown: Sequence[Mapping[str, Slice]], *, anew: bool
+def _observations(
+    world: World, subjects: Sequence[Subject], slices_of_each: Sequence[Mapping[str, Slice]], *, probe_again: bool
 ) -> tuple[Observed, ...]:
-    """What the machines of these slices say of themselves, and whether they serve."""
-    standing = [
-        (number, attempt, slices[attempt.name])
-        for number, (sight, slices) in enumerate(zip(sights, shown, strict=True))
-        for attempt in sight.state.attempts
-        if attempt.name in slices and slices[attempt.name].phase is Phase.UP
-    ]
-    asked = [(number, a.ref) for number, a, found in standing if anew or not _is_known(a, found)]
-    said = together(world.threads, lambda each: world.cloud.report(each[1]), asked)
-    reports: dict[int, dict[str, BootReport]] = {}
-    for (number, ref), report in zip(asked, said, strict=True):
-        if report is not None:
-            reports.setdefault(number, {})[ref.name] = report
-    health = _probed(world, sights, [s for s in standing if anew or not s[1].served], reports)
-    running = _running(world, sights, standing) if anew else {}
+    """Read the reports of the machines that are up, and probe their endpoints."""
+    machines: list[_Machine] = []
+    for number, (subject, slices) in enumerate(zip(subjects, slices_of_each, strict=True)):
+        for attempt in subject.state.attempts:
+            slice_ = slices.get(attempt.name)
+            if slice_ is not None and slice_.phase is Phase.UP:
+                machines.append(_Machine(subject=number, deployment=subject.deployment, attempt=attempt, slice=slice_))
+    unread = machines if probe_again else [machine for machine in machines if not machine.has_known_server]
+    reports = _by_subject(unread, together(world.threads, lambda each: world.cloud.report(each.attempt.ref), unread))
+    unproven = machines if probe_again else [machine for machine in machines if not machine.attempt.served]
+    health = _probe_endpoints(world, unproven, reports)
+    running = _running_requests(world, machines) if probe_again else {}
     now = world.clock.now()
     return tuple(
         Observed(
@@ -162,76 +177,72 @@ def _heard(
             health=health.get(number, {}),
             running=running.get(number, {}),
         )
-        for number, slices in enumerate(shown)
+        for number, slices in enumerate(slices_of_each)
     )
 
 
-def _is_known(attempt: Attempt, found: Slice) -> bool:
-    """Whether it has served, and its machine would boot the same server again."""
-    return attempt.served and found.metadata.get(SPEC_KEY) == attempt.booted
+def _by_subject(machines: Iterable[_Machine], answers: Iterable[T | None]) -> Mapping[int, Mapping[str, T]]:
+    """Return the answers by subject and slice, without those of machines that reported nothing."""
+    answers_by_subject: dict[int, dict[str, T]] = {}
+    for machine, answer in zip(machines, answers, strict=True):
+        if answer is not None:
+            answers_by_subject.setdefault(machine.subject, {})[machine.attempt.name] = answer
+    return answers_by_subject
 
 
-def _probed(
-    world: World,
-    sights: Sequence[Sight],
-    standing: Sequence[tuple[int, Attempt, Slice]],
-    reports: Mapping[int, Mapping[str, BootReport]],
+def _probe_endpoints(
+    world: World, machines: Iterable[_Machine], reports: Mapping[int, Mapping[str, BootReport]]
 ) -> Mapping[int, Mapping[str, Health]]:
-    """Each that may serve by now, by the number of its sight."""
+    """Probe every machine that may serve by now: one that reports nothing, or that reports the end of its boot."""
 
-    def probe(each: tuple[int, Deployment, Slice]) -> Health:
-        number, deployment, found = each
-        return world.probe.health(deployment, found, reports.get(number, {}).get(found.name))
+    def report_of(machine: _Machine) -> BootReport | None:
+        return reports.get(machine.subject, {}).get(machine.attempt.name)
 
-    todo: list[tuple[int, Deployment, Slice]] = []
-    for number, attempt, found in standing:
-        deployment = sights[number].deployment
-        if deployment is not None and _may_serve(reports.get(number, {}).get(attempt.name)):
-            todo.append((number, deployment, found))
-    health: dict[int, dict[str, Health]] = {}
-    for (number, _, found), answer in zip(todo, together(world.threads, probe, todo), strict=True):
-        health.setdefault(number, {})[found.name] = answer
-    return health
+    def may_serve(machine: _Machine) -> bool:
+        report = report_of(machine)
+        return report is None or report.phase in {BootPhase.SERVING, BootPhase.FAILED}
 
+    def probe(machine: _Machine) -> Health | None:
+        if machine.deployment is None:
+            return None
+        return world.probe.health(machine.deployment, machine.slice, report_of(machine))
 
-def _running(
-    world: World, sights: Sequence[Sight], standing: Sequence[tuple[int, Attempt, Slice]]
-) -> Mapping[int, Mapping[str, int]]:
-    """What each that clients have left still works at, by the number of its sight."""
-    found: dict[int, dict[str, int]] = {}
-    for number, attempt, shown in standing:
-        deployment = sights[number].deployment
-        if deployment is not None and attempt.draining_at is not None:
-            told = world.probe.running(deployment, shown)
-            if told is not None:
-                found.setdefault(number, {})[attempt.name] = told
-    return found
+    candidates = [machine for machine in machines if machine.deployment is not None and may_serve(machine)]
+    return _by_subject(candidates, together(world.threads, probe, candidates))
 
 
-def _answered(world: World, attempts: tuple[Attempt, ...]) -> tuple[dict[str, Slice], dict[str, str]]:
-    """The slices, and of each that could not be looked at, why.
+def _running_requests(world: World, machines: Iterable[_Machine]) -> Mapping[int, Mapping[str, int]]:
+    """Return the number of requests that each draining server still works on, if it reports one."""
+    counts: dict[int, dict[str, int]] = {}
+    for machine in machines:
+        if machine.deployment is not None and machine.attempt.draining_at is not None:
+            count = world.probe.running(machine.deployment, machine.slice)
+            if count is not None:
+                counts.setdefault(machine.subject, {})[machine.attempt.name] = count
+    return counts
 
-    One zone's trouble stops no hunt in the others. Where nothing answers it is ours, or Google's, as a whole; and of a
-    slice that was granted all must be known.
+
+def _slices_zone_by_zone(world: World, attempts: tuple[Attempt, ...]) -> tuple[dict[str, Slice], dict[str, str]]:
+    """Return the slices, and for each that could not be observed the reason.
+
+    One zone's fault does not stop the search in the others.
     """
     slices: dict[str, Slice] = {}
-    silent: dict[Zone, errors.Fault] = {}
+    faults: dict[Zone, errors.Fault] = {}
     unseen: dict[str, str] = {}
     for number, attempt in enumerate(attempts, start=1):
         try:
-            if attempt.zone in silent:
-                raise silent[attempt.zone]
-            slices |= {s.name: s for s in world.cloud.slices([attempt.ref])}
+            # A zone that did not answer is not called again in this observation: each call may last a minute.
+            if attempt.zone in faults:
+                raise faults[attempt.zone]
+            slices |= {slice_.name: slice_ for slice_ in world.cloud.slices([attempt.ref])}
         except errors.Fault as fault:
-            silent[attempt.zone] = fault
+            faults[attempt.zone] = fault
             unseen[attempt.name] = fault.message
-            regions = {zone.region for zone in silent}
-            is_no_answer = len(unseen) == number and (number == len(attempts) or len(regions) > 1)
-            if attempt.granted_at is not None or is_no_answer:
+            # If nothing has answered yet, in several regions or anywhere, the fault is the network's or Google's as a
+            # whole. And nothing may be decided about a granted slice that could not be observed.
+            has_no_answer = len(unseen) == number
+            is_general = has_no_answer and (number == len(attempts) or len({zone.region for zone in faults}) > 1)
+            if attempt.granted_at is not None or is_general:
                 raise
     return slices, unseen
-
-
-def _may_serve(report: BootReport | None) -> bool:
-    """A machine that says it is still booting need not be knocked at; one that says nothing must be."""
-    return report is None or report.phase in {BootPhase.SERVING, BootPhase.FAILED}

@@ -16,7 +16,7 @@ from tpudeploy.domain.plan import Goal
 from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import State
 from tpudeploy.engine.about import about
-from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.orphans.adopt import adoptable, adopted
 from tpudeploy.orphans.lost import not_looked
 from tpudeploy.ports import World
@@ -75,7 +75,7 @@ def _unnamed(world: World, found: Mapping[str, tuple[CloudResource, ...]]) -> di
 def _listing(world: World, project: str, deployments: Iterable[Deployment]) -> Listing:
     zones = dict.fromkeys(c.zone for d in deployments for c in d.candidates)
     look = partial(world.cloud.list_marked, project, tuple(zones), machines=False)
-    return looking_again(world, project, look, budget=world.patience.faults_at_plan)
+    return retry_on_fault(world, project, look, budget=world.patience.faults_at_plan)
 
 
 def _standing(world: World, listing: Listing, name: str) -> tuple[CloudResource, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tpudeploy.domain.errors import StateError, UsageError
 from tpudeploy.domain.names import Address
 from tpudeploy.domain.state import Attempt, State
-from tpudeploy.engine.session import session
+from tpudeploy.engine.session import open_session
 from tpudeploy.planning.memory import forgotten, moved, must_rest, pushed, renamed
 from tpudeploy.ports import World
 
@@ -32,7 +32,7 @@ def move(world: World, source: Address, target: Address, *, force: bool = False)
             f"A slice cannot leave its deployment: {source} carries the lineage of {source.deployment}.",
             hint=f"`state mv {source.deployment} {target.deployment}` renames the whole.",
         )
-    with session(world, source.deployment, "state mv") as held:
+    with open_session(world, source.deployment, "state mv") as held:
         must_rest(held.state, force=force)
         held.save(moved(held.state, source, target))
 
@@ -43,7 +43,7 @@ def forget(world: World, deployment: str, names: Iterable[str], *, force: bool =
     A state that remembers no slice any more is deleted, so that the next plan looks for what stands without one.
     Raise `errors.StateError`.
     """
-    with session(world, deployment, "state rm") as held:
+    with open_session(world, deployment, "state rm") as held:
         must_rest(held.state, force=force)
         left = forgotten(held.state, names)
         if left.attempts:
@@ -58,7 +58,7 @@ def push(world: World, given: State, *, force: bool = False) -> tuple[Attempt, .
 
     Raise `errors.StateError` for another lineage or an older serial, unless forced.
     """
-    with session(world, given.deployment, "state push") as held:
+    with open_session(world, given.deployment, "state push") as held:
         now = None if held.is_new else held.state
         new = pushed(now, given, force=force)
         if new is None:
@@ -71,7 +71,7 @@ def push(world: World, given: State, *, force: bool = False) -> tuple[Attempt, .
 def _rename(world: World, source: Address, target: Address, *, force: bool) -> None:
     """Both locks, always in the same order. Killed between its writes, the same command goes on."""
     first, second = sorted((source.deployment, target.deployment))
-    with session(world, first, "state mv") as one, session(world, second, "state mv") as other:
+    with open_session(world, first, "state mv") as one, open_session(world, second, "state mv") as other:
         old, new = (one, other) if first == source.deployment else (other, one)
         if old.is_new:
             raise StateError(f"{source} has no state here.", hint="`tpudeploy state list` names all there are.")

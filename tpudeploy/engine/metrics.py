@@ -10,7 +10,7 @@ from tpudeploy.domain.metrics import Figures, Metered
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Slice
 from tpudeploy.domain.together import together
-from tpudeploy.engine.retry import looking_again
+from tpudeploy.engine.retry import retry_on_fault
 from tpudeploy.metrics.metrics import readings
 from tpudeploy.ports import Meter, World
 
@@ -31,7 +31,7 @@ def metered(world: World, meter: Meter, deployment: Deployment) -> tuple[Metered
         )
     budget = world.patience.faults_at_plan
     look = [attempt.ref for _, attempt in held]
-    found = looking_again(world, deployment.name, lambda: world.cloud.slices(look), budget=budget)
+    found = retry_on_fault(world, deployment.name, lambda: world.cloud.slices(look), budget=budget)
     slices = {each.name: each for each in found}
 
     def ask(replica: int, slice_: Slice | None) -> Metered:

@@ -1,4 +1,4 @@
-"""State and world, looked at once, against what is wanted: a Plan."""
+"""Plan: the states and one observation of the world, compared with the profiles."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tpudeploy.domain.errors import CloudError, ConfigError, StateError, Tpudepl
 from tpudeploy.domain.facts import Facts
 from tpudeploy.domain.found import CloudResource
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.plan import Action, Change, Goal, Mode, Plan, Reason
+from tpudeploy.domain.names import Address
+from tpudeploy.domain.plan import Action, Change, Drift, Goal, Mode, Plan, Reason
 from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
-from tpudeploy.engine.contention import name_left_locks
-from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
+from tpudeploy.engine.look import Subject, observe_all_or_each, readable_states
 from tpudeploy.engine.lost import Lost, remembered, search
 from tpudeploy.engine.refresh import observation
-from tpudeploy.engine.scope import Extent, Scope, extents_of
+from tpudeploy.engine.session import warnings_of_abandoned_locks
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.orphans.adopt import adoptable
 from tpudeploy.orphans.lost import unremembered
@@ -30,7 +30,7 @@ from tpudeploy.planning.quota import Book
 from tpudeploy.planning.renamed import renamed
 from tpudeploy.planning.room import asks_for_both, no_room
 from tpudeploy.planning.seen import seen
-from tpudeploy.planning.targets import Targets, marked, partial, within
+from tpudeploy.planning.targets import Targets, marked, partial, replicas, to_go, within
 from tpudeploy.ports import Witnesses, World
 from tpudeploy.reconcile.fate import Moment
 from tpudeploy.reconcile.handover import due, ending
@@ -40,8 +40,36 @@ from tpudeploy.reconcile.presume import presumed
 from tpudeploy.reconcile.remember import remember
 from tpudeploy.sizing.checks import check
 
-_ON_RUN_END, _RENEW = "lifecycle.on_run_end", "renew"
-_MOST_OTHERS = 20  # states that are read on the chance that one of them was renamed
+_MOST_OTHER_STATES = 20  # that are read to find one that was renamed
+
+FactsOf = Callable[[str | None], Facts]
+Diagnostics = Mapping[str, tuple[Diagnostic, ...]]  # by deployment
+
+
+@frozen
+class Scope:
+    """The scope of a plan. Without `refresh`, the world is assumed to be as the states track it."""
+
+    mode: Mode = Mode.NORMAL
+    adopt: bool = False
+    refresh: bool = True
+    replace: tuple[Address, ...] = ()
+    target: tuple[Address, ...] = ()
+
+
+@frozen
+class _Part:
+    """One deployment before its observation: the target, and the state. `deployment` is None if it is to be deleted.
+
+    `adopts` are the slices that a new state begins with. `targets` and `replaces` are as in `Goal`.
+    """
+
+    name: str
+    deployment: Deployment | None
+    state: State
+    adopts: tuple[str, ...] = ()
+    targets: Targets = None
+    replaces: tuple[str, ...] = ()
 
 
 def plan(
@@ -50,267 +78,259 @@ def plan(
     scope: Scope | None = None,
     *,
     invalid: Mapping[str, ConfigError] | None = None,
-    facts: Callable[[str | None], Facts] | None = None,
+    facts: FactsOf | None = None,
     witnesses: Witnesses | None = None,
 ) -> Plan:
-    """With `adopt`, slices that no state remembers are taken over; without, they are an error among the diagnostics.
+    """Return the plan for these deployments.
 
-    What stops one of several deployments alone is among the `errors` of its goal: a state that cannot be read, and
-    slices that cannot be looked at, too. `invalid` are profiles that cannot be used, by name, or by file where nobody
-    can say which deployment a file is about: each has a goal with its problems.
+    With `Scope.adopt`, slices that no state tracks are adopted; without it, they are an error in the diagnostics. An
+    error that stops only one of several deployments is in the `errors` of its goal, for example a state that cannot be
+    read, or slices that cannot be observed. A plan that a lifecycle rule forbids has an error in its diagnostics.
 
-    `facts` tells the quota of a project; it is asked only where a slice and its replacement are to stand side by side.
-    `witnesses` are asked where the plan is to touch nothing: what serves otherwise than it was told is drift.
+    `invalid` are the profiles that cannot be used, by deployment, or by file if the file does not say which deployment
+    it describes: each has a goal with its problems. `facts` returns the quota of a project, and is called only if a
+    slice and its replacement are to exist side by side. `witnesses` are asked by a plan that changes nothing: a server
+    with other settings than declared has drifted.
 
-    Raise `errors.Fault` or `errors.Denied` where the cloud answers for none, `errors.StateError` where no state can be
-    read, and `errors.UsageError` for an address that none has.
-
-    A plan that a lifecycle rule forbids is a plan with an error among its diagnostics.
+    Raise `errors.Fault` or `errors.Denied` if nothing can be observed, `errors.StateError` if no state can be read, and
+    `errors.UsageError` for an address that does not exist.
     """
-    known, asked = tuple(deployments), scope if scope is not None else Scope()
-    all_states, unreadable = readable_states(world, [d.name for d in known])
-    is_one_of_several = len(unreadable) < len(known) and not asked.target
-    if unreadable and not is_one_of_several:
-        raise next(iter(unreadable.values()))
-    names = {d.name for d in known}
-    states = {name: state for name, state in all_states.items() if state is not None}
-    broken = [_unknown(asked, d, unreadable[d.name]) for d in known if d.name in unreadable]
-    broken += [_invalid(name, error) for name, error in (invalid or {}).items()]
-    known = tuple(d for d in known if d.name not in unreadable)
-    extents = extents_of(asked, known, states)
-    known = tuple(d for d in known if d.name in extents)
-    found = search(world, [d for d in known if d.name not in states]) if asked.refresh else Lost(found={})
-    parts = [_part(world, d, states.get(d.name), extents[d.name], found.found.get(d.name, ()), asked) for d in known]
-    if asked.mode is Mode.REFRESH_ONLY:
-        goals = tuple(_observations(world, [part for part, _ in parts], witnesses))
+    scope = scope if scope is not None else Scope()
+    requested = tuple(deployments)
+    states, unreadable = _read_states(world, requested, scope)
+    failed_goals = [_goal_without_plan(_part(d, scope), unreadable[d.name]) for d in requested if d.name in unreadable]
+    failed_goals += [_goal_of_invalid_profile(name, error) for name, error in (invalid or {}).items()]
+    readable = [d for d in requested if d.name not in unreadable]
+    targets: dict[str, Targets] = {d.name: None for d in readable}
+    if scope.target:
+        targets = replicas(scope.target, readable, states)
+    known = [d for d in readable if d.name in targets]
+    replacements = replicas(scope.replace, known, states)
+    new_deployments = [d for d in known if d.name not in states]
+
+    orphans = search(world, new_deployments) if scope.refresh else Lost(found={})
+    parts: list[_Part] = []
+    orphan_diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
+    for deployment in known:
+        name = deployment.name
+        part = replace(_part(deployment, scope), targets=targets[name])
+        part = _with_state(world, part, states.get(name), orphans.found.get(name, ()), replacements.get(name, ()))
+        if not part.state.lineage and scope.mode is not Mode.REFRESH_ONLY:
+            resources = orphans.found.get(name, ())
+            part, orphan_diagnostics[name] = _with_orphans(world, part, deployment, resources, scope)
+        parts.append(part)
+    if scope.mode is Mode.REFRESH_ONLY:
+        goals = tuple(_observed_goals(world, parts, witnesses))
     else:
-        goals = tuple(_goals(world, [part for part, _ in parts], refresh=asked.refresh))
-    warnings = {d.name: check([d]) if asked.mode is Mode.NORMAL else () for d in known}
-    unseen = {goal.name: goal.errors for goal in goals}
-    goals = tuple(
-        _with_errors(d, goal, (*stray, *warnings[d.name]))
-        for d, goal, (_, stray) in zip(known, goals, parts, strict=True)
-    )
-    stray = (said for _, diagnostics in parts for said in diagnostics)
-    now = world.clock.now()
-    made = [*name_left_locks(world, [d.name for d in known]), *([partial()] if asked.target else [])]
-    if asked.refresh and facts is not None:
-        crowded = tuple(_crowded(known, goals, states, facts, now))
-        goals = tuple(
-            replace(g, errors=(*g.errors, *errors_in(found for n, found in crowded if n == g.name))) for g in goals
-        )
-        made += [found for _, found in crowded]
-    if asked.mode is Mode.NORMAL and not invalid:
-        # A profile that cannot be used may be the one of a state that seems to have none.
-        made += _renamed(world, [d for d in known if d.name not in states], names)
+        goals = tuple(_planned_goals(world, parts, refresh=scope.refresh))
+
+    made_at = world.clock.now()
+    rules = {d.name: tuple(prevented([d], [goal])) for d, goal in zip(known, goals, strict=True)}
+    checks = {d.name: check([d]) for d in known} if scope.mode is Mode.NORMAL else {}
+    headroom: Diagnostics = {}
+    if scope.refresh and facts is not None:
+        headroom = _headroom_diagnostics(known, goals, states, facts, made_at)
+    renames: list[Diagnostic] = []
+    # A profile that cannot be used may be the one of a state that seems to have none.
+    if scope.mode is Mode.NORMAL and not invalid:
+        renames = list(_rename_warnings(world, new_deployments, {d.name for d in requested}))
     return Plan(
-        goals=(*goals, *broken),
+        goals=(*(_with_errors(goal, rules, orphan_diagnostics, checks, headroom) for goal in goals), *failed_goals),
         diagnostics=(
-            *(e for g in broken for e in g.errors),
-            *(e for g in goals for e in g.errors if e in unseen.get(g.name, ())),
-            *prevented(known, goals),
-            *stray,
-            *found.diagnostics,
-            *made,
-            *(diagnostic for each in warnings.values() for diagnostic in each),
+            *(error for goal in (*failed_goals, *goals) for error in goal.errors),
+            *_joined(rules),
+            *_joined(orphan_diagnostics),
+            *orphans.diagnostics,
+            *warnings_of_abandoned_locks(world, [d.name for d in known]),
+            *([partial()] if scope.target else []),
+            *_joined(headroom),
+            *renames,
+            *_joined(checks),
         ),
-        mode=asked.mode,
-        made_at=now,
+        mode=scope.mode,
+        made_at=made_at,
     )
 
 
-def _unknown(scope: Scope, deployment: Deployment, error: TpudeployError) -> Goal:
-    """Return the goal of a deployment of which nothing can be known: nothing is planned for it, and nothing done."""
-    aim = None if scope.mode is Mode.DESTROY else deployment
-    return _not_planned(
-        _Part(name=deployment.name, aim=aim, known=State(deployment=deployment.name, lineage="")), error
+def _joined(diagnostics: Diagnostics) -> Iterator[Diagnostic]:
+    return (diagnostic for group in diagnostics.values() for diagnostic in group)
+
+
+def _with_errors(goal: Goal, *diagnostics: Diagnostics) -> Goal:
+    """Return the goal with the errors that concern only its deployment."""
+    own = [diagnostic for group in diagnostics for diagnostic in group.get(goal.name, ())]
+    return replace(goal, errors=(*goal.errors, *errors_in(own)))
+
+
+def _read_states(
+    world: World, deployments: Sequence[Deployment], scope: Scope
+) -> tuple[dict[str, State], dict[str, TpudeployError]]:
+    """Return the existing states, and why others cannot be read. Raise that if nothing else can be planned."""
+    states, unreadable = readable_states(world, [d.name for d in deployments])
+    # With -target, an address may be in the state that cannot be read.
+    if unreadable and (len(unreadable) == len(deployments) or scope.target):
+        raise next(iter(unreadable.values()))
+    return {name: state for name, state in states.items() if state is not None}, unreadable
+
+
+def _part(deployment: Deployment, scope: Scope) -> _Part:
+    return _Part(
+        name=deployment.name,
+        deployment=None if scope.mode is Mode.DESTROY else deployment,
+        state=State(deployment=deployment.name, lineage=""),
     )
 
 
-def _invalid(name: str, error: ConfigError) -> Goal:
+def _with_state(
+    world: World, part: _Part, state: State | None, resources: Sequence[CloudResource], replacements: Targets
+) -> _Part:
+    """Return the part with its state, if it has one, and the slices in it that are to be replaced."""
+    if state is None and resources:
+        # Another run may have written the state since it was read: then these are its slices.
+        state = world.state.read(part.name).state
+    if state is None:
+        return part
+    records = [record for record in state.records if replacements is None or record.index in replacements]
+    return replace(part, state=state, replaces=tuple(name for r in records for name in to_go(r)))
+
+
+def _with_orphans(
+    world: World, part: _Part, deployment: Deployment, resources: Sequence[CloudResource], scope: Scope
+) -> tuple[_Part, tuple[Diagnostic, ...]]:
+    """Return the part with the orphans that it adopts, and the diagnostics of those that it leaves alone."""
+    is_removal = scope.mode is Mode.DESTROY
+    chosen = adoptable(resources) if scope.adopt and not is_removal else ()
+    rest = [resource for resource in resources if resource not in chosen]
+    diagnostics = tuple(unremembered(deployment, rest, destroy=is_removal))
+    if chosen:
+        state = remembered(world, part.state, deployment, chosen)
+        part = replace(part, state=state, adopts=tuple(resource.ref.name for resource in chosen))
+    return part, diagnostics
+
+
+def _goal_of_invalid_profile(name: str, error: ConfigError) -> Goal:
     """Return the goal of a profile that cannot be used, with its problems: nothing is planned for it."""
     itself = Diagnostic(code=error.code, message=error.message, hint=error.hint)
-    return Goal(
-        name=name,
-        deployment=None,
-        fingerprint="",
-        lineage="",
-        serial=0,
-        resumes=False,
-        changes=(),
-        errors=errors_in(error.diagnostics) or (itself,),
-    )
+    part = _Part(name=name, deployment=None, state=State(deployment=name, lineage=""))
+    return replace(_empty_goal(part), fingerprint="", errors=errors_in(error.diagnostics) or (itself,))
 
 
-def _not_planned(part: _Part, error: TpudeployError) -> Goal:
+def _goal_without_plan(part: _Part, error: TpudeployError) -> Goal:
+    """Return the goal of a deployment that cannot be observed: nothing is planned for it."""
     message = error.message if part.name in error.message else f"{part.name}: {error.message}"
+    return replace(_empty_goal(part), errors=(Diagnostic(code=error.code, message=message, hint=error.hint),))
+
+
+def _empty_goal(part: _Part) -> Goal:
     return Goal(
         name=part.name,
-        deployment=part.aim,
-        fingerprint=aim_print(part.aim, part.targets),
-        lineage=part.known.lineage,
-        serial=part.known.serial,
+        deployment=part.deployment,
+        fingerprint=aim_print(part.deployment, part.targets),
+        lineage=part.state.lineage,
+        serial=part.state.serial,
         resumes=False,
         changes=(),
         targets=part.targets,
-        errors=(Diagnostic(code=error.code, message=message, hint=error.hint),),
     )
 
 
-def _with_errors(deployment: Deployment, goal: Goal, found: Iterable[Diagnostic]) -> Goal:
-    """Return the goal with the errors that are about its deployment alone."""
-    return replace(goal, errors=(*goal.errors, *errors_in((*prevented([deployment], [goal]), *found))))
+def _headroom_diagnostics(
+    deployments: Sequence[Deployment], goals: Sequence[Goal], states: Mapping[str, State], facts: FactsOf, now: float
+) -> Diagnostics:
+    """Return the replacements for which there is certainly no room beside what they replace."""
+    pairs = [
+        (deployment, goal)
+        for deployment, goal in zip(deployments, goals, strict=True)
+        if deployment.name in states and asks_for_both(goal)
+    ]
+    facts_by_project = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in pairs)}
+    diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
+    for deployment, goal in pairs:
+        book = Book.of(facts_by_project[deployment.project], deployment.accelerator.generation)
+        diagnostics[goal.name] = tuple(no_room(deployment, goal, states[goal.name], book, now))
+    return diagnostics
 
 
-def _crowded(
-    known: tuple[Deployment, ...],
-    goals: tuple[Goal, ...],
-    states: Mapping[str, State],
-    facts: Callable[[str | None], Facts],
-    now: float,
-) -> Iterator[tuple[str, Diagnostic]]:
-    """Replacements for which there is known to be no room beside what they replace, each with its deployment."""
-    asking = [(d, g) for d, g in zip(known, goals, strict=True) if d.name in states and asks_for_both(g)]
-    told = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in asking)}
-    for each, its_goal in asking:
-        book = Book.of(told[each.project], each.accelerator.generation)
-        yield from ((each.name, found) for found in no_room(each, its_goal, states[each.name], book, now))
-
-
-def _renamed(world: World, fresh: Iterable[Deployment], named: Collection[str]) -> Iterator[Diagnostic]:
-    """For deployments without a state: are their slices another's, of which no profile was named?"""
-    asking = tuple(fresh)
-    others = [name for name in world.state.names() if name not in named] if asking else []
-    if 0 < len(others) <= _MOST_OTHERS:
-        states, _ = readable_states(world, others)  # what another deployment remembers stops none of these
-        for each in asking:
-            yield from renamed(each, [state for state in states.values() if state is not None])
+def _rename_warnings(
+    world: World, new_deployments: Sequence[Deployment], names: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Warn if the slices of a deployment without a state are those of another, for which there is no profile."""
+    other_names = [name for name in world.state.names() if name not in names] if new_deployments else []
+    if 0 < len(other_names) <= _MOST_OTHER_STATES:
+        # An unreadable state of another deployment stops none of these.
+        states, _ = readable_states(world, other_names)
+        for deployment in new_deployments:
+            yield from renamed(deployment, [state for state in states.values() if state is not None])
 
 
 def renewal(
     world: World, goal: Goal, applied: Callable[[Deployment, Mapping[str, Json]], Deployment | None]
 ) -> Goal | None:
-    """Return what the profile as it was last applied asks for where runs end, where `goal` mixes that with a change.
+    """Return the goal of the last applied profile if `goal` mixes a renewal with a change of the profile.
 
-    `applied` resolves a slice's own attributes. None where there is nothing to renew, nothing is mixed with it, or this
-    version cannot resolve what the slice was given. Raise `errors.Fault` or `errors.StateError`.
+    `applied` resolves a slice's own attributes. Return None if there is nothing to renew, if nothing is mixed with the
+    renewal, or if this version cannot resolve what the slice was given. Raise `errors.Fault` or `errors.StateError`.
     """
+    # A goal that resumes was approved, and one that only renews is not mixed.
     if goal.deployment is None or goal.resumes or goal.is_renewal:
         return None
     state = world.state.read(goal.name).state
     if state is None:
         return None
-    for spec in _renewed_specs(state):
+    for spec in _specs_with_renewal(state):
         deployment = applied(goal.deployment, spec)
         if deployment is None:
             continue
-        indexes = tuple(r.index for r in state.records if any(a.spec == spec for a in r.attempts))
+        indexes = tuple(record.index for record in state.records if any(a.spec == spec for a in record.attempts))
         deployment = replace(deployment, replicas=max(indexes) + 1)
         for targets in _renewal_targets(world, deployment, state, indexes):
-            found = _goal_of(world, deployment, state, targets)
-            if found.is_renewal or found.resumes:
-                return found
+            candidate = plan_deployment(world, goal.name, deployment, state, targets=targets)
+            if candidate.is_renewal or candidate.resumes:
+                return candidate
     return None
 
 
-def _renewed_specs(state: State) -> list[Mapping[str, Json]]:
-    """The different attributes of the slices that are to have successors before their runs end."""
+def _specs_with_renewal(state: State) -> list[Mapping[str, Json]]:
+    """Return the different attributes of the slices that are to have successors before their runs end."""
     specs: list[Mapping[str, Json]] = []
     for attempt in state.attempts:
-        if attempt.releasing_at is None and attempt.spec.get(_ON_RUN_END) == _RENEW and attempt.spec not in specs:
+        is_renewed = attempt.releasing_at is None and attempt.spec.get("lifecycle.on_run_end") == "renew"
+        if is_renewed and attempt.spec not in specs:
             specs.append(attempt.spec)
     return specs
 
 
 def _renewal_targets(world: World, deployment: Deployment, state: State, indexes: tuple[int, ...]) -> Iterator[Targets]:
-    """The replicas whose runs end now; and those that an earlier run began to renew, whatever has become of them."""
-    whole = _goal_of(world, deployment, state, indexes)
-    ending = {record.index for record in state.records for a in record.attempts if a.name in whole.renews}
-    if ending:
-        yield tuple(sorted(ending))
-    begun = "" if state.goal is None else state.goal.fingerprint
+    """Yield the replicas whose runs end now, and those that an earlier run began to renew, in any case."""
+    names = plan_deployment(world, deployment.name, deployment, state, targets=indexes).renews
+    ending_replicas = {record.index for record in state.records for a in record.attempts if a.name in names}
+    if ending_replicas:
+        yield tuple(sorted(ending_replicas))
+    approved = "" if state.goal is None else state.goal.fingerprint
     for targets in (indexes, *((index,) for index in indexes)):
-        if begun and aim_print(deployment, targets) == begun:
+        if approved and aim_print(deployment, targets) == approved:
             yield targets
 
 
-def _goal_of(world: World, deployment: Deployment, state: State, targets: Targets) -> Goal:
-    return goal(world, deployment.name, deployment, state, targets=targets)
+def _observed_goals(world: World, parts: Sequence[_Part], witnesses: Witnesses | None) -> Iterator[Goal]:
+    """Yield the drift of each deployment, and no changes; or why it cannot be observed."""
+    existing = [(part, part.deployment) for part in parts if part.deployment is not None and part.state.lineage]
+    subjects = [Subject(state=part.state, deployment=deployment) for part, deployment in existing]
 
+    def observed_goal(each: tuple[tuple[_Part, Deployment], Observed | CloudError]) -> Goal:
+        (part, deployment), observed = each
+        if isinstance(observed, CloudError):
+            return _goal_without_plan(part, observed)
+        return observation(world, deployment, part.state, part.targets, observed, witnesses=witnesses)
 
-@frozen
-class _Part:
-    """One deployment before the look: what is aimed at, what is remembered. `adopts` are the slices it begins with.
-
-    `targets` and `replaces` as in `Goal`.
-    """
-
-    name: str
-    aim: Deployment | None
-    known: State
-    adopts: tuple[str, ...] = ()
-    targets: Targets = None
-    replaces: tuple[str, ...] = ()
-
-
-def _part(  # noqa: PLR0917 - what is known of one deployment, each of another kind
-    world: World,
-    deployment: Deployment,
-    state: State | None,
-    extent: Extent,
-    found: tuple[CloudResource, ...],
-    scope: Scope,
-) -> tuple[_Part, tuple[Diagnostic, ...]]:
-    """Its part, and what is to be said of slices that its goal leaves alone."""
-    is_removal = scope.mode is Mode.DESTROY
-    name, aim = deployment.name, None if is_removal else deployment
-    fresh = _Part(name=name, aim=aim, known=State(deployment=name, lineage=""), targets=extent.targets)
-    if state is None and found:
-        state = world.state.read(name).state  # remembered by now, perhaps, whatever was found before
-    if state is not None:
-        return replace(fresh, known=state, replaces=extent.to_go(state)), ()
-    if not found or scope.mode is Mode.REFRESH_ONLY:
-        return fresh, ()
-    chosen = adoptable(found) if scope.adopt and not is_removal else ()
-    left = tuple(unremembered(deployment, [f for f in found if f not in chosen], destroy=is_removal))
-    if not chosen:
-        return fresh, left
-    known = remembered(world, fresh.known, deployment, chosen)
-    return replace(fresh, known=known, adopts=tuple(f.ref.name for f in chosen)), left
-
-
-def _observations(world: World, parts: Sequence[_Part], witnesses: Witnesses | None) -> Iterator[Goal]:
-    """Return what is different in each, and nothing that would be done; where it cannot be looked at, why."""
-    existing = [(part, part.aim) for part in parts if part.aim is not None and part.known.lineage]
-    observed = look_at_all_or_each(world, [Sight(state=part.known, deployment=aim) for part, aim in existing])
-
-    def observe(each: tuple[tuple[_Part, Deployment], Observed | CloudError]) -> Goal:
-        (part, aim), shown = each
-        if isinstance(shown, CloudError):
-            return _not_planned(part, shown)
-        return observation(world, aim, part.known, part.targets, shown, witnesses=witnesses)
-
-    pairs = list(zip(existing, observed, strict=True))
-    goals = {goal.name: goal for goal in together(world.threads, observe, pairs)}
+    pairs = list(zip(existing, observe_all_or_each(world, subjects), strict=True))
+    goals = {goal.name: goal for goal in together(world.threads, observed_goal, pairs)}
     for part in parts:
-        yield goals[part.name] if part.name in goals else _without_state(part)
+        # A deployment that was never applied cannot have drifted.
+        yield goals[part.name] if part.name in goals else replace(_empty_goal(part), lineage="", serial=0)
 
 
-def _without_state(part: _Part) -> Goal:
-    """Return the goal of a deployment that was never applied: nothing of it can be different."""
-    return Goal(
-        name=part.name,
-        deployment=part.aim,
-        fingerprint=aim_print(part.aim, part.targets),
-        lineage="",
-        serial=0,
-        resumes=False,
-        changes=(),
-        targets=part.targets,
-    )
-
-
-def goal(
+def plan_deployment(
     world: World,
     name: str,
     deployment: Deployment | None,
@@ -321,92 +341,90 @@ def goal(
     replaces: tuple[str, ...] = (),
     refresh: bool = True,
 ) -> Goal:
-    """One deployment's part, from one look. `deployment` is None where it is to be removed."""
-    known = state if state is not None else State(deployment=name, lineage="")
-    part = _Part(name=name, aim=deployment, known=known, adopts=adopts, targets=targets, replaces=replaces)
-    return next(_goals(world, [part], refresh=refresh))
+    """Return one deployment's goal, from one observation. `deployment` is None if it is to be deleted."""
+    known_state = state if state is not None else State(deployment=name, lineage="")
+    part = _Part(name=name, deployment=deployment, state=known_state, adopts=adopts, targets=targets, replaces=replaces)
+    return next(_planned_goals(world, [part], refresh=refresh))
 
 
-def _goals(world: World, parts: list[_Part], *, refresh: bool) -> Iterator[Goal]:
-    """From one look at all of them."""
-    if not parts:
-        return
+def _planned_goals(world: World, parts: Sequence[_Part], *, refresh: bool) -> Iterator[Goal]:
+    """Yield the goals of all deployments, from one observation of all."""
     if not refresh:
         now = world.clock.now()
-        yield from (_goal(world, part, presumed(part.known, now), refresh=False) for part in parts)
+        for part in parts:
+            yield _planned_goal(world, part, presumed(part.state, now), refresh=False)
         return
-    sights = [Sight(state=part.known, deployment=part.aim) for part in parts]
-    for part, observed in zip(parts, look_at_all_or_each(world, sights, anew=False), strict=True):
+    subjects = [Subject(state=part.state, deployment=part.deployment) for part in parts]
+    for part, observed in zip(parts, observe_all_or_each(world, subjects, probe_again=False), strict=True):
         if isinstance(observed, CloudError):
-            yield _not_planned(part, observed)
+            yield _goal_without_plan(part, observed)
         else:
-            yield _goal(world, part, observed, refresh=True)
+            yield _planned_goal(world, part, observed, refresh=True)
 
 
-def _goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
-    deployment, targets = part.aim, part.targets
-    whole = aim_print(deployment, None)
-    aim = whole if targets is None else aim_print(deployment, targets)
-    known = marked(part.known, part.replaces, {aim, whole})
+def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: bool) -> Goal:
+    deployment, targets = part.deployment, part.targets
+    own_fingerprints = {aim_print(deployment, targets), aim_print(deployment, None)}
+    state = marked(part.state, part.replaces, own_fingerprints)
     if part.adopts:
-        known = remember(known, observed)  # else a slice that serves would have yet to come up
+        # Otherwise a slice that serves already would seem to be starting.
+        state = remember(state, observed)
     moment = Moment(observed=observed, patience=world.patience)
-    outside = within(targets, drift(known, moment)) if refresh else ()
-    known = refreshed(known, outside)
+    # A presumed observation is the state itself, which cannot differ from it.
+    outside_changes = within(targets, drift(state, moment)) if refresh else ()
+    state = refreshed(state, outside_changes)
     renews: tuple[str, ...] = ()
-    if deployment is not None and deployment.lifecycle.renew:
-        moment = replace(moment, acquisition=_acquisition(world, deployment))
-        renews = due(deployment, known, moment)
-        known = ending(known, renews)
-    all_of_it = removals(part.name, known, moment) if deployment is None else changes(deployment, known, moment)
-    would = within(targets, all_of_it)
-    would = tuple(_adopting(change) if change.slice_name in part.adopts else change for change in would)
-    would = tuple(told(change, outside) for change in would)
-    if deployment is not None:
-        would = tuple(weighed(change, deployment, world.patience) for change in would)
-    # A plan without changes needs no yes, but it does end what an earlier yes began.
-    is_covered = known.goal is not None and (known.goal.fingerprint in {aim, whole} or not any(map(_is_change, would)))
-    return Goal(
-        name=part.name,
-        deployment=part.aim,
-        fingerprint=aim,
-        lineage=known.lineage,
-        serial=known.serial,
-        resumes=is_covered,
-        changes=would,
+    if deployment is None:
+        all_changes = removals(part.name, state, moment)
+    else:
+        if deployment.lifecycle.renew:
+            moment = replace(moment, acquisition=_longest_grant(world, deployment))
+            renews = due(deployment, state, moment)
+            state = ending(state, renews)
+        all_changes = changes(deployment, state, moment)
+    own_changes = [_complete(change, part, outside_changes, world) for change in within(targets, all_changes)]
+    approval = state.goal
+    has_changes = any(change.action is not Action.NO_OP for change in own_changes)
+    # A plan without changes needs no approval, but it ends what an earlier approval began.
+    resumes = approval is not None and (approval.fingerprint in own_fingerprints or not has_changes)
+    return replace(
+        _empty_goal(part),
+        lineage=state.lineage,
+        serial=state.serial,
+        resumes=resumes,
+        changes=tuple(own_changes),
         adopts=part.adopts,
-        seen=seen(known, moment, would) if refresh else (),
-        drift=outside,
+        seen=seen(state, moment, own_changes) if refresh else (),
+        drift=outside_changes,
         replaces=part.replaces,
-        targets=targets,
         renews=renews,
-        to_verify=_to_verify(part, known),
-        begun=known.begun,
-        approval=known.goal.approval if is_covered and known.goal is not None else "",
+        to_verify=_slices_to_verify(part, state),
+        begun=state.begun,
+        approval=approval.approval if resumes and approval is not None else "",
     )
 
 
-def _to_verify(part: _Part, state: State) -> tuple[str, ...]:
-    """The slices that an apply has to verify again. The state knows them: a plan asks no engine."""
-    if part.aim is None:
+def _complete(change: Change, part: _Part, outside_changes: Sequence[Drift], world: World) -> Change:
+    """Return the change with what was changed outside tpudeploy, and with its estimates."""
+    if change.slice_name in part.adopts:
+        # To be tracked is a change, if nothing else is.
+        action = Action.UPDATE if change.action is Action.NO_OP else change.action
+        change = replace(change, action=action, reason=Reason.ADOPTED)
+    change = told(change, outside_changes)
+    return change if part.deployment is None else weighed(change, part.deployment, world.patience)
+
+
+def _slices_to_verify(part: _Part, state: State) -> tuple[str, ...]:
+    """Return the slices that an apply has to verify again. The state tracks them: a plan asks no engine."""
+    if part.deployment is None:
         return ()
-    records = [r for r in state.records if part.targets is None or r.index in part.targets]
-    return tuple(a.name for r in records for a in r.attempts if a.not_in_effect and a.releasing_at is None)
+    records = [record for record in state.records if part.targets is None or record.index in part.targets]
+    return tuple(a.name for record in records for a in record.attempts if a.not_in_effect and a.releasing_at is None)
 
 
-def _acquisition(world: World, deployment: Deployment) -> float:
-    """The longest that a grant took lately, in seconds."""
+def _longest_grant(world: World, deployment: Deployment) -> float:
+    """Return the longest time that a recent grant took, in seconds; 0 if the history cannot be read."""
     try:
         return acquisition(deployment, world.state.history(), world.clock.now())
     except StateError:
         return 0.0
-
-
-def _adopting(change: Change) -> Change:
-    """To be remembered is a change, if nothing else is."""
-    action = Action.UPDATE if change.action is Action.NO_OP else change.action
-    return replace(change, action=action, reason=Reason.ADOPTED)
-
-
-def _is_change(change: Change) -> bool:
-    return change.action is not Action.NO_OP

@@ -1,4 +1,4 @@
-"""What changed since the last look, as events: said on change, not at every poll."""
+"""What changed since the last observation, as events: reported on change, not at every poll."""
 
 from __future__ import annotations
 
@@ -20,147 +20,163 @@ from tpudeploy.reconcile.fate import Moment
 from tpudeploy.reconcile.outlook import outlook
 
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
-_PATIENT_LINES = (60.0, 120.0, 300.0)
-_CALM = 600.0
-_GOES_ON = 60.0  # seconds between two lines about one stage of a boot
+_FIRST_SILENCES = (60.0, 120.0, 300.0)
+_LATER_SILENCE = 600.0
+_STAGE_INTERVAL = 60.0  # seconds between two lines about one stage of a boot
 
 
 class Progress:
-    """Remembers what was said. `quiet` counts looks since anything new; it paces the polls."""
+    """Remembers what was reported. `quiet` counts the observations since the last news; it paces the polls."""
 
-    def __init__(self, world: World, deployment: str, aim: Deployment | None) -> None:
+    def __init__(self, world: World, name: str, deployment: Deployment | None) -> None:
         self._world = world
+        self._name = name
         self._deployment = deployment
-        self._aim = aim
         self._stages: dict[str, tuple[Stage, float]] = {}
-        self._said: dict[str, tuple[str, str]] = {}
-        self._silent: set[str] = set()
-        self._undos: set[str] = set()
+        self._phases: dict[str, tuple[str, str]] = {}
+        self._silent_zones: set[str] = set()
+        self._undone_changes: set[str] = set()
         self._reached: set[tuple[str, str, str]] = set()
         self._places: dict[int, tuple[Place, ...]] = {}
         self._began = world.clock.now()
         self._silences = _silences()
-        self._next_line = self._began + next(self._silences)
+        self._next_waiting_at = self._began + next(self._silences)
         self.quiet = 0
 
-    def tell(self, state: State, observed: Observed) -> None:
-        """What this look found, before anything is done about it."""
+    def report_observation(self, state: State, observed: Observed) -> None:
+        """Report what this observation shows, before any step is executed."""
         self.quiet += 1
         for record in state.records:
             for attempt in record.attempts:
-                self._tell_undo(record.index, attempt, observed)
-                self._tell_phase(record.index, attempt, observed)
-        known = {a.name for a in state.attempts}
-        self._said = {name: said for name, said in self._said.items() if name in known}
-        self._tell_silence(state, observed)
+                self._report_undo(record.index, attempt, observed)
+                self._report_phase(record.index, attempt, observed)
+        names = {attempt.name for attempt in state.attempts}
+        self._phases = {name: phase for name, phase in self._phases.items() if name in names}
+        self._report_silent_zones(state, observed)
 
-    def show(self, aim: Deployment | None, state: State, observed: Observed, steps: Iterable[Step]) -> None:
-        """How things stand once the steps were taken, where that is new; and, now and then, that nothing is."""
+    def report_outlook(
+        self, deployment: Deployment | None, state: State, observed: Observed, steps: Iterable[Step]
+    ) -> None:
+        """Report where requests are out after the steps, if that is new; and now and then that nothing is."""
         moment = Moment(observed=observed, patience=self._world.patience)
-        replicas = 0 if aim is None else aim.replicas
-        for index in sorted({*range(replicas), *(r.index for r in state.records)}):
-            places = outlook(aim if index < replicas else None, state.record(index), moment)
+        replica_count = 0 if deployment is None else deployment.replicas
+        for index in sorted({*range(replica_count), *(record.index for record in state.records)}):
+            places = outlook(deployment if index < replica_count else None, state.record(index), moment)
             if places != self._places.get(index, ()):
                 self._places[index] = places
-                where = address(self._deployment, index)
-                self._world.emit(events.Outlook(at=observed.at, address=where, places=places))
-        waits = [s for s in steps if isinstance(s, Wait)]
-        if waits and observed.at >= self._next_line:
-            self._tell_waiting(waits[0], observed)
+                self._world.emit(events.Outlook(at=observed.at, address=address(self._name, index), places=places))
+        waits = [step for step in steps if isinstance(step, Wait)]
+        if waits and observed.at >= self._next_waiting_at:
+            self._report_waiting(waits[0], observed)
 
-    def _tell_silence(self, state: State, observed: Observed) -> None:
-        """Once for each zone, until it has answered again."""
-        silent = {a.zone: observed.unseen[a.name] for a in state.attempts if a.name in observed.unseen}
-        for zone in sorted(silent.keys() - self._silent):
+    def _report_silent_zones(self, state: State, observed: Observed) -> None:
+        """Warn once for each zone that does not answer, until it has answered again."""
+        reasons = {a.zone: observed.unseen[a.name] for a in state.attempts if a.name in observed.unseen}
+        for zone in sorted(reasons.keys() - self._silent_zones):
             hint = "What was asked for there keeps its place and is looked at again; the hunt goes on elsewhere."
-            message = f"{zone} does not answer: {silent[zone]}"
-            self._world.emit(events.Warned(at=observed.at, address=self._deployment, message=message, hint=hint))
-        self._silent = set(silent)
+            message = f"{zone} does not answer: {reasons[zone]}"
+            self._world.emit(events.Warned(at=observed.at, address=self._name, message=message, hint=hint))
+        self._silent_zones = set(reasons)
 
-    def _tell_waiting(self, waits: Wait, observed: Observed) -> None:
-        self._next_line = observed.at + next(self._silences)
+    def _report_waiting(self, wait: Wait, observed: Observed) -> None:
+        self._next_waiting_at = observed.at + next(self._silences)
         self._world.emit(
             events.Waiting(
                 at=observed.at,
-                address=address(self._deployment, waits.replica),
-                why=waits.why,
+                address=address(self._name, wait.replica),
+                why=wait.why,
                 elapsed=observed.at - self._began,
-                places=self._places.get(waits.replica, ()),
+                places=self._places.get(wait.replica, ()),
             )
         )
 
-    def _tell_undo(self, replica: int, attempt: Attempt, observed: Observed) -> None:
-        """Warn once that a node goes back to the server before: from here on the run waits for that one."""
+    def _report_undo(self, replica: int, attempt: Attempt, observed: Observed) -> None:
+        """Warn once that a node goes back to the previous server: from here on the run waits for that one."""
         report = observed.reports.get(attempt.name)
-        if report is None or not attempt.change or report.undone != attempt.change or attempt.change in self._undos:
+        if report is None or not attempt.change or report.undone != attempt.change:
             return
-        self._undos.add(attempt.change)
+        if attempt.change in self._undone_changes:
+            return
+        self._undone_changes.add(attempt.change)
+        # The way back has already ended, which the run's error says.
         if report.phase in {BootPhase.SERVING, BootPhase.FAILED}:
-            return  # it has ended, which the run's error says
-        where = address(self._deployment, replica)
-        message = f"The change failed: {report.cause}"
-        hint = f"{attempt.name} starts the previous server again. This run waits until that server is up or has failed."
-        self._world.emit(events.Warned(at=observed.at, address=where, message=message, hint=hint))
-
-    def _tell_phase(self, replica: int, attempt: Attempt, observed: Observed) -> None:
-        phase, detail = _phase(attempt, observed)
-        reached = self._stage(attempt, observed)
-        said = (phase, detail if reached is None or reached.name == phase else reached.name)
-        if not phase or (self._said.get(attempt.name) == said and not self._is_due(attempt, reached, observed)):
             return
-        is_news = self._said.get(attempt.name) != said
-        before, _ = self._said.get(attempt.name, ("", ""))
-        is_first = attempt.name not in self._said
-        self._said[attempt.name] = said
-        if reached is not None:
-            self._stages[attempt.name] = (reached, observed.at)
-        if is_first and attempt.served:
-            return  # it served before this run began
-        self.quiet = 0 if is_news else self.quiet
-        if self._is_further(attempt, phase):
+        self._world.emit(
+            events.Warned(
+                at=observed.at,
+                address=address(self._name, replica),
+                message=f"The change failed: {report.cause}",
+                hint=f"{attempt.name} starts the previous server again. This run waits until that server is up or has"
+                " failed.",
+            )
+        )
+
+    def _report_phase(self, replica: int, attempt: Attempt, observed: Observed) -> None:
+        phase, detail = _phase(attempt, observed)
+        # A slice that is not there has no phase.
+        if not phase:
+            return
+        stage_now = self._stage(attempt, observed)
+        # The detail of a stage is a counter, and a change of it alone is no news.
+        key = (phase, detail if stage_now is None or stage_now.name == phase else stage_now.name)
+        previous = self._phases.get(attempt.name)
+        is_news = previous != key
+        if not is_news and not self._is_stage_due(attempt, stage_now, observed):
+            return
+        self._phases[attempt.name] = key
+        if stage_now is not None:
+            self._stages[attempt.name] = (stage_now, observed.at)
+        # A slice that served before this run began is no progress of this run.
+        if previous is None and attempt.served:
+            return
+        if is_news:
+            self.quiet = 0
+        if self._is_progress(attempt, phase):
             self._silences = _silences()
-            self._next_line = observed.at + next(self._silences)
+            self._next_waiting_at = observed.at + next(self._silences)
         self._world.emit(
             events.PhaseChanged(
-                **about(attempt, address(self._deployment, replica), at=observed.at),
+                **about(attempt, address(self._name, replica), at=observed.at),
                 phase=phase,
                 detail=detail,
                 elapsed=observed.at - self._began,
-                before=before,
-                stage=reached,
+                before="" if previous is None else previous[0],
+                stage=stage_now,
             )
         )
 
-    def _is_due(self, attempt: Attempt, reached: Stage | None, observed: Observed) -> bool:
-        """Whether a stage has gone on since it was told, and long ago enough to say so."""
-        if reached is None or attempt.name not in self._stages:
+    def _is_stage_due(self, attempt: Attempt, stage_now: Stage | None, observed: Observed) -> bool:
+        """Return whether a stage has advanced since it was reported, and long enough ago to report it again."""
+        if stage_now is None or attempt.name not in self._stages:
             return False
-        told, at = self._stages[attempt.name]
-        return reached.done != told.done and observed.at - at >= _GOES_ON
+        reported, reported_at = self._stages[attempt.name]
+        return stage_now.done != reported.done and observed.at - reported_at >= _STAGE_INTERVAL
 
     def _stage(self, attempt: Attempt, observed: Observed) -> Stage | None:
-        report, found = observed.reports.get(attempt.name), observed.slices.get(attempt.name)
-        if report is None or self._aim is None or found is None or found.phase is not Phase.UP:
+        report, slice_ = observed.reports.get(attempt.name), observed.slices.get(attempt.name)
+        if report is None or self._deployment is None or slice_ is None or slice_.phase is not Phase.UP:
             return None
-        return stage(report, self._aim.budget, now=observed.at)
+        return stage(report, self._deployment.budget, now=observed.at)
 
-    def _is_further(self, attempt: Attempt, phase: str) -> bool:
-        """Whether no request in this place had come so far: a sweep that goes round and round is nothing new."""
-        reached = (attempt.zone, attempt.provisioning, phase)
-        known = reached in self._reached
-        self._reached.add(reached)
-        return not known or attempt.granted_at is not None
+    def _is_progress(self, attempt: Attempt, phase: str) -> bool:
+        """Return whether no request in this place had come so far: a sweep that starts again is no progress."""
+        milestone = (attempt.zone, attempt.provisioning, phase)
+        is_repeated = milestone in self._reached
+        self._reached.add(milestone)
+        return not is_repeated or attempt.granted_at is not None
 
 
 def _phase(attempt: Attempt, observed: Observed) -> tuple[str, str]:
-    found = observed.slices.get(attempt.name)
-    if found is None or found.phase is Phase.REFUSED:
-        return "", ""  # of a refusal more is known than a phase: events.NotGranted
+    """Return the phase of a slice or of its boot, with a detail; both are "" if there is none to report."""
+    slice_ = observed.slices.get(attempt.name)
+    # A refusal has an event of its own, which says more than a phase: events.NotGranted.
+    if slice_ is None or slice_.phase is Phase.REFUSED:
+        return "", ""
     report = observed.reports.get(attempt.name)
-    if found.phase is Phase.UP and report is not None:
+    if slice_.phase is Phase.UP and report is not None:
         return report.phase, report.detail
-    return found.phase, found.raw_state
+    return slice_.phase, slice_.raw_state
 
 
 def _silences() -> Iterator[float]:
-    return chain(_PATIENT_LINES, repeat(_CALM))
+    return chain(_FIRST_SILENCES, repeat(_LATER_SILENCE))

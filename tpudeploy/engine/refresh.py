@@ -12,9 +12,9 @@ from tpudeploy.domain.slices import Observed
 from tpudeploy.domain.state import State
 from tpudeploy.domain.together import together
 from tpudeploy.engine.attest import Server, applied, serving
-from tpudeploy.engine.look import look
-from tpudeploy.engine.retry import looking_again
-from tpudeploy.engine.session import session
+from tpudeploy.engine.look import observe
+from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.session import open_session
 from tpudeploy.node.fingerprint import aim_print
 from tpudeploy.planning.drift import drift, ineffective, missing, recorded
 from tpudeploy.planning.targets import Targets, within
@@ -85,9 +85,9 @@ def _record(world: World, goal: Goal, source: str) -> None:
     deployment = goal.deployment
     if deployment is None:
         return
-    with session(world, goal.name, "refresh") as held:
+    with open_session(world, goal.name, "refresh") as held:
         state, budget = held.state, world.patience.faults_at_plan
-        observed = looking_again(world, goal.name, lambda: look(world, state, deployment), budget=budget)
+        observed = retry_on_fault(world, goal.name, lambda: observe(world, state, deployment), budget=budget)
         current = observation(world, deployment, state, goal.targets, observed)
         has_moved = (state.lineage, state.serial) != (goal.lineage, goal.serial)
         if current.drift != goal.drift or (source and has_moved):

@@ -16,8 +16,8 @@ from tpudeploy.domain.slices import Observed, Slice
 from tpudeploy.domain.state import Record, State
 from tpudeploy.domain.step import Forget, Release, Step, Wait
 from tpudeploy.engine.about import About, about
-from tpudeploy.engine.retry import looking_again
-from tpudeploy.engine.session import Session, session
+from tpudeploy.engine.retry import retry_on_fault
+from tpudeploy.engine.session import Session, open_session
 from tpudeploy.orphans.collect import as_attempt, goes
 from tpudeploy.ports import World
 from tpudeploy.reconcile.decide import remove
@@ -54,7 +54,7 @@ class Removal:
         patience, heard = self._world.patience, self._heard
         budget = patience.faults if self._has_looked else patience.faults_at_plan
         try:
-            looking_again(self._world, self._deployment, self._tick, budget=budget)
+            retry_on_fault(self._world, self._deployment, self._tick, budget=budget)
         except errors.TpudeployError as error:
             self._fail(error)
         return self._heard != heard
@@ -65,7 +65,7 @@ class Removal:
         self._fail(errors.CloudError(f"Not gone after {elapsed / 60:.0f} minutes: {left}.", hint=hint))
 
     def _tick(self) -> None:
-        with session(self._world, self._deployment, "gc") as held:
+        with open_session(self._world, self._deployment, "gc") as held:
             self._spare(held.state)
             observed = self._look()
             self._has_looked = True

@@ -1,4 +1,4 @@
-"""tenacity, in one place: after a fault the whole look is repeated, never the call that failed."""
+"""Retries, in one place: after a fault the whole observation is repeated, never the call that failed."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from tpudeploy.domain import errors, events
 from tpudeploy.ports import World
 
 T = TypeVar("T")
-_AGAIN = (errors.Fault, errors.StateLocked)
 
 
-def looking_again(world: World, name: str, tick: Callable[[], T], *, budget: float) -> T:
-    """Run `tick`; on a fault wait, growing, and run it again, until `budget` seconds were spent waiting.
+def retry_on_fault(world: World, name: str, observe: Callable[[], T], *, budget: float | None = None) -> T:
+    """Call `observe`; after a fault wait and call it again, until `budget` seconds were spent waiting.
 
-    A lock found held in the middle of a run is waited for in the same way: its holder has it for one step.
-    Raises what the last tick raised.
+    The waits grow. The default budget is that of a plan, for which a person waits. A lock that another run holds is
+    waited for in the same way: its holder has it for one step. Raise what the last call raised.
     """
     patience = world.patience
-    growing = tenacity.wait_exponential(multiplier=patience.fault_first, max=patience.fault_most)
+    seconds_to_wait = patience.faults_at_plan if budget is None else budget
+    growing_wait = tenacity.wait_exponential(multiplier=patience.fault_first, max=patience.fault_most)
 
     def wait(call: tenacity.RetryCallState) -> float:
         failure = _failure(call)
-        asked = failure.retry_after if isinstance(failure, errors.Fault) else None
-        return max(growing(call), asked or 0.0)
+        requested_wait = failure.retry_after if isinstance(failure, errors.Fault) else None
+        return max(growing_wait(call), requested_wait or 0.0)
 
-    def tell(call: tenacity.RetryCallState) -> None:
+    def report(call: tenacity.RetryCallState) -> None:
         seconds = call.next_action.sleep if call.next_action is not None else 0.0
         world.emit(events.Retrying(at=world.clock.now(), address=name, message=str(_failure(call)), seconds=seconds))
 
     return tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(_AGAIN),
-        stop=lambda call: call.idle_for >= budget,
+        retry=tenacity.retry_if_exception_type((errors.Fault, errors.StateLocked)),
+        stop=lambda call: call.idle_for >= seconds_to_wait,
         wait=wait,
         sleep=world.clock.sleep,
-        before_sleep=tell,
+        before_sleep=report,
         reraise=True,
-    )(tick)
+    )(observe)
 
 
 def _failure(call: tenacity.RetryCallState) -> BaseException | None:

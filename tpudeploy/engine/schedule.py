@@ -1,4 +1,4 @@
-"""Many runs in one process: each is stepped when it is due, by a few threads, however many there are."""
+"""A scheduler for many runs in one process: a few threads step each run when it is due."""
 
 from __future__ import annotations
 
@@ -14,35 +14,39 @@ _Step = Future[float | None]
 
 
 class Run(Protocol):
+    """One deployment's run, as the scheduler sees it."""
+
     def step(self) -> float | None:
-        """Do what is right now; seconds until it must be called again, None at the end."""
+        """Do what is due now. Return the seconds until the next step is due, or None at the end."""
         ...
 
 
-def side_by_side(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
+def run_all(clock: Clock, runs: Iterable[Run], *, threads: int) -> None:
     """Step all runs to their end, at most `threads` of them at once.
 
-    A run is due again when its own step has returned: a step that takes minutes delays no other run. What a step
-    raises ends every sleep, and is raised here once the others have stopped.
+    The pause of a run begins when its own step has returned, so a step that takes minutes delays no other run. An
+    exception of a step ends every sleep, and is raised here after the other steps have returned.
 
-    KeyboardInterrupt is raised at once: a call that Google does not answer would keep its thread for a minute. What
-    that call asks for stands in the state.
+    KeyboardInterrupt is raised at once: a call that Google does not answer would keep its thread for a minute. The
+    intent of that call is in the state.
     """
     pool = ThreadPoolExecutor(max_workers=threads)
     try:
         with clock.workers() as workers:
             _Schedule(clock, pool, workers, runs, threads=threads).finish()
     except KeyboardInterrupt:
+        # Threads in a call to Google are not waited for: the user pressed Ctrl-C, and every intent is saved.
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     except BaseException:
+        # The other steps end by themselves: the clock was stopped, so none of them begins anything more.
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
 
 
 class _Schedule:
-    """The runs that wait for their moment, and those whose step is under way."""
+    """The runs that are not due yet, and those whose step is running."""
 
     def __init__(
         self, clock: Clock, pool: ThreadPoolExecutor, workers: Workers, runs: Iterable[Run], *, threads: int
@@ -60,17 +64,18 @@ class _Schedule:
     def finish(self) -> None:
         """Step every run to its end."""
         while self._due or self._steps:
+            # The last run, or the only one, needs no thread.
             if len(self._due) == 1 and not self._steps:
-                self._step_alone()
+                self._step_in_caller()
                 continue
             self._start_due()
             self._workers.wait(self._seconds_to_next_start(), self._has_returned)
             self._collect()
 
-    def _step_alone(self) -> None:
-        """Step the last run in the caller's thread: one run is the common case, and hears Ctrl-C at once."""
-        moment, _, run = heappop(self._due)
-        seconds = moment - self._clock.now()
+    def _step_in_caller(self) -> None:
+        """Step the last run in the caller's thread, which receives Ctrl-C at once. One run is the common case."""
+        due_at, _, run = heappop(self._due)
+        seconds = due_at - self._clock.now()
         if seconds > 0:
             self._clock.sleep(seconds)
         self._add(run, run.step())
@@ -85,7 +90,7 @@ class _Schedule:
             step.add_done_callback(lambda _: self._workers.finish())
 
     def _seconds_to_next_start(self) -> float | None:
-        """Return None where the next event can only be the return of a step: no thread is free, or nothing is due."""
+        """Return None if only the return of a step can be next: no thread is free, or no run waits."""
         if not self._due or len(self._steps) >= self._threads:
             return None
         return max(0.0, self._due[0][0] - self._clock.now())
@@ -94,16 +99,18 @@ class _Schedule:
         return any(step.done() for step in self._steps)
 
     def _collect(self) -> None:
-        """Take the steps that have returned, in the order in which they were started."""
+        """Collect the steps that have returned, in the order in which they were started."""
         for step in [step for step in self._steps if step.done()]:
             run = self._steps.pop(step)
             try:
                 pause = step.result()
             except BaseException:
+                # A run reports its own errors, so this is an interruption or a bug: every other sleep ends too.
                 self._clock.stop()
                 raise
             self._add(run, pause)
 
     def _add(self, run: Run, pause: float | None) -> None:
+        # A run without a pause has ended.
         if pause is not None:
             heappush(self._due, (self._clock.now() + pause, next(self._order), run))

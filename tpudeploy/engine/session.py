@@ -1,29 +1,29 @@
-"""The lock held, the state in hand, every save compare-and-swapped. Held for a step, never for a wait."""
+"""A session holds the lock of a deployment and its state. It lasts for a step, never for a wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 
 from tpudeploy.domain import errors, events
-from tpudeploy.domain.lock import Lease
+from tpudeploy.domain.diagnostics import Diagnostic, Severity
+from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State, Written
-from tpudeploy.engine.contention import tell_holder, tell_takeover
 from tpudeploy.ports import World
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0  # seconds, as Terraform waits for a lock
-_SHARE = 1 / 12  # of the grace, that the saving of an intent may take
-_FRESH = 5.0  # seconds; a proof of the lock that is older is made again before Google is asked for anything
-# Seconds from a proof to the request that rests on it. A lock is taken over after far more, and what was asked for
-# within half the grace of its intent still shows within the grace.
-_LATEST = 60.0
+_SAVE_SHARE = 1 / 12  # of the grace, that the save of an intent may take
+_FRESH = 5.0  # seconds; an older proof of the lock is renewed before Google is asked for anything
+# Seconds from a proof to the request that depends on it. A lock is taken over after far more, and what was requested
+# within half the grace of its intent still appears within the grace.
+_OLDEST_PROOF = 60.0
 _FENCES = 8  # writes of dead runs that may arrive one after the other
 
 
 class Session:
-    """One deployment's state while its lock is held."""
+    """One deployment's state while its lock is held. Every save is a compare-and-swap."""
 
     def __init__(self, world: World, state: State, version: str, operation: str, lease: Lease) -> None:
         self._world = world
@@ -33,53 +33,65 @@ class Session:
         self._proven_at = -inf
         self.state = state
 
-    def save(self, state: State) -> None:
-        """Write `state` with the next serial. Raise `errors.StateConflict` if somebody wrote in between.
+    @property
+    def is_new(self) -> bool:
+        """Whether the state was never written: the one in hand is empty."""
+        return not self._version
 
-        An intent says when it was written, and what does not show for the grace from then on was never asked for. So
-        one that took long to be saved is not acted on: raise `errors.Fault`, and the next look decides.
+    def save(self, state: State) -> None:
+        """Write `state` with the next serial. Raise `errors.StateConflict` if another run wrote in between.
+
+        An intent has the time at which it was written, and a slice that does not appear within the grace after that was
+        never requested. So an intent that took long to save is not acted on: raise `errors.Fault`, and the next
+        observation decides.
         """
-        known, began = {a.name for a in self.state.attempts}, self._world.clock.now()
+        earlier_names, began = {attempt.name for attempt in self.state.attempts}, self._world.clock.now()
         state = replace(
             state,
             serial=max(self.state.serial, state.serial) + 1,
             written=Written(at=began, by=self._world.who, operation=self._operation),
         )
         self.put(state)
-        took = self._world.clock.now() - began
-        is_intent = any(attempt.name not in known for attempt in state.attempts)
-        if is_intent and took > self._world.patience.grace * _SHARE:
-            raise errors.Fault(f"The state of {state.deployment} took {took:.0f} s to be saved; nothing was asked for.")
+        seconds = self._world.clock.now() - began
+        is_intent = any(attempt.name not in earlier_names for attempt in state.attempts)
+        if is_intent and seconds > self._world.patience.grace * _SAVE_SHARE:
+            raise errors.Fault(
+                f"The state of {state.deployment} took {seconds:.0f} s to be saved; nothing was asked for."
+            )
 
     def put(self, state: State) -> None:
-        """Write `state` as it is, its serial too. Raise `errors.StateConflict` if somebody wrote in between."""
+        """Write `state` with the serial that it has. Raise `errors.StateConflict` if another run wrote in between."""
         began = self._world.clock.now()
         try:
             self._version = self._world.state.write(state.deployment, state, over=self._version)
         except errors.StateConflict as conflict:
-            raise self._explain(conflict) from conflict
+            expired = self._lease.expired
+            # A state that `_fence` has written once more cannot be overwritten by the previous holder of the lock. A
+            # state that did not exist then could not be fenced, so the error says whose write this is.
+            if expired is None or not self.is_new:
+                raise
+            raise errors.StateConflict(
+                f"This run took over the lock of {self.state.deployment} from {expired.who} (process {expired.pid}),"
+                " and the first state that the other run wrote arrived after that. This run asked for nothing.",
+                hint="Run the command again: it continues from that state.",
+            ) from conflict
+        # A write succeeds only for the holder of the lock.
         self._proven_at = began
         self.state = state
 
-    def _explain(self, conflict: errors.StateConflict) -> errors.StateConflict:
-        """Return `conflict`, or whose write it was: there was no state that `_fenced` could have written again."""
-        expired = self._lease.expired
-        if expired is None or not self.is_new:
-            return conflict
-        return errors.StateConflict(
-            f"This run took over the lock of {self.state.deployment} from {expired.who} (process {expired.pid}), and"
-            " the first state that the other run wrote arrived after that. This run asked for nothing.",
-            hint="Run the command again: it continues from that state.",
-        )
+    def delete(self) -> None:
+        """Delete the state. Raise `errors.StateConflict` if another run wrote in between."""
+        self._world.state.delete(self.state.deployment, over=self._version)
+        self._version = ""
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """A context for one request that changes something at Google: it is sent only by who holds the lock.
+        """A context for one request that changes something at Google: only the holder of the lock may send it.
 
-        A process may be stopped at any moment, for any time, and wake up when another run has taken its lock over. So
-        the lock is proven before, and the time since is looked at when all that is left is to send.
+        A process can be suspended at any moment, for any time, and wake up after another run has taken over its lock.
+        So the lock is proven before, and the age of the proof is checked when nothing is left but to send.
 
-        Raise `errors.StateConflict` where the lock is lost, `errors.Fault` where the proof is too old to rest on.
+        Raise `errors.StateConflict` if the lock is lost, `errors.Fault` if the proof is too old.
         """
         if self._world.clock.now() - self._proven_at > _FRESH:
             began = self._world.clock.now()
@@ -90,85 +102,119 @@ class Session:
 
     def _check_proof(self) -> None:
         age = self._world.clock.now() - self._proven_at
-        if age > _LATEST:
+        if age > _OLDEST_PROOF:
             raise errors.Fault(
                 f"This run stood still for {age:.0f} s before it asked for something for {self.state.deployment};"
                 " nothing was asked for."
             )
 
-    def delete(self) -> None:
-        """Leave no state. Raise `errors.StateConflict` if somebody wrote in between."""
-        self._world.state.delete(self.state.deployment, over=self._version)
-        self._version = ""
-
-    @property
-    def is_new(self) -> bool:
-        """Whether there is no state yet, but the empty one in hand."""
-        return not self._version
-
 
 @contextmanager
-def session(world: World, name: str, operation: str) -> Iterator[Session]:
-    """Lock and read; unlock at the end, whatever happens.
+def open_session(world: World, name: str, operation: str) -> Iterator[Session]:
+    """Lock and read the state of a deployment, and unlock it at the end, whatever happens.
 
-    Raise `errors.StateLocked` if it is held, and is so still after `Patience.lock`.
+    Raise `errors.StateLocked` if another run still holds the lock after `Patience.lock`.
     """
     lease = _lock(world, name, operation)
     try:
-        opened = _open(world, name, operation, lease)
+        session = _read(world, name, operation, lease)
         if lease.expired is not None:
-            opened = _fenced(world, opened, operation, lease)
-        yield opened
+            session = _fence(world, session, operation, lease)
+        yield session
     finally:
         world.state.unlock(lease)
 
 
-def _open(world: World, name: str, operation: str, lease: Lease) -> Session:
+def _read(world: World, name: str, operation: str, lease: Lease) -> Session:
     snapshot = world.state.read(name)
-    fresh = State(deployment=name, lineage=world.mint())
-    return Session(world, snapshot.state or fresh, snapshot.version, operation, lease)
+    state = snapshot.state or State(deployment=name, lineage=world.mint())
+    return Session(world, state, snapshot.version, operation, lease)
 
 
-def _fenced(world: World, opened: Session, operation: str, lease: Lease) -> Session:
-    """Return a session whose state nobody from whom the lock was taken over writes any more.
+def _fence(world: World, session: Session, operation: str, lease: Lease) -> Session:
+    """Return a session whose state the run from which the lock was taken over cannot write any more.
 
-    A write of theirs may still be on its way. It is for the version that they read, so writing the same state again
-    ends it; where theirs was sooner, its outcome is what this run begins with. Where there is no state, there is no
-    version to end: such a write is a conflict later, which says so. Raise `errors.StateConflict` if the lock is lost
-    meanwhile.
+    A write of that run may still be on its way. It is for the version that the run read, so writing the same state once
+    more makes it fail. If the write arrives before, this run begins with its result. Raise `errors.StateConflict` if
+    the lock is lost meanwhile.
     """
-    for _ in range(_FENCES - 1):
+    conflicts = 0
+    # Without a state there is no version to make stale: such a write is a conflict later, which `Session.put` explains.
+    while not session.is_new:
         try:
-            return _fence(opened)
+            session.put(session.state)
+            break
         except errors.StateConflict:
+            conflicts += 1
+            if conflicts == _FENCES:
+                raise
             world.state.prove(lease)
-            opened = _open(world, opened.state.deployment, operation, lease)
-    return _fence(opened)
-
-
-def _fence(opened: Session) -> Session:
-    if not opened.is_new:
-        opened.put(opened.state)
-    return opened
+            session = _read(world, session.state.deployment, operation, lease)
+    return session
 
 
 def _lock(world: World, name: str, operation: str) -> Lease:
-    """A lock that goes away while we look who holds it is free: it is asked for again, sooner than later."""
-    ends, pause = world.clock.now() + world.patience.lock, _FIRST_PAUSE
+    """Return the lease of the lock. While another run holds it, wait with growing pauses."""
+    deadline, pause = world.clock.now() + world.patience.lock, _FIRST_PAUSE
     while True:
         try:
             lease = world.state.lock(name, operation)
-        except errors.StateLocked as locked:
-            left = ends - world.clock.now()
+        except errors.StateLocked as error:
+            seconds_left = deadline - world.clock.now()
+            # The holder is reported once, and not at every try.
             if pause == _FIRST_PAUSE:
-                tell_holder(world, name, locked)
-            if left <= 0:
+                _report_holder(world, name, error.holder)
+            if seconds_left <= 0:
                 raise
-            seconds = min(pause, left)
-            world.emit(events.LockWaiting(at=world.clock.now(), address=name, message=locked.message, seconds=seconds))
+            seconds = min(pause, seconds_left)
+            world.emit(events.LockWaiting(at=world.clock.now(), address=name, message=error.message, seconds=seconds))
             world.clock.sleep(seconds)
             pause = min(pause * 2, _LONGEST_PAUSE)
         else:
             if lease.expired is not None:
-                tell_takeover(world, name, lease.expired)
+                _report_takeover(world, name, lease.expired)
             return lease
+
+
+def _report_holder(world: World, name: str, holder: LockInfo | None) -> None:
+    """Report who holds the lock of a deployment. A lock without that information is reported as held."""
+    world.emit(
+        events.LockHeld(
+            at=world.clock.now(),
+            address=name,
+            id=holder.id if holder else "",
+            operation=holder.operation if holder else "",
+            who=holder.who if holder else "",
+            host=holder.host if holder else "",
+            pid=holder.pid if holder else None,
+            created=holder.created if holder else None,
+            heartbeat=holder.heartbeat if holder else None,
+            run_url=holder.run_url if holder else "",
+        )
+    )
+
+
+def _report_takeover(world: World, name: str, expired: LockInfo) -> None:
+    run = f"{expired.who} (process {expired.pid}, `{expired.operation}`)"
+    message = f"Took over the lock of {name} from {run}: that run was not heard of for so long that it must be dead."
+    hint = "If it is alive after all, it stops before it writes, or asks Google for, anything more."
+    world.emit(events.Warned(at=world.clock.now(), address=name, message=message, hint=hint))
+
+
+def abandoned_locks(world: World, names: Iterable[str]) -> Mapping[str, errors.StateLocked]:
+    """Return the locks of these deployments that a killed run may have left behind.
+
+    They are only shown to the user, so a lock that cannot be read stops nothing.
+    """
+    try:
+        return world.state.left_locks(names)
+    except (errors.StateError, errors.CloudError):
+        return {}
+
+
+def warnings_of_abandoned_locks(world: World, names: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """Return a warning for each of these locks, with the command that releases it."""
+    return tuple(
+        Diagnostic(code=error.code, message=error.message, severity=Severity.WARNING, hint=error.hint)
+        for error in abandoned_locks(world, names).values()
+    )

@@ -1,4 +1,4 @@
-"""State and world, looked at once, for a person who asks how things stand. Takes no lock and changes nothing."""
+"""The status of deployments, from their states and one observation. It takes no lock and changes nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import replace
 from tpudeploy.boot_log.stage import stage, unreported
 from tpudeploy.domain.budget import HbmBudget, Unsized
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.errors import CloudError, StateLocked
+from tpudeploy.domain.errors import CloudError
 from tpudeploy.domain.names import address
 from tpudeploy.domain.slices import Observed, Phase
 from tpudeploy.domain.state import Attempt, Goal, State
 from tpudeploy.domain.status import DeploymentStatus, ReplicaStatus, Stage
-from tpudeploy.engine.contention import left_locks
-from tpudeploy.engine.look import Sight, look_at_all_or_each, readable_states
+from tpudeploy.engine.look import Subject, observe_all_or_each, readable_states
+from tpudeploy.engine.session import abandoned_locks
 from tpudeploy.ports import World
 from tpudeploy.reconcile import prices
 from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
@@ -25,68 +25,63 @@ _WAITING = {Fate.HIDDEN, Fate.WAITING}
 _BILLED = {Fate.UP, Fate.LEAVING}  # nothing is billed before the grant
 
 
-def statuses(world: World, wanted: Mapping[str, Deployment | None]) -> tuple[DeploymentStatus, ...]:
-    """By name, from one look. Endpoints are probed where the profile is given: only it knows how.
+def statuses(world: World, deployments: Mapping[str, Deployment | None]) -> tuple[DeploymentStatus, ...]:
+    """Return the status of each deployment by its name. Endpoints are probed if the profile is given.
 
-    Of several deployments, one whose state cannot be read, or whose slices cannot be looked at, has an `error` instead
-    of replicas. Raise `errors.Fault`, `errors.Denied` or `errors.StateError` where that is so of each.
+    If the state or the slices of one of several cannot be read, that one has an `error` instead of replicas. Raise
+    `errors.Fault`, `errors.Denied` or `errors.StateError` if that is so for all of them.
     """
-    states, unknown = readable_states(world, wanted)
-    if unknown and len(unknown) == len(wanted):
-        raise next(iter(unknown.values()))
-    known = {name: state for name, state in states.items() if state is not None}
-    sights = [Sight(state=state, deployment=wanted[name]) for name, state in known.items()]
-    observed: dict[str, Observed] = {}
-    for name, shown in zip(known, look_at_all_or_each(world, sights), strict=True):
-        if isinstance(shown, CloudError):
-            unknown[name] = shown
+    states, failures = readable_states(world, deployments)
+    if failures and len(failures) == len(deployments):
+        raise next(iter(failures.values()))
+    subjects = {name: Subject(state=s, deployment=deployments[name]) for name, s in states.items() if s is not None}
+    observations: dict[str, Observed] = {}
+    for name, observed in zip(subjects, observe_all_or_each(world, list(subjects.values())), strict=True):
+        if isinstance(observed, CloudError):
+            failures[name] = observed
         else:
-            observed[name] = shown
-    locks = {name: _told(locked) for name, locked in left_locks(world, wanted).items()}
-    found = (
-        DeploymentStatus(name=name, replicas=(), error=unknown[name])
-        if name in unknown
-        else _status(world, name, states[name], observed.get(name), wanted[name])
-        for name in wanted
-    )
-    return tuple(replace(each, lock=locks.get(each.name, "")) for each in found)
+            observations[name] = observed
+    locks = abandoned_locks(world, deployments)
+    results: list[DeploymentStatus] = []
+    for name, deployment in deployments.items():
+        if name in failures:
+            status = DeploymentStatus(name=name, replicas=(), error=failures[name])
+        elif name in observations:
+            status = _status(world, subjects[name].state, observations[name], deployment)
+        else:
+            status = DeploymentStatus(name=name, replicas=(ReplicaStatus(address=address(name, 0), state=_NOTHING),))
+        if name in locks:
+            status = replace(status, lock=" ".join(f"{locks[name].message} {locks[name].hint}".split()))
+        results.append(status)
+    return tuple(results)
 
 
-def _told(locked: StateLocked) -> str:
-    return " ".join(f"{locked.message} {locked.hint}".split())
-
-
-def _status(
-    world: World, name: str, state: State | None, observed: Observed | None, deployment: Deployment | None
-) -> DeploymentStatus:
-    if state is None or observed is None:
-        return DeploymentStatus(name=name, replicas=(ReplicaStatus(address=address(name, 0), state=_NOTHING),))
+def _status(world: World, state: State, observed: Observed, deployment: Deployment | None) -> DeploymentStatus:
     replicas = tuple(_replicas(world, state, observed, deployment))
-    at_once = _usd_at_once(replicas)
-    if state.goal is None:
-        return DeploymentStatus(name=name, replicas=replicas, usd_per_hour_at_once=at_once)
-    underway, command = f"begun by {state.goal.who}", _continuation(state, state.goal)
-    return DeploymentStatus(
-        name=name, replicas=replicas, underway=underway, continue_with=command, usd_per_hour_at_once=at_once
+    status = DeploymentStatus(
+        name=state.deployment, replicas=replicas, usd_per_hour_at_once=_usd_per_hour_at_once(replicas)
     )
+    if state.goal is None:
+        return status
+    return replace(status, underway=f"begun by {state.goal.who}", continue_with=_continuation(state, state.goal))
 
 
-def _usd_at_once(replicas: tuple[ReplicaStatus, ...]) -> float | None:
-    """Return the price per hour of everything that stands or is asked for, where a request may be granted beside it."""
-    waiting = [r for r in replicas if r.usd_per_hour_granted is not None]
-    billed = [r.usd_per_hour for r in replicas if r.usd_per_hour is not None]
+def _usd_per_hour_at_once(replicas: tuple[ReplicaStatus, ...]) -> float | None:
+    """Return the price of all slices and requests together, if a request may be granted beside another slice."""
+    waiting = [replica.usd_per_hour_granted for replica in replicas if replica.usd_per_hour_granted is not None]
+    billed = [replica.usd_per_hour for replica in replicas if replica.usd_per_hour is not None]
     if not waiting or len(waiting) + len(billed) <= 1:
         return None
-    return sum(billed) + sum(r.usd_per_hour_granted or 0.0 for r in waiting)
+    return sum(billed) + sum(waiting)
 
 
-def _continuation(state: State, goal: Goal) -> str:
-    """Return the command that finishes what `goal` began: after an interrupted `destroy`, `apply` would buy slices."""
-    if not goal.is_removal:
+def _continuation(state: State, approval: Goal) -> str:
+    """Return the command that finishes an interrupted run: after a `destroy`, `apply` would buy slices."""
+    if not approval.is_removal:
         return "tpudeploy apply"
-    if not goal.fingerprint:
+    if not approval.fingerprint:
         return "tpudeploy destroy"
-    # A part was to go. The goal holds only the hash of its addresses; the replicas that were given up are among them.
+    # A part was to be deleted. The approval has only the hash of its addresses, and the released slices are among them.
     indexes = [r.index for r in state.records if any(a.releasing_at is not None for a in r.attempts)]
     targets = [f"-target={address(state.deployment, index)}" for index in indexes] or ["-target=..."]
     return " ".join(["tpudeploy destroy", *targets])
@@ -94,55 +89,60 @@ def _continuation(state: State, goal: Goal) -> str:
 
 def _replicas(world: World, state: State, observed: Observed, deployment: Deployment | None) -> Iterator[ReplicaStatus]:
     moment = Moment(observed=observed, patience=world.patience)
-    wanted = deployment.replicas if deployment is not None else 0
-    for index in sorted({r.index for r in state.records if r.attempts} | set(range(wanted))):
-        where = address(state.deployment, index)
+    replica_count = 0 if deployment is None else deployment.replicas
+    budget = _UNKNOWN if deployment is None else deployment.budget
+    for index in sorted({record.index for record in state.records if record.attempts} | set(range(replica_count))):
         attempts = state.record(index).attempts
         if not attempts:
-            yield ReplicaStatus(address=where, state=_NOTHING)
-        budget = _UNKNOWN if deployment is None else deployment.budget
-        yield from (_one(where, judge(a, moment), observed, budget, _undo(state, a, observed)) for a in attempts)
+            yield ReplicaStatus(address=address(state.deployment, index), state=_NOTHING)
+        for attempt in attempts:
+            status = _replica_status(address(state.deployment, index), judge(attempt, moment), observed, budget)
+            yield replace(status, undo=_undo(state, attempt, observed))
 
 
 def _undo(state: State, attempt: Attempt, observed: Observed) -> str:
-    """Return why a node goes back from a change that a run has not ended yet, "" where it does not."""
+    """Return why a node goes back from a change that a run has not ended yet, or ""."""
     report = observed.reports.get(attempt.name)
     if state.goal is None or report is None or not attempt.change or report.undone != attempt.change:
         return ""
     return report.cause
 
 
-def _one(where: str, judged: Judged, observed: Observed, budget: HbmBudget | Unsized, undo: str) -> ReplicaStatus:
-    attempt, found = judged.attempt, judged.slice
-    report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
-    waits = judged.fate in _WAITING
-    began = attempt.granted_at if attempt.granted_at is not None else attempt.asked_at
-    return ReplicaStatus(
-        address=where,
-        state=_word(judged, serving=health.serving if health is not None else None),
+def _replica_status(
+    replica_address: str, judged: Judged, observed: Observed, budget: HbmBudget | Unsized
+) -> ReplicaStatus:
+    attempt, slice_ = judged.attempt, judged.slice
+    status = ReplicaStatus(
+        address=replica_address,
+        state=_state_word(judged),
         slice_name=attempt.name,
         zone=attempt.zone,
         provisioning=attempt.provisioning,
         accelerator_type=str(attempt.spec.get("tpu.type", "")),
-        cloud=found.raw_state if found is not None else "not found",
-        boot=report.phase if report is not None else "",
-        boot_detail=report.detail if report is not None else "",
+        cloud="not found" if slice_ is None else slice_.raw_state,
         stage=_stage(judged, observed, budget),
-        undo=undo,
-        serving=None if health is None else health.serving,
-        detail=health.detail if health is not None else "",
-        url=health.url if health is not None else "",
-        age=observed.at - began,
-        ends_in=None if found is None or found.ends_at is None else found.ends_at - observed.at,
-        usd_per_hour=prices.of_attempt(attempt) if judged.fate in _BILLED else None,
+        age=observed.at - (attempt.asked_at if attempt.granted_at is None else attempt.granted_at),
         lapses_in=_lapses_in(judged, observed),
-        usd_per_hour_granted=prices.of_attempt(attempt) if waits else None,
-        usd_most=prices.most_of_attempt(attempt) if waits else None,
     )
+    if slice_ is not None and slice_.ends_at is not None:
+        status = replace(status, ends_in=slice_.ends_at - observed.at)
+    if judged.fate in _BILLED:
+        status = replace(status, usd_per_hour=prices.of_attempt(attempt))
+    if judged.fate in _WAITING:
+        most = prices.most_of_attempt(attempt)
+        status = replace(status, usd_per_hour_granted=prices.of_attempt(attempt), usd_most=most)
+    report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
+    if report is not None:
+        status = replace(status, boot=report.phase, boot_detail=report.detail)
+    if health is not None:
+        status = replace(status, serving=health.serving, detail=health.detail, url=health.url)
+        if status.state == "up":
+            status = replace(status, state="serving" if health.serving else "up, not serving")
+    return status
 
 
 def _stage(judged: Judged, observed: Observed, budget: HbmBudget | Unsized) -> Stage | None:
-    """How far its boot is: by its own word, else by the plan for as long as it does not serve."""
+    """Return how far its boot is: as it reports, or as planned for as long as it does not serve."""
     attempt = judged.attempt
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
     if report is not None:
@@ -153,15 +153,15 @@ def _stage(judged: Judged, observed: Observed, budget: HbmBudget | Unsized) -> S
 
 
 def _lapses_in(judged: Judged, observed: Observed) -> float | None:
-    """A request that Google has begun to fulfil lapses no more."""
-    queues = judged.slice is None or judged.slice.phase in {Phase.CREATING, Phase.QUEUED}
-    ends = judged.attempt.expires_at
-    return ends - observed.at if ends is not None and queues and judged.fate in _WAITING else None
+    """Return the seconds until a request lapses. One that Google has begun to fulfil does not lapse."""
+    is_queued = judged.slice is None or judged.slice.phase in {Phase.CREATING, Phase.QUEUED}
+    expires_at = judged.attempt.expires_at
+    if expires_at is None or not is_queued or judged.fate not in _WAITING:
+        return None
+    return expires_at - observed.at
 
 
-def _word(judged: Judged, *, serving: bool | None) -> str:
-    if judged.fate is not Fate.UP:
-        return judged.fate
-    if judged.attempt.draining_at is not None:
+def _state_word(judged: Judged) -> str:
+    if judged.fate is Fate.UP and judged.attempt.draining_at is not None:
         return "draining"
-    return {True: "serving", False: "up, not serving", None: "up"}[serving]
+    return "up" if judged.fate is Fate.UP else judged.fate

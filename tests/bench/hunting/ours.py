@@ -96,7 +96,7 @@ class _Hunt:
         observed = self._look()
         self._state = remember(self._state, observed)
         self._clock.sleep(self._now - self._clock.now())
-        creates, creates_in = self._creates.left(), self._creates.opens_in()
+        creates, creates_in = self._creates.available(), self._creates.opens_in()
         moment = Moment(observed=observed, patience=PATIENCE, creates=creates, creates_in=creates_in)
         steps = decide(self._aim, self._record, moment)
         for step in steps:
