@@ -22,9 +22,9 @@ from tpudeploy.domain.metrics import Figures
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.pins import Name, Pins
+from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.slices import BootReport, Health, NodeUpdate, Slice, SliceRef, SliceRequest
 from tpudeploy.domain.state import State
-from tpudeploy.domain.surroundings import Surroundings
 from tpudeploy.domain.together import PARALLELISM
 
 
@@ -245,7 +245,7 @@ class Survey(Protocol):
         """Return the quota and its use alone, which is faster than all facts."""
         ...
 
-    def surroundings(self, deployment: Deployment) -> Surroundings:
+    def project_facts(self, deployment: Deployment) -> ProjectFacts:
         """Return the facts around a deployment in its project."""
         ...
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tpudeploy.config import profile as config
     from tpudeploy.domain import events
     from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.availability import Zones
     from tpudeploy.domain.benchmark import Start
     from tpudeploy.domain.deployment import Deployment
     from tpudeploy.domain.details import Details
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tpudeploy.domain.facts import Facts, Unknown
     from tpudeploy.domain.found import CloudResource
     from tpudeploy.domain.garbage import Garbage
-    from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.metrics import Metrics
     from tpudeploy.domain.names import Address
     from tpudeploy.domain.pins import Pin, Pins
@@ -400,19 +400,19 @@ class Workspace(Wiring):
 
         Raise `errors.UsageError` for a type that there is not.
         """
-        from tpudeploy.availability.gates import Wanted, zones
+        from tpudeploy.availability.gates import Query, judge_zones
 
         kind = None if type is None else loading.accelerator_type(type)
         known = [self._deployment(p) for p in profiles]
-        wanted = [(d.project, Wanted.of(d, kind)) for d in known]
+        queries = [(d.project, Query.for_deployment(d, kind)) for d in known]
         if not known:
-            wanted = [(self._any_project(), Wanted(type=kind or loading.smallest_type()))]
+            queries = [(self._any_project(), Query(type=kind or loading.smallest_type()))]
         history = self._told(self.states.history)
         facts = {
-            project: self.survey.facts(project, refresh=refresh) for project in dict.fromkeys(p for p, _ in wanted)
+            project: self.survey.facts(project, refresh=refresh) for project in dict.fromkeys(p for p, _ in queries)
         }
         now = self.clock.now()
-        return tuple(zones(w, facts[p], history, project=p, now=now) for p, w in wanted)
+        return tuple(judge_zones(q, facts[p], history, project=p, now=now) for p, q in queries)
 
     def doctor(self, profile: config.Profile, *, refresh: bool = False) -> Diagnosis:
         """Every precondition of a profile, checked. Creates nothing; what Google does not tell is in the answer."""
@@ -426,8 +426,8 @@ class Workspace(Wiring):
             Case(
                 deployment=of,
                 diagnostics=(*self.warnings(profile), *check([of])),
-                lacking=self.survey.lacking(of.project),
-                around=self.survey.surroundings(of),
+                offline=self.survey.lacking(of.project),
+                facts=self.survey.project_facts(of),
                 zones=places,
                 state=self._told(lambda: self.states.read(of.name).state),
                 holder=self._told(lambda: self.states.holder(of.name)),

@@ -9,7 +9,7 @@ from answering import answering, http
 
 from tpudeploy.adapters.registry import HUB, Registry, parts
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.surroundings import Image
+from tpudeploy.domain.project_facts import Image
 
 NAME = "vllm/vllm-tpu:v0.32.0"
 PATH = "/v2/vllm/vllm-tpu/manifests/v0.32.0"

@@ -74,7 +74,7 @@ LIMITS = {
     "accuracy": Limit(participles=12.8, functions=0, phrases=0),
     "adapters": Limit(participles=0.0, functions=0, phrases=3),
     "alerts": Limit(participles=0.0, functions=0, phrases=2),
-    "availability": Limit(participles=110.9, functions=4, phrases=5),
+    "availability": Limit(participles=0.0, functions=0, phrases=0),
     "benchmark": Limit(participles=112.3, functions=0, phrases=11),
     "boot_log": Limit(participles=0.0, functions=0, phrases=1),
     "catalog": Limit(participles=0.0, functions=0, phrases=0),

@@ -299,7 +299,7 @@ def test_requests_that_wait_are_named_and_a_slice_that_is_held_is_not_in_the_way
     (name,) = at.slices
     assert found["requests"][0] == "warn"
     assert f"{name} (us-east5-a, spot)" in found["requests"][1]
-    assert "`tpudeploy destroy` gives it back" in found["requests"][1]
+    assert "`tpudeploy destroy` deletes it" in found["requests"][1]
     other = desk()
     other.write()
     assert other.run("destroy", "-auto-approve", "gemma.yaml").code == 0

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.surroundings import Image
+from tpudeploy.domain.project_facts import Image
 
 HUB = "registry-1.docker.io"
 _GOOGLE = re.compile(r"(?:[a-z0-9-]+\.)*(?:pkg\.dev|gcr\.io)")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tpudeploy.accuracy.verdict import Verdict
     from tpudeploy.adapters.vllm_client import Completion
     from tpudeploy.domain.attestation import Verification
+    from tpudeploy.domain.availability import Zones
     from tpudeploy.domain.benchmark import Run
     from tpudeploy.domain.boot_log import Reading
     from tpudeploy.domain.comparison import Comparison
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from tpudeploy.domain.diagnostics import Diagnostic
     from tpudeploy.domain.errors import TpudeployError
     from tpudeploy.domain.garbage import Garbage
-    from tpudeploy.domain.gates import Zones
     from tpudeploy.domain.metrics import Metrics
     from tpudeploy.domain.plan import Plan
     from tpudeploy.domain.recommendation import OperatingPoint, Recommendation

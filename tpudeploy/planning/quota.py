@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tpudeploy.domain.availability import Fill, Quota
 from tpudeploy.domain.facts import UNLIMITED, Facts, Limit, Pool, Unknown, Use
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.gates import Fill, Quota
 from tpudeploy.domain.names import Zone
 
 

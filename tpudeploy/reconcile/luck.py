@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from statistics import median
 
+from tpudeploy.domain.availability import Luck
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.gates import Luck
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Refused

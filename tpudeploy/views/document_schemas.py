@@ -7,6 +7,7 @@ from typing import Any
 
 from tpudeploy.ab_test.result import Result
 from tpudeploy.accuracy.verdict import Verdict
+from tpudeploy.domain.availability import Zones
 from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.comparison import Comparison
 from tpudeploy.domain.details import Details
@@ -14,7 +15,6 @@ from tpudeploy.domain.diagnosis import Diagnosis
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.garbage import Garbage
-from tpudeploy.domain.gates import Zones
 from tpudeploy.domain.metrics import Metered
 from tpudeploy.domain.plan import Plan
 from tpudeploy.domain.recommendation import OperatingPoint, Recommendation

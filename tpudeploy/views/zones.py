@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from tpudeploy.domain.availability import Answer, Fill, Gate, Pair, Quota, Reading, Source, Standing, Zones
 from tpudeploy.domain.deployment import Provisioning
 from tpudeploy.domain.facts import UNLIMITED
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.gates import Fill, Gate, Pair, Quota, Reading, Source, Standing, Word, Zones
 from tpudeploy.domain.history import Ending
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
@@ -170,7 +170,7 @@ def _closing_reason(pair: Pair, table: Zones) -> str:
             return f"{pair.provisioning} is dearer than the profile allows"
 
 
-def _source(word: Word) -> str:
+def _source(word: Answer) -> str:
     """Return the source of a fact that is not live: `, refused 2026-11-20 (Google's text)`."""
     if word.source is Source.LIVE:
         return ""

@@ -11,7 +11,7 @@ from tpudeploy.adapters.google.safe_read import SafeReader, results, safe_read
 from tpudeploy.adapters.google.secrets import version_name
 from tpudeploy.catalog.access import ACT_AS, APIS, PERMISSIONS, READ_SECRET, SECRET_READERS
 from tpudeploy.domain.deployment import Deployment
-from tpudeploy.domain.surroundings import Access, Account, Secret
+from tpudeploy.domain.project_facts import Access, Account, Secret
 
 _VIEWER_OF_POLICIES = "roles/iam.securityReviewer"
 _VIEWER_OF_SECRETS = "roles/secretmanager.viewer"

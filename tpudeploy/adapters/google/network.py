@@ -14,7 +14,7 @@ from tpudeploy.adapters.google.connect import Connection
 from tpudeploy.adapters.google.safe_read import SafeReader, pages, results
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.surroundings import Firewall, Network, Ports, Room, Subnetwork, Wiring
+from tpudeploy.domain.project_facts import Firewall, Network, Ports, Room, Subnetwork, Wiring
 
 _ADDRESSES = "IN_USE_ADDRESSES"
 _EVERY_PORT = (0, 65535)

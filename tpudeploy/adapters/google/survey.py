@@ -17,7 +17,7 @@ from tpudeploy.adapters.registry import Registry
 from tpudeploy.domain.deployment import Deployment, Provisioning
 from tpudeploy.domain.facts import Facts, Limit, Offers, Prices, Rate, Unknown, Use
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.surroundings import Image, Surroundings
+from tpudeploy.domain.project_facts import Image, ProjectFacts
 from tpudeploy.ports import Clock
 
 _DAY = 86400.0
@@ -55,7 +55,7 @@ class GoogleSurvey:
         limits, uses = _limits(self._connection, project), _uses(self._connection, project)
         return Facts(offers=skipped, limits=limits, uses=uses, prices=skipped)
 
-    def surroundings(self, deployment: Deployment) -> Surroundings:
+    def project_facts(self, deployment: Deployment) -> ProjectFacts:
         unavailable = self.lacking(deployment.project)
         # There are two pools, because a part waits for reads of its own, and these must not wait for the part's thread.
         with ThreadPoolExecutor(_PARTS) as parts, ThreadPoolExecutor(_THREADS) as pool:
@@ -63,7 +63,7 @@ class GoogleSurvey:
             access_facts = parts.submit(access.read, self._connection, deployment, reader)
             wiring = parts.submit(network.read, self._connection, deployment, reader)
             image = parts.submit(_image, self._connection, deployment.container.image)
-            return Surroundings(access=access_facts.result(), wiring=wiring.result(), image=image.result())
+            return ProjectFacts(access=access_facts.result(), wiring=wiring.result(), image=image.result())
 
     def lacking(self, project: str | None) -> Unknown | None:
         own = safe_read("find Google credentials", self._connection.project)

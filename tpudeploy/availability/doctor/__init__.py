@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-from tpudeploy.availability.doctor import access, memory, network, places, profile
+from tpudeploy.availability.doctor import access, deployment, network, places
 from tpudeploy.availability.doctor.case import Case
-from tpudeploy.domain.diagnosis import Diagnosis, Finding
+from tpudeploy.domain.diagnosis import Diagnosis
 
-# In the order in which they are told: who, what, where.
-EXAMINATIONS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+# In the order in which they are reported: who, what, where.
+EXAMINATIONS = (
     access.credentials,
     access.apis,
     access.roles,
@@ -21,22 +19,20 @@ EXAMINATIONS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     network.nat,
     network.firewall,
     network.addresses,
-    profile.image,
-    profile.disk,
-    profile.checks,
+    deployment.image,
+    deployment.disk,
+    deployment.checks,
     places.hardware,
     places.model,
     places.quota,
     places.price,
     places.pairs,
-    memory.lock,
-    memory.requests,
+    deployment.lock,
+    deployment.requests,
 )
 
 
 def diagnose(case: Case) -> Diagnosis:
-    deployment = case.deployment
     findings = tuple(finding for examine in EXAMINATIONS for finding in examine(case))
-    return Diagnosis(
-        name=deployment.name, project=deployment.project, type=deployment.accelerator.name, findings=findings
-    )
+    kind = case.deployment.accelerator.name
+    return Diagnosis(name=case.deployment.name, project=case.deployment.project, type=kind, findings=findings)

@@ -1,16 +1,16 @@
-"""Who may do what: credentials, APIs, roles, the machine's service account, secrets."""
+"""Access: credentials, APIs, roles, the machine's service account, secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.availability.doctor.case import Case, fail, listed, ok, unknown, warn
-from tpudeploy.availability.doctor.doors import has_tunnel
+from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, unknown, warn
+from tpudeploy.availability.doctor.network import has_tunnel
 from tpudeploy.catalog.access import COMPUTE, IAP, PERMISSIONS, SECRETS, TELLING, TELLING_PERMISSIONS, TPU
 from tpudeploy.domain.deployment import SecretRef
 from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.surroundings import Account, Secret
+from tpudeploy.domain.project_facts import Secret
 
 _API_KEY = "VLLM_API_KEY"
 _EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
@@ -18,18 +18,18 @@ _OPAQUE = ("group:", "domain:", "principalSet:", "projectOwner:", "projectEditor
 
 
 def credentials(case: Case) -> Iterator[Finding]:
-    who = case.around.access.identity
-    if case.lacking is not None:
-        yield fail("credentials", case.lacking.because, case.lacking.hint)
-    elif isinstance(who, Unknown):
-        known = unknown(case, "credentials", who)
-        yield fail("credentials", known.message, known.hint) if who.needs_person else known
+    identity = case.facts.access.identity
+    if case.offline is not None:
+        yield fail("credentials", case.offline.because, case.offline.hint)
+    elif isinstance(identity, Unknown):
+        finding = unknown(case, "credentials", identity)
+        yield fail("credentials", finding.message, finding.hint) if identity.needs_person else finding
     else:
-        yield ok("credentials", f"Signed in as {who}; the project is {case.deployment.project}.")
+        yield ok("credentials", f"Signed in as {identity}; the project is {case.deployment.project}.")
 
 
 def apis(case: Case) -> Iterator[Finding]:
-    states = case.around.access.apis
+    states = case.facts.access.apis
     if isinstance(states, Unknown):
         yield unknown(case, "apis", states)
         return
@@ -46,14 +46,14 @@ def apis(case: Case) -> Iterator[Finding]:
 
 
 def roles(case: Case) -> Iterator[Finding]:
-    held = case.around.access.permissions
-    if isinstance(held, Unknown):
-        yield unknown(case, "roles", held)
+    permissions = case.facts.access.permissions
+    if isinstance(permissions, Unknown):
+        yield unknown(case, "roles", permissions)
         return
-    lacking = [name for name in PERMISSIONS if name not in held]
+    lacking = [name for name in PERMISSIONS if name not in permissions]
     command = f"gcloud projects add-iam-policy-binding {case.deployment.project}"
     hint = f"Run: {command} --member={_member(case)} --role=roles/tpu.admin"
-    message = f"You may not {listed(f'{PERMISSIONS[name]} ({name})' for name in lacking)}."
+    message = f"You may not {enumerate_some(f'{PERMISSIONS[name]} ({name})' for name in lacking)}."
     if any(name not in TELLING_PERMISSIONS for name in lacking):
         yield fail("roles", message, hint)
     elif lacking:
@@ -63,64 +63,60 @@ def roles(case: Case) -> Iterator[Finding]:
 
 
 def service_account(case: Case) -> Iterator[Finding]:
-    found, named = case.around.access.account, case.deployment.service_account
-    if isinstance(found, Unknown):
-        yield unknown(case, "account", found)
-    elif found is None:
-        hint = f"Run: gcloud iam service-accounts create {named.partition('@')[0]}" if named else ""
-        who = named or "The project's compute account"
-        yield fail("account", f"{who} does not exist.", hint or "Name another in placement.service_account.")
-    elif found.is_disabled:
-        hint = f"Run: gcloud iam service-accounts enable {found.email}"
-        yield fail("account", f"{found.email} is disabled.", hint)
+    account, name = case.facts.access.account, case.deployment.service_account
+    if isinstance(account, Unknown):
+        yield unknown(case, "account", account)
+    elif account is None:
+        hint = f"Run: gcloud iam service-accounts create {name.partition('@')[0]}" if name else ""
+        subject = name or "The project's compute account"
+        yield fail("account", f"{subject} does not exist.", hint or "Name another in placement.service_account.")
+    elif account.is_disabled:
+        hint = f"Run: gcloud iam service-accounts enable {account.email}"
+        yield fail("account", f"{account.email} is disabled.", hint)
+    elif isinstance(account.may_act, Unknown):
+        yield unknown(case, "account", account.may_act)
+    elif account.may_act:
+        yield ok("account", f"The machine runs as {account.email}.")
     else:
-        yield _acting(case, found)
-
-
-def _acting(case: Case, found: Account) -> Finding:
-    if isinstance(found.may_act, Unknown):
-        return unknown(case, "account", found.may_act)
-    if found.may_act:
-        return ok("account", f"The machine runs as {found.email}.")
-    command = f"gcloud iam service-accounts add-iam-policy-binding {found.email}"
-    hint = f"Run: {command} --member={_member(case)} --role=roles/iam.serviceAccountUser"
-    return fail("account", f"You may not let a machine run as {found.email}.", hint)
+        command = f"gcloud iam service-accounts add-iam-policy-binding {account.email}"
+        hint = f"Run: {command} --member={_member(case)} --role=roles/iam.serviceAccountUser"
+        yield fail("account", f"You may not let a machine run as {account.email}.", hint)
 
 
 def secrets(case: Case) -> Iterator[Finding]:
     for reference in case.deployment.container.secrets:
-        found = case.around.access.secrets[reference.variable]
-        yield unknown(case, "secret", found) if isinstance(found, Unknown) else _secret(case, reference, found)
+        secret = case.facts.access.secrets[reference.variable]
+        yield unknown(case, "secret", secret) if isinstance(secret, Unknown) else _secret(case, reference, secret)
 
 
-def _secret(case: Case, reference: SecretRef, found: Secret | None) -> Finding:
-    what = f"{reference.variable}: the secret {reference.secret}"
-    if found is None:
+def _secret(case: Case, reference: SecretRef, secret: Secret | None) -> Finding:
+    subject = f"{reference.variable}: the secret {reference.secret}"
+    if secret is None:
         hint = f"Run: printf %s VALUE | gcloud secrets create {reference.secret} --data-file=-"
-        return fail("secret", f"{what} does not exist.", hint)
-    if found.state != "ENABLED":
+        return fail("secret", f"{subject} does not exist.", hint)
+    if secret.state != "ENABLED":
         hint = f"Run: printf %s VALUE | gcloud secrets versions add {reference.secret} --data-file=-"
-        return fail("secret", f"{what} is {found.state or 'in no state'}.", hint)
-    if reference.variable == _API_KEY and found.is_ours_to_read is False:
+        return fail("secret", f"{subject} is {secret.state or 'in no state'}.", hint)
+    if reference.variable == _API_KEY and secret.is_ours_to_read is False:
         hint = _grant(reference, _member(case))
-        return fail("secret", f"{what} is not yours to read: apply, status and query send it.", hint)
-    return _machine_s(case, reference, found, what)
+        return fail("secret", f"{subject} is not yours to read: apply, status and query send it.", hint)
+    return _machine_access(case, reference, secret, subject)
 
 
-def _machine_s(case: Case, reference: SecretRef, found: Secret, what: str) -> Finding:
-    """Whether the machine may read it, as far as the policies of the secret and of its project tell."""
-    account = case.around.access.account
-    for missing in (account, found.readers):
-        if isinstance(missing, Unknown):
-            return unknown(case, "secret", missing)
-    email = account.email if isinstance(account, Account) else ""
-    readers: frozenset[str] = found.readers if isinstance(found.readers, frozenset) else frozenset()
+def _machine_access(case: Case, reference: SecretRef, secret: Secret, subject: str) -> Finding:
+    """Return whether the machine may read it, as far as the policies of the secret and of its project show it."""
+    account, readers = case.facts.access.account, secret.readers
+    if isinstance(account, Unknown):
+        return unknown(case, "secret", account)
+    if isinstance(readers, Unknown):
+        return unknown(case, "secret", readers)
+    email = "" if account is None else account.email
     if f"serviceAccount:{email}" in readers or readers & _EVERYBODY:
-        return ok("secret", f"{what} is there, and the machine may read it.")
+        return ok("secret", f"{subject} is there, and the machine may read it.")
     if any(member.startswith(_OPAQUE) for member in readers):
-        why = Unknown(because=f"{what} is there; whether the machine is in a group that may read it cannot be seen.")
-        return unknown(case, "secret", why)
-    message = f"{what} is there, but nothing seen lets {email or 'the machine'} read it."
+        because = f"{subject} is there; whether the machine is in a group that may read it cannot be seen."
+        return unknown(case, "secret", Unknown(because=because))
+    message = f"{subject} is there, but nothing seen lets {email or 'the machine'} read it."
     return warn("secret", message, _grant(reference, f"serviceAccount:{email}" if email else "ACCOUNT"))
 
 
@@ -130,8 +126,8 @@ def _grant(reference: SecretRef, member: str) -> str:
 
 
 def _member(case: Case) -> str:
-    """Whom a role is to be given to, as policies write it."""
-    who = case.around.access.identity
-    if isinstance(who, Unknown) or "@" not in who:
+    """Return the caller as policies write members."""
+    identity = case.facts.access.identity
+    if isinstance(identity, Unknown) or "@" not in identity:
         return "user:YOU"
-    return f"serviceAccount:{who}" if who.endswith(".gserviceaccount.com") else f"user:{who}"
+    return f"serviceAccount:{identity}" if identity.endswith(".gserviceaccount.com") else f"user:{identity}"

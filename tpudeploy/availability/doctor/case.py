@@ -1,28 +1,28 @@
-"""The case before the doctor: a deployment, and everything that is known of it."""
+"""The case of a deployment before the doctor: everything that is known about it, and how a finding is written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tpudeploy.domain.availability import Zones
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnosis import Finding, Grade
 from tpudeploy.domain.diagnostics import Diagnostic
 from tpudeploy.domain.facts import Unknown
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.gates import Zones
 from tpudeploy.domain.lock import LockInfo
+from tpudeploy.domain.project_facts import ProjectFacts
 from tpudeploy.domain.state import State
-from tpudeploy.domain.surroundings import Surroundings
 
 
 @frozen
 class Case:
-    """`state` None: nothing was ever asked for. `lacking` says why Google could be asked nothing at all."""
+    """`state` None: nothing was ever requested. `offline` says why Google could not be asked anything at all."""
 
     deployment: Deployment
     diagnostics: tuple[Diagnostic, ...]
-    lacking: Unknown | None
-    around: Surroundings
+    offline: Unknown | None
+    facts: ProjectFacts
     zones: Zones
     state: State | Unknown | None
     holder: LockInfo | Unknown | None
@@ -41,19 +41,19 @@ def fail(check: str, message: str, hint: str = "") -> Finding:
 
 
 def unknown(case: Case, check: str, why: Unknown) -> Finding:
-    """What nobody told. Where nothing could be asked at all, the reason was given once already."""
-    if why == case.lacking:
+    """Return the finding for an unknown fact. If Google could not be asked at all, the reason was given before."""
+    if why == case.offline:
         return Finding(check=check, grade=Grade.UNKNOWN, message="Google could not be asked, see above.")
     return Finding(check=check, grade=Grade.UNKNOWN, message=why.because, hint=why.hint)
 
 
-def listed(things: Iterable[str], most: int = 4) -> str:
-    """`a, b, c, d and 3 more`."""
-    every = list(things)
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
+def enumerate_some(things: Iterable[str], most: int = 4) -> str:
+    """Return `a, b, c, d and 3 more`."""
+    names = list(things)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def some_or_all(check: str, lacking: list[str], count: int, message: str, hint: str) -> Finding:
-    """What is lacking in every region fails; what is lacking in some of them warns: the others can be asked."""
+    """Return a failure if all regions lack it, and a warning if some do: the others can be tried."""
     return fail(check, message, hint) if len(lacking) == count else warn(check, message, hint)

@@ -1,121 +1,170 @@
-"""The way there and the way out: network, subnetworks, Private Google Access, Cloud NAT, firewall, addresses."""
+"""The way to the endpoint and out of the machine: networks, Private Google Access, Cloud NAT, firewall, addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_network
 from typing import TypeVar
 
-from tpudeploy.availability.doctor import doors
-from tpudeploy.availability.doctor.case import Case, fail, listed, ok, some_or_all, unknown, warn
+from tpudeploy.availability.doctor.case import Case, enumerate_some, fail, ok, some_or_all, unknown, warn
+from tpudeploy.catalog.access import IAP_RANGE
+from tpudeploy.domain.deployment import Deployment, Via
 from tpudeploy.domain.diagnosis import Finding
 from tpudeploy.domain.facts import Unknown
-from tpudeploy.domain.surroundings import Account, Network, Subnetwork
+from tpudeploy.domain.project_facts import Account, Firewall, Network, Subnetwork
 from tpudeploy.sizing.checks.placement import unreachable
 
 T = TypeVar("T")
+_SSH = 22
+_EVERYWHERE = {"0.0.0.0/0", "::/0"}
+_INSIDE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")  # RFC 1918 and 4193
+_TCP = {"tcp", "6", "all"}
 
 
 def network(case: Case) -> Iterator[Finding]:
-    found, named = case.around.wiring.network, case.deployment.network.network or "default"
-    if isinstance(found, Unknown):
-        yield unknown(case, "network", found)
-    elif found is None:
-        hint = f"Run: gcloud compute networks create {named}\nor name another in placement.network.network."
-        yield fail("network", f"There is no network {named} in {case.deployment.project}.", hint)
+    fact, name = case.facts.wiring.network, case.deployment.network.network or "default"
+    if isinstance(fact, Unknown):
+        yield unknown(case, "network", fact)
+    elif fact is None:
+        hint = f"Run: gcloud compute networks create {name}\nor name another in placement.network.network."
+        yield fail("network", f"There is no network {name} in {case.deployment.project}.", hint)
     else:
-        yield ok("network", f"The network {found.name} is there.")
+        yield ok("network", f"The network {fact.name} is there.")
 
 
 def subnetworks(case: Case) -> Iterator[Finding]:
-    told = case.around.wiring.subnetworks
-    silent, known = _parted(told)
-    absent = sorted(region for region, found in known.items() if found is None)
+    facts = case.facts.wiring.subnetworks
+    reason, subnetworks = _split(facts)
+    absent = sorted(region for region, subnetwork in subnetworks.items() if subnetwork is None)
     if absent:
-        named = case.deployment.network.subnetwork or "subnetwork"
-        message = f"No {named} in {listed(absent)}: requests there are refused."
+        name = case.deployment.network.subnetwork or "subnetwork"
+        message = f"No {name} in {enumerate_some(absent)}: requests there are refused."
         hint = "Create one, or leave the zones of these regions out of placement.zones."
-        yield some_or_all("subnetwork", absent, len(told), message, hint)
-    elif silent:
-        yield unknown(case, "subnetwork", silent)
-    elif known:
-        yield ok("subnetwork", f"Every region that may be asked has one: {listed(sorted(known))}.")
+        yield some_or_all("subnetwork", absent, len(facts), message, hint)
+    elif reason:
+        yield unknown(case, "subnetwork", reason)
+    elif subnetworks:
+        yield ok("subnetwork", f"Every region that may be asked has one: {enumerate_some(sorted(subnetworks))}.")
 
 
 def private_access(case: Case) -> Iterator[Finding]:
-    """A machine without an address reaches Google's services by this alone."""
+    """The only way of a machine without an address to Google's services."""
     if case.deployment.network.external_ip:
         return
-    known = {r: s for r, s in case.around.wiring.subnetworks.items() if isinstance(s, Subnetwork)}
-    closed = sorted(region for region, found in known.items() if not found.has_private_access)
+    subnetworks = {r: s for r, s in case.facts.wiring.subnetworks.items() if isinstance(s, Subnetwork)}
+    closed = sorted(region for region, subnetwork in subnetworks.items() if not subnetwork.has_private_access)
     if closed:
         update = "gcloud compute networks subnets update {} --region={} --enable-private-ip-google-access"
-        hint = "\n".join(f"Run: {update.format(known[r].name, r)}" for r in closed)
-        message = f"No Private Google Access in {listed(closed)}: the machine could not even read its secrets."
-        yield some_or_all("private-access", closed, len(known), message, hint)
-    elif known:
-        yield ok("private-access", f"Private Google Access is on in {listed(sorted(known))}.")
+        hint = "\n".join(f"Run: {update.format(subnetworks[r].name, r)}" for r in closed)
+        message = f"No Private Google Access in {enumerate_some(closed)}: the machine could not even read its secrets."
+        yield some_or_all("private-access", closed, len(subnetworks), message, hint)
+    elif subnetworks:
+        yield ok("private-access", f"Private Google Access is on in {enumerate_some(sorted(subnetworks))}.")
 
 
 def nat(case: Case) -> Iterator[Finding]:
-    """Where the image or the weights are not Google's, and the machine has no address."""
-    of, wiring = case.deployment, case.around.wiring
-    needs = [d.message for d in unreachable.find(of)]
+    """Needed where the image or the weights are not Google's, and the machine has no address."""
+    wiring = case.facts.wiring
+    needs = [d.message for d in unreachable.find(case.deployment)]
     if not needs or not wiring.has_nat:
         return
-    silent, known = _parted(wiring.has_nat)
-    without = sorted(region for region, found in known.items() if not found)
+    reason, regions = _split(wiring.has_nat)
+    without = sorted(region for region, has_nat in regions.items() if not has_nat)
     if without:
         name = wiring.network.name if isinstance(wiring.network, Network) else "default"
         router = f"gcloud compute routers create nat --network={name} --region={without[0]}"
         gateway = f"gcloud compute routers nats create nat --router=nat --region={without[0]}"
         ranges = "--auto-allocate-nat-external-ips --nat-all-subnet-ip-ranges"
-        message = f"No Cloud NAT in {listed(without)}. {' '.join(needs)}"
+        message = f"No Cloud NAT in {enumerate_some(without)}. {' '.join(needs)}"
         yield some_or_all("nat", without, len(wiring.has_nat), message, f"Run: {router}\nRun: {gateway} {ranges}")
-    elif silent:
-        yield unknown(case, "nat", silent)
+    elif reason:
+        yield unknown(case, "nat", reason)
     else:
-        yield ok("nat", f"Cloud NAT leads out of {listed(sorted(known))}.")
+        yield ok("nat", f"Cloud NAT leads out of {enumerate_some(sorted(regions))}.")
 
 
 def firewall(case: Case) -> Iterator[Finding]:
     """Policies of the network, a folder or an organisation may open more than its rules do, or less."""
-    of, rules = case.deployment, case.around.wiring.firewalls
-    door = doors.wanted(of)
-    if door is None or not isinstance(case.around.wiring.network, Network):
+    deployment, rules, fact = case.deployment, case.facts.wiring.firewalls, case.facts.wiring.network
+    opening = _needed_opening(deployment)
+    if opening is None or not isinstance(fact, Network):
         return
     if isinstance(rules, Unknown):
         yield unknown(case, "firewall", rules)
         return
-    port, source = door
-    account = case.around.access.account
-    opening = doors.openers(rules, of, account.email if isinstance(account, Account) else "")
-    if opening:
-        who = listed(dict.fromkeys(s for rule in opening for s in rule.sources))
-        yield ok("firewall", f"tcp:{port} is open to {source or who} ({listed(r.name for r in opening)}).")
+    port, source = opening
+    account = case.facts.access.account
+    openers = _openers(rules, deployment, opening, account.email if isinstance(account, Account) else "")
+    if openers:
+        sources = enumerate_some(dict.fromkeys(s for rule in openers for s in rule.sources))
+        names = enumerate_some(rule.name for rule in openers)
+        yield ok("firewall", f"tcp:{port} is open to {source or sources} ({names}).")
         return
-    name = case.around.wiring.network.name
-    create = f"gcloud compute firewall-rules create {of.name}-{'vllm' if not source else 'iap'} --network={name}"
-    tags = f" --target-tags={','.join(of.network.tags)}" if of.network.tags else ""
+    kind = "vllm" if not source else "iap"
+    create = f"gcloud compute firewall-rules create {deployment.name}-{kind} --network={fact.name}"
+    tags = f" --target-tags={','.join(deployment.network.tags)}" if deployment.network.tags else ""
     hint = f"Run: {create} --allow=tcp:{port} --source-ranges={source or 'YOUR_RANGE'}{tags}"
     yield warn("firewall", f"No rule opens tcp:{port}: it will serve, and not be reached from here.", hint)
 
 
+def has_tunnel(deployment: Deployment) -> bool:
+    """Return whether a tunnel through IAP is how a person reaches it."""
+    via = deployment.health.via
+    return via is Via.IAP or (via is Via.AUTO and not deployment.network.external_ip)
+
+
+def _needed_opening(deployment: Deployment) -> tuple[int, str] | None:
+    """Return the port that must be open and the range of sources, "" for any; None where no route needs one."""
+    if deployment.network.external_ip and deployment.health.via in {Via.AUTO, Via.EXTERNAL}:
+        return deployment.container.port, ""
+    return (_SSH, IAP_RANGE) if has_tunnel(deployment) else None
+
+
+def _openers(rules: Iterable[Firewall], deployment: Deployment, opening: tuple[int, str], email: str) -> list[Firewall]:
+    """Return the rules about this machine that open the port, and that no rule denying everything overrules."""
+    port, source = opening
+    about = [rule for rule in rules if _is_about(rule, deployment, email) and _has_port(rule, port)]
+    denials = [rule.priority for rule in about if not rule.allows and set(rule.sources) & _EVERYWHERE]
+    effective = [rule for rule in about if rule.allows and (not denials or rule.priority < min(denials))]
+    lets_through = (lambda range_: _covers(range_, source)) if source else _is_public
+    return [rule for rule in effective if any(map(lets_through, rule.sources))]
+
+
+def _is_about(rule: Firewall, deployment: Deployment, email: str) -> bool:
+    if not rule.tags and not rule.accounts:
+        return True
+    return bool(set(rule.tags) & set(deployment.network.tags)) or email in rule.accounts
+
+
+def _has_port(rule: Firewall, port: int) -> bool:
+    return any(p.protocol in _TCP and any(first <= port <= last for first, last in p.ports) for p in rule.ports)
+
+
+def _is_public(source: str) -> bool:
+    """Return whether it has outside addresses: the default network lets its own machines reach each other."""
+    return not any(_covers(own, str(ip_network(source, strict=False))) for own in _INSIDE)
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    outer, inner = ip_network(wide, strict=False), ip_network(narrow)
+    return outer.version == inner.version and inner.subnet_of(outer)  # type: ignore[arg-type]  # both are of one version
+
+
 def addresses(case: Case) -> Iterator[Finding]:
-    of = case.deployment
-    silent, known = _parted(case.around.wiring.addresses)
-    needed = of.replicas * of.accelerator.hosts
-    short = sorted(region for region, room in known.items() if room.limit - room.used < needed)
+    reason, quotas = _split(case.facts.wiring.addresses)
+    needed = case.deployment.replicas * case.deployment.accelerator.hosts
+    short = sorted(region for region, quota in quotas.items() if quota.limit - quota.used < needed)
     if short:
-        message = f"Too few external addresses are left in {listed(short)}: {needed} needed."
+        message = f"Too few external addresses are left in {enumerate_some(short)}: {needed} needed."
         hint = "Raise the quota IN_USE_ADDRESSES, or set placement.network.external_ip: false."
         yield warn("addresses", message, hint)
-    elif silent:
-        yield unknown(case, "addresses", silent)
-    elif known:
-        yield ok("addresses", f"External addresses are left in {listed(sorted(known))}.")
+    elif reason:
+        yield unknown(case, "addresses", reason)
+    elif quotas:
+        yield ok("addresses", f"External addresses are left in {enumerate_some(sorted(quotas))}.")
 
 
-def _parted(of: Mapping[str, T | Unknown]) -> tuple[Unknown | None, dict[str, T]]:
-    """The first reason why a region is not known, and the regions that are."""
-    silent = next((found for found in of.values() if isinstance(found, Unknown)), None)
-    return silent, {region: found for region, found in of.items() if not isinstance(found, Unknown)}
+def _split(facts: Mapping[str, T | Unknown]) -> tuple[Unknown | None, dict[str, T]]:
+    """Return the first reason why a region is not known, and the facts of the regions that are."""
+    reason = next((fact for fact in facts.values() if isinstance(fact, Unknown)), None)
+    return reason, {region: fact for region, fact in facts.items() if not isinstance(fact, Unknown)}

@@ -113,7 +113,7 @@ class Wiring:
 
 
 @frozen
-class Surroundings:
+class ProjectFacts:
     access: Access
     wiring: Wiring
     image: Image | Unknown

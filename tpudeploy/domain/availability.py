@@ -44,7 +44,7 @@ class Source(StrEnum):
 
 
 @frozen
-class Word:
+class Answer:
     """An answer with its source and its date (month or day). `yes` is None if unknown; `because` is Google's text."""
 
     yes: bool | None
@@ -108,8 +108,8 @@ class Pair:
     provisioning: Provisioning
     standing: Standing
     closed_by: Gate | None
-    hardware: Word
-    model: Word
+    hardware: Answer
+    model: Answer
     quota: Quota
     price: Price
     luck: Luck
