@@ -11,11 +11,11 @@ from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt, Refused
-from tpudeploy.reconcile.keep import seniority
-from tpudeploy.reconcile.landings import (
+from tpudeploy.reconcile.capacity_score import failed_landings
+from tpudeploy.reconcile.failed_landings import (
     PREEMPTED,
 )
-from tpudeploy.reconcile.luck import failed_landings
+from tpudeploy.reconcile.keep import seniority
 
 FLEX, SPOT = Provisioning.FLEX_START, Provisioning.SPOT
 A, B = Zone("xx-west1-a"), Zone("xx-west2-a")

@@ -15,8 +15,8 @@ from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Sli
 from tpudeploy.domain.state import Attempt, Record, Refused
 from tpudeploy.domain.step import Reclaim, Release, Request, Step
 from tpudeploy.reconcile.decide import decide
+from tpudeploy.reconcile.failed_landings import LASTING, PREEMPTED
 from tpudeploy.reconcile.fate import Moment
-from tpudeploy.reconcile.landings import LASTING, PREEMPTED
 
 SPOT, FLEX = Provisioning.SPOT, Provisioning.FLEX_START
 A, B, C, D = ZONES = tuple(Zone(f"xx-west{i}-a") for i in range(1, 5))

@@ -26,16 +26,16 @@ from reconcile.cases import (
 
 from tpudeploy.domain.slices import Phase, Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
-from tpudeploy.reconcile.landings import (
+from tpudeploy.reconcile.failed_landings import (
     LASTING,
     PREEMPTED,
+    add_failed_landings,
     doubtful_places,
+    drop_forgiven_landings,
     early_preemption,
+    effective_refusals,
     hold_seconds,
-    is_remembered,
-    weighed,
-    with_failed_landings,
-    without_forgiven,
+    makes_doubtful,
 )
 
 
@@ -94,7 +94,7 @@ def test_what_a_preemption_says_against_its_place(one: Attempt, text: str | None
     ],
 )
 def test_a_failure_is_forgotten_after_twice_its_hold(row: Refused, is_doubtful: bool) -> None:
-    assert is_remembered(row, NOW) is is_doubtful
+    assert makes_doubtful(row, NOW) is is_doubtful
     assert doubtful_places(record(refusals=[row]), NOW) == ({(A, SPOT)} if is_doubtful else set())
 
 
@@ -108,12 +108,12 @@ def test_a_failure_is_forgotten_after_twice_its_hold(row: Refused, is_doubtful: 
     ],
 )
 def test_a_failure_is_forgiven(one: Attempt, zones: list[str]) -> None:
-    rows = without_forgiven((failed_landing(A), failed_landing(B)), [one], NOW)
+    rows = drop_forgiven_landings((failed_landing(A), failed_landing(B)), [one], NOW)
     assert [r.zone for r in rows] == zones
 
 
 def test_a_refusal_is_not_forgiven() -> None:
-    assert without_forgiven([refused(A)], [granted(minutes_ago=60)], NOW) == (refused(A),)
+    assert drop_forgiven_landings([refused(A)], [granted(minutes_ago=60)], NOW) == (refused(A),)
     assert LASTING == 30 * MINUTE
 
 
@@ -129,7 +129,7 @@ def test_a_refusal_is_not_forgiven() -> None:
 )
 def test_how_long_a_failed_landing_is_held_against_its_place(others: Sequence[Refused], minutes: float) -> None:
     state = record(refusals=[failed_landing(minutes_ago=0), *others])
-    rows = weighed([candidate(A), candidate(B)], state, NOW, PATIENCE)
+    rows = effective_refusals([candidate(A), candidate(B)], state, NOW, PATIENCE)
     assert rows[0].until - NOW == minutes * MINUTE
     assert [r for r in rows if not r.landed] == [r for r in others if not r.landed]
 
@@ -148,15 +148,17 @@ def test_where_there_is_no_other_place_a_failed_landing_is_waited_out_like_a_ful
     times: int, held_for: float, minutes: float
 ) -> None:
     row = failed_landing(minutes_ago=0, held_for=held_for, times=times)
-    assert [r.until - NOW for r in weighed([candidate()], record(refusals=[row]), NOW, PATIENCE)] == [minutes * MINUTE]
+    assert [r.until - NOW for r in effective_refusals([candidate()], record(refusals=[row]), NOW, PATIENCE)] == [
+        minutes * MINUTE
+    ]
 
 
 def test_what_a_record_knows_of_a_place_itself_is_not_replaced_by_what_others_saw() -> None:
     own = failed_landing(A, held_for=240, times=2)
     others = (failed_landing(A, minutes_ago=1), failed_landing(B, minutes_ago=1))
-    state = with_failed_landings(record(refusals=[own]), others, NOW)
+    state = add_failed_landings(record(refusals=[own]), others, NOW)
     assert state.refusals == (own, others[1])
-    assert with_failed_landings(state, others, NOW) is state
+    assert add_failed_landings(state, others, NOW) is state
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_what_a_record_knows_of_a_place_itself_is_not_replaced_by_what_others_sa
 )
 def test_what_others_saw_is_added(own: Refused, kept: bool) -> None:
     seen = failed_landing(A, minutes_ago=1)
-    assert with_failed_landings(record(refusals=[own]), [seen], NOW).refusals == ((own, seen) if kept else (seen,))
+    assert add_failed_landings(record(refusals=[own]), [seen], NOW).refusals == ((own, seen) if kept else (seen,))
 
 
 @pytest.mark.parametrize(
@@ -181,4 +183,4 @@ def test_what_others_saw_is_added(own: Refused, kept: bool) -> None:
 )
 def test_what_others_saw_long_ago_counts_for_nothing(seen: Refused, one: Attempt) -> None:
     state = record(one)
-    assert with_failed_landings(state, [seen], NOW) is state
+    assert add_failed_landings(state, [seen], NOW) is state

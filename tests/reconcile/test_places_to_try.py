@@ -34,7 +34,14 @@ from tpudeploy.domain.deployment import Candidate, Provisioning
 from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
-from tpudeploy.reconcile.placement import allows, is_closed, next_places, opens_at, ranked, rests_until
+from tpudeploy.reconcile.placement import (
+    allows,
+    is_closed,
+    next_opening,
+    next_places,
+    order_by_preference,
+    sweep_resumes_at,
+)
 
 Places = Sequence[tuple[Zone, Provisioning]]
 
@@ -51,12 +58,14 @@ def tried(
     waiting: Collection[Attempt] = (),
     chips: int = 8,
     zones: Collection[Zone] = ZONES,
-    unsaid: Places = (),
-    luck: Mapping[tuple[Zone, Provisioning], float] | None = None,
+    unexplained: Places = (),
+    scores: Mapping[tuple[Zone, Provisioning], float] | None = None,
 ) -> list[tuple[Zone, Provisioning]]:
     """Return the places that are requested next."""
     target = deployment(everywhere(*models, zones=zones), requests=requests, chips=chips)
-    places = next_places(target, state, waiting, unsaid=unsaid, luck=luck or {}, now=NOW, patience=PATIENCE)
+    places = next_places(
+        target, state, waiting, unexplained=unexplained, scores=scores or {}, now=NOW, patience=PATIENCE
+    )
     return [(place.zone, place.provisioning) for place in places]
 
 
@@ -163,7 +172,7 @@ def test_what_one_kind_does_not_need_the_other_has(
 ) -> None:
     places = (*(candidate(z, FLEX) for z in flex_zones), *(candidate(z, SPOT) for z in spot_zones))
     target = deployment(places, requests=requests)
-    models = [p.provisioning for p in next_places(target, record(), (), luck={}, now=NOW, patience=PATIENCE)]
+    models = [p.provisioning for p in next_places(target, record(), (), scores={}, now=NOW, patience=PATIENCE)]
     assert (models.count(FLEX), models.count(SPOT)) == (queues, sweeps)
 
 
@@ -208,8 +217,8 @@ def test_a_watched_zone_is_swept_20_minutes_after_its_last_refusal_there() -> No
 
 
 def test_a_place_that_refuses_and_has_not_said_why_is_left_out() -> None:
-    assert tried(record(), unsaid=[(A, SPOT)]) == [(B, SPOT), (C, SPOT)]
-    assert tried(record(), unsaid=[(A, FLEX)]) == [(A, SPOT), (B, SPOT)]
+    assert tried(record(), unexplained=[(A, SPOT)]) == [(B, SPOT), (C, SPOT)]
+    assert tried(record(), unexplained=[(A, FLEX)]) == [(A, SPOT), (B, SPOT)]
 
 
 @pytest.mark.parametrize(
@@ -235,12 +244,12 @@ def preferred(
     *,
     home: Zone | None = None,
     zones: object = "any",
-    luck: Mapping[tuple[Zone, Provisioning], float] | None = None,
+    scores: Mapping[tuple[Zone, Provisioning], float] | None = None,
     doubtful: Places = (),
     unanswered: Places = (),
 ) -> list[Candidate]:
     target = deployment(places, attributes={"placement.zones": zones})
-    return list(ranked(target, home, luck or {}, doubtful, unanswered))
+    return list(order_by_preference(target, home, scores or {}, doubtful, unanswered))
 
 
 CHEAP, DEAR, UNPRICED = candidate(C, SPOT, 1.0), candidate(B, SPOT, 2.0), candidate(A, SPOT)
@@ -252,7 +261,7 @@ CHEAP, DEAR, UNPRICED = candidate(C, SPOT, 1.0), candidate(B, SPOT, 2.0), candid
         pytest.param({}, [CHEAP, DEAR, UNPRICED], id="the cheapest first, an unknown price last"),
         pytest.param({"zones": ["us"]}, [UNPRICED, DEAR, CHEAP], id="as the profile lists them"),
         pytest.param(
-            {"zones": ["us"], "luck": {(C, SPOT): 9.0}}, [UNPRICED, DEAR, CHEAP], id="whatever the luck there"
+            {"zones": ["us"], "scores": {(C, SPOT): 9.0}}, [UNPRICED, DEAR, CHEAP], id="whatever the results there"
         ),
         pytest.param({"home": A}, [UNPRICED, CHEAP, DEAR], id="home before price"),
         pytest.param({"doubtful": [(C, SPOT)]}, [DEAR, UNPRICED, CHEAP], id="doubtful places last"),
@@ -266,8 +275,8 @@ def test_the_order_of_preference(settings: Mapping[str, object], order: list[Can
 
 def test_at_the_same_price_the_place_with_better_results_comes_first() -> None:
     places = [candidate(A, SPOT, 1.0), candidate(B, SPOT, 1.0), candidate(C, SPOT, 1.0)]
-    assert preferred(places, luck={(B, SPOT): 1.0, (A, SPOT): -1.0}) == [places[1], places[2], places[0]]
-    assert preferred(places, luck={(C, SPOT): 0.5})[0] == places[2]
+    assert preferred(places, scores={(B, SPOT): 1.0, (A, SPOT): -1.0}) == [places[1], places[2], places[0]]
+    assert preferred(places, scores={(C, SPOT): 0.5})[0] == places[2]
     assert preferred(places) == places
 
 
@@ -309,7 +318,7 @@ def test_when_the_first_place_that_is_refused_now_opens(
     refusals: list[Refused], waiting: list[Attempt], minutes: float | None
 ) -> None:
     target = deployment(everywhere(SPOT, zones=(A, B)))
-    opens = opens_at(target, record(refusals=refusals), iter(waiting), NOW, PATIENCE)
+    opens = next_opening(target, record(refusals=refusals), iter(waiting), NOW, PATIENCE)
     assert opens == (None if minutes is None else NOW + minutes * MINUTE)
 
 
@@ -327,7 +336,7 @@ def test_when_the_first_place_that_is_refused_now_opens(
 def test_until_when_a_zone_that_a_queue_watches_is_not_swept(
     place: Candidate, waiting: list[Attempt], minutes_ago: float | None
 ) -> None:
-    until = rests_until(place, record(refusals=[refused(B)]), waiting)
+    until = sweep_resumes_at(place, record(refusals=[refused(B)]), waiting)
     assert until == (None if minutes_ago is None else NOW - minutes_ago * MINUTE)
 
 

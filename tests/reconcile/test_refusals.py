@@ -33,13 +33,12 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.slices import Refusal, Remedy, Scope
 from tpudeploy.domain.state import Attempt, Refused
 from tpudeploy.reconcile.refusals import (
-    chips,
+    add_refusal,
+    chips_counted_against,
+    chips_of,
     closes,
     covers,
-    held_against,
-    kept_out,
-    pool,
-    remembered,
+    places_we_filled,
     standing_refusals,
 )
 
@@ -76,10 +75,6 @@ def test_a_refusal_covers_what_its_scope_names(
     assert {pair for pair in PAIRS if covers(row, candidate(*pair))} == places
 
 
-def test_the_two_pools_are_named_as_google_names_them() -> None:
-    assert [str(pool(p)) for p in (SPOT, FLEX, ON_DEMAND, RESERVED)] == ["preemptible"] * 2 + ["on-demand"] * 2
-
-
 @pytest.mark.parametrize(
     ("row", "held", "closed"),
     [
@@ -110,9 +105,9 @@ def test_whether_a_refusal_speaks_against_a_request_of_8_chips(row: Refused, hel
 def test_every_request_of_ours_counts_against_what_a_refusal_covers() -> None:
     small = attempt(B, spec={"tpu.type": "v6e-4"})
     ours = [granted(A), small, releasing(C), queued(A), attempt(A, ON_DEMAND), attempt(A, spec={})]
-    assert held_against(refused(A, scope=Scope.ZONE_QUOTA), ours) == 16
-    assert held_against(refused(A, scope=Scope.REGION_QUOTA), ours) == 20
-    assert [chips(one) for one in (ours[0], small, ours[-1])] == [8, 4, 0]
+    assert chips_counted_against(refused(A, scope=Scope.ZONE_QUOTA), ours) == 16
+    assert chips_counted_against(refused(A, scope=Scope.REGION_QUOTA), ours) == 20
+    assert [chips_of(one) for one in (ours[0], small, ours[-1])] == [8, 4, 0]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +173,8 @@ def test_a_failed_landing_holds_as_long_as_a_full_place_where_no_other_place_can
 def test_the_places_that_only_our_own_chips_kept_us_out_of(
     rows: Sequence[Refused], places: set[tuple[Zone, Provisioning]]
 ) -> None:
-    assert kept_out(record(refusals=rows)) == places
-    assert kept_out(record(refusals=rows[::-1])) == places
+    assert places_we_filled(record(refusals=rows)) == places
+    assert places_we_filled(record(refusals=rows[::-1])) == places
 
 
 STOCKOUT = refusal()
@@ -188,7 +183,7 @@ STOCKOUT = refusal()
 def after(*refusals: Refusal, one: Attempt | None = None, rows: tuple[Refused, ...] = ()) -> tuple[Refused, ...]:
     """Return the rows that the state keeps after these refusals of one request."""
     for each in refusals:
-        rows = remembered(rows, one or attempt(), each, held=(), now=NOW, patience=PATIENCE)
+        rows = add_refusal(rows, one or attempt(), each, held=(), now=NOW, patience=PATIENCE)
     return rows
 
 
@@ -270,7 +265,7 @@ def test_a_refusal_is_kept_for_an_hour_after_its_end_and_a_failed_landing_as_lon
 def test_what_is_kept_of_a_refusal() -> None:
     said = refusal(Scope.REGION_QUOTA, Remedy.STOP, kind="quota", message="Full.", limit=32, is_known=False)
     ours = [granted(B), attempt(C)]
-    (row,) = remembered((), attempt(A, FLEX), said, held=ours, now=NOW, patience=PATIENCE)
+    (row,) = add_refusal((), attempt(A, FLEX), said, held=ours, now=NOW, patience=PATIENCE)
     assert row == Refused(
         zone=A,
         provisioning=FLEX,

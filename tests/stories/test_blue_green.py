@@ -122,7 +122,7 @@ def test_a_change_that_does_not_come_up_leaves_the_old_one_serving_and_says_what
     applied = at.run("apply", "-auto-approve", profile)
     assert applied.code == 13
     assert "does not serve on its new slice: error: unrecognized arguments: --no-such-flag" in applied.words
-    assert f"gemma[0] goes on serving as it was: {old} was not touched" in applied.words
+    assert f"gemma[0] serves as before: {old} was not changed" in applied.words
     assert "is kept. Both are billed, at about $2.81/h together." in applied.words
     assert "tpudeploy destroy" not in applied.err, "that would end the one that serves too"
     assert len(at.slices) == 2
@@ -181,7 +181,10 @@ def test_without_room_for_both_the_plan_offers_the_other_way(desk: Open) -> None
     at.write(one.replace("16384", "8192"))
     planned = at.run("plan", profile)
     assert planned.code == 13
-    assert "gemma[0] cannot be replaced before it goes: us-east5 has a quota of 1 preemptible chips" in planned.words
+    assert (
+        "gemma[0] cannot be replaced before its slice is deleted: us-east5 has a quota of 1 preemptible chips"
+        in planned.words
+    )
     assert "lifecycle.update: in-place restarts the server on the chips that it has" in planned.words
 
 

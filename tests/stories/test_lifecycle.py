@@ -27,10 +27,13 @@ def test_a_replacement_that_the_quota_cannot_hold_beside_the_old_is_refused_with
     planned = at.run("plan", profile)
     assert planned.code == 13
     assert "Plan: 1 to add, 0 to change, 1 to destroy." in planned.out
-    assert "gemma[0] cannot be replaced before it goes: us-east5 has a quota of 4 preemptible chips" in planned.err
+    assert (
+        "gemma[0] cannot be replaced before its slice is deleted: us-east5 has a quota of 4 preemptible chips"
+        in planned.err
+    )
     assert "of which 1 are used" in planned.err
-    assert "destroy-before-create gives the old slice up first" in planned.err
-    assert "Nothing then serves while chips are waited for, and about 10 min more." in planned.err
+    assert "destroy-before-create releases the old slice first" in planned.err
+    assert "Nothing then serves during the wait for chips, and for about 10 min more." in planned.err
     assert at.run("apply", "-auto-approve", profile).code == 13
     assert len(at.asked()) == 1
     at.write(LARGER + FIRST)

@@ -20,8 +20,8 @@ from screen import Screen
 from tpudeploy.cli.live import Live
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
-from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.domain.plan import Action
+from tpudeploy.domain.request_table import Place, PlaceState
 from tpudeploy.emulator import Emulator, RealClock, VirtualClock, running
 
 QUICK = dict.fromkeys(("queued", "provisioning", "boot", "deleting", "suspending"), 0.1) | {"waiting": 1.5}

@@ -220,7 +220,7 @@ def test_a_second_slice_that_goes_back_to_what_it_served_first_takes_no_client(d
     at.write(BAD.replace("8192", "4096") + BLUE_GREEN)
     changed = at.run("apply", "-auto-approve", profile)
     assert changed.code == 13, changed.all
-    assert f"goes on serving as it was: {blue} was not" in changed.err
+    assert f"serves as before: {blue} was not" in changed.err
     assert _endpoint(at) == endpoint
     at.write(PROFILE + BLUE_GREEN)
     assert at.run("apply", "-auto-approve", profile).code == 0

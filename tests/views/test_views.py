@@ -17,8 +17,8 @@ from tpudeploy.domain.diagnostics import Diagnostic, Location, Severity
 from tpudeploy.domain.found import CloudResource, Mark, ResourceRequest
 from tpudeploy.domain.garbage import Claim, Garbage, Stray
 from tpudeploy.domain.names import Zone
-from tpudeploy.domain.outlook import Place, PlaceState
 from tpudeploy.domain.plan import Action
+from tpudeploy.domain.request_table import Place, PlaceState
 from tpudeploy.domain.slices import BootPhase, Phase, Slice, SliceRef
 from tpudeploy.views import jsonl, words
 from tpudeploy.views.events import line

@@ -13,8 +13,8 @@ from tpudeploy.domain.facts import POOLS, Facts, Offers, Prices, Unknown
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.names import Zone
-from tpudeploy.planning.quota import Book
-from tpudeploy.reconcile.luck import luck, places_of_failed_landings, preference, score
+from tpudeploy.planning.quota import QuotaTable
+from tpudeploy.reconcile.capacity_score import capacity_score, doubtful_places_of_history, preference, summarize_results
 
 _DAY = 86400.0
 WINDOW = 14 * _DAY
@@ -72,9 +72,9 @@ def judge_zones(
         query=query,
         facts=facts,
         generation=generation,
-        book=Book.of(facts, generation.name),
+        book=QuotaTable.of(facts, generation.name),
         entries=entries,
-        doubtful=places_of_failed_landings(entries, query.type.name, now),
+        doubtful=doubtful_places_of_history(entries, query.type.name, now),
         now=now,
     )
     return Zones(
@@ -101,7 +101,7 @@ class _Judge:
     query: Query
     facts: Facts
     generation: Generation
-    book: Book
+    book: QuotaTable
     entries: tuple[HistoryEntry, ...]
     doubtful: frozenset[tuple[Zone, Provisioning]]
     now: float
@@ -141,7 +141,7 @@ class _Judge:
             model=acceptance,
             quota=quota,
             price=price,
-            luck=luck(self._alike(zone, model), now=self.now, window=WINDOW),
+            luck=summarize_results(self._alike(zone, model), now=self.now, window=WINDOW),
         )
 
     def rank(self, pair: Pair) -> tuple[float, ...]:
@@ -151,7 +151,7 @@ class _Judge:
         """
         taste = self.query.models.index(pair.provisioning) if self.query.has_taste else 0
         is_untested = pair.provisioning is Provisioning.FLEX_START and pair.model.yes is None
-        worth = score(self._alike(pair.zone, pair.provisioning), self.now)
+        worth = capacity_score(self._alike(pair.zone, pair.provisioning), self.now)
         is_listed = self.query.zones is not None
         return (
             _ORDER.index(pair.standing),

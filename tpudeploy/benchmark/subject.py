@@ -79,7 +79,7 @@ def of_deployment(deployment: Deployment, attempt: Attempt | None, url: str, eng
         chips=deployment.accelerator.chips,
         zone="" if attempt is None else str(attempt.zone),
         provisioning="" if attempt is None else str(attempt.provisioning),
-        usd_per_hour=None if attempt is None else prices.of_attempt(attempt),
+        usd_per_hour=None if attempt is None else prices.usd_per_hour(attempt),
     )
 
 

@@ -52,14 +52,14 @@ def groups() -> dict[str, dict[str, str]]:
     from tpudeploy.config.codes import EXPLANATIONS
     from tpudeploy.orphans import lost
     from tpudeploy.pins import pins
-    from tpudeploy.planning import renamed, room, targets
+    from tpudeploy.planning import headroom, renamed, targets
     from tpudeploy.sizing.checks import CHECKS
 
     classes = {cls.code: _error_page(cls, GROUPS.values()) for cls in every_error() if cls.code not in EXPLANATIONS}
     boots = {f"Boots: {name}": {row.name: _boot(row) for row in rows} for name, rows in BOOTS.items()}
     refusals = {f"Refusals: {name}": {row.kind: page(row) for row in rows} for name, rows in GROUPS.items()}
     checks = {row.code: row.explanation for row in CHECKS}
-    plans = [part.EXPLANATIONS for part in (lost, targets, room, renamed, pins)]
+    plans = [part.EXPLANATIONS for part in (lost, targets, headroom, renamed, pins)]
     return {
         "Profiles": _pages(EXPLANATIONS),
         "Checks": {code: text for rows in (checks, *plans) for code, text in _pages(rows).items()},

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tpudeploy.cli.terminal import Terminal
 from tpudeploy.domain import events
-from tpudeploy.domain.outlook import Place
+from tpudeploy.domain.request_table import Place
 from tpudeploy.ports import Clock
 from tpudeploy.views.events import line
 from tpudeploy.views.outlook import table

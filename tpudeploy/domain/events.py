@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from tpudeploy.domain.attestation import Attested
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.outlook import Place
 from tpudeploy.domain.plan import Action
+from tpudeploy.domain.request_table import Place
 from tpudeploy.domain.status import Stage
 
 

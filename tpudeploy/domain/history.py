@@ -14,7 +14,7 @@ class Ending(StrEnum):
 
     granted: a machine started.  refused: Google refused.  lapsed: it waited until its end.
     released: we deleted it, e.g. after a grant elsewhere.  stuck: it was selected, and no machine started in time.
-    preempted: it was granted, and Google reclaimed it too early to count (reconcile/landings.py).
+    preempted: it was granted, and Google reclaimed it too early to count (reconcile/failed_landings.py).
     """
 
     GRANTED = "granted"

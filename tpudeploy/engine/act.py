@@ -18,7 +18,7 @@ from tpudeploy.node.node import CHANGE_KEY, SCRIPT_KEY, SPEC_KEY, next_change, n
 from tpudeploy.node.request import boot_metadata, slice_request
 from tpudeploy.ports import World
 from tpudeploy.reconcile.fate import REFUSED
-from tpudeploy.reconcile.refusals import remembered
+from tpudeploy.reconcile.refusals import add_refusal
 from tpudeploy.reconcile.wanted import wanted
 
 
@@ -271,7 +271,7 @@ class StepExecutor:
         self._history.add_refusal(attempt, refusal)
         record = self._session.state.record(replica)
         others = [other for other in record.attempts if other.name != attempt.name]
-        refusals = remembered(record.refusals, attempt, refusal, held=others, now=now, patience=self._world.patience)
+        refusals = add_refusal(record.refusals, attempt, refusal, held=others, now=now, patience=self._world.patience)
         self._world.emit(
             events.NotGranted(
                 **self._about(replica, attempt),

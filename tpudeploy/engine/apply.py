@@ -25,7 +25,7 @@ from tpudeploy.planning.drift import refreshed
 from tpudeploy.planning.seen import changed
 from tpudeploy.planning.targets import marked
 from tpudeploy.ports import Witnesses, World
-from tpudeploy.reconcile.handover import ending
+from tpudeploy.reconcile.cutover import mark_as_ending
 from tpudeploy.reconcile.placement import is_closed
 from tpudeploy.reconcile.wanted import wanted
 
@@ -196,7 +196,7 @@ def _begin(world: World, goal: Goal, source: str) -> Goal:
             goal = replace(goal, changes=current.changes)
         elif source:
             _check_holds(goal, session.state, current, source)
-        state = ending(refreshed(state, current.drift), current.renews)
+        state = mark_as_ending(refreshed(state, current.drift), current.renews)
         if _approved_content(current.changes) != _approved_content(goal.changes):
             raise errors.StalePlan(
                 f"The plan for {goal.name} no longer holds: the world changed since it was made.",

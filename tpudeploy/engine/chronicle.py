@@ -8,10 +8,10 @@ from tpudeploy.domain.history import Ending, HistoryEntry
 from tpudeploy.domain.slices import Refusal
 from tpudeploy.domain.state import Attempt, Refused, State
 from tpudeploy.ports import World
-from tpudeploy.reconcile.landings import PREEMPTED, Pair, is_failed_landing, pair
-from tpudeploy.reconcile.luck import acquisition, failed_landings, scores
-from tpudeploy.reconcile.placement import Luck
-from tpudeploy.reconcile.refusals import chips
+from tpudeploy.reconcile.capacity_score import capacity_scores, failed_landings, longest_recent_wait
+from tpudeploy.reconcile.failed_landings import PREEMPTED, Pair, is_failed_landing, pair
+from tpudeploy.reconcile.placement import CapacityScores
+from tpudeploy.reconcile.refusals import chips_of
 
 # Seconds for which a refusal that a place repeats is not recorded again. A search hears it every minute: a history that
 # grew with each would be slow to read, and would measure how often was asked.
@@ -26,7 +26,7 @@ class CapacityHistory:
         self._world = world
         self._name = name
         self._is_available = True
-        self.luck: Luck = {}
+        self.luck: CapacityScores = {}
         self.failed_landings: tuple[Refused, ...] = ()
         self._entries: tuple[HistoryEntry, ...] = ()
         self._last_refusals: dict[Pair, tuple[str, float]] = {}  # of each place the last that was recorded, and when
@@ -36,14 +36,14 @@ class CapacityHistory:
             self._stop_recording(error)
         if deployment is not None:
             kind, now = deployment.accelerator.name, world.clock.now()
-            self.luck = scores(self._entries, kind, now)
+            self.luck = capacity_scores(self._entries, kind, now)
             allowed = {pair(candidate) for candidate in deployment.candidates}
             failures = failed_landings(self._entries, kind, now)
             self.failed_landings = tuple(refused for refused in failures if pair(refused) in allowed)
 
     def acquisition(self, deployment: Deployment) -> float:
         """Return the longest time that a recent grant took, in seconds."""
-        return acquisition(deployment, self._entries, self._world.clock.now())
+        return longest_recent_wait(deployment, self._entries, self._world.clock.now())
 
     def add_grants(self, before: State, after: State) -> None:
         """Record the requests that one observation showed as granted."""
@@ -86,7 +86,7 @@ class CapacityHistory:
             zone=attempt.zone,
             provisioning=attempt.provisioning,
             type=str(attempt.spec.get("tpu.type", "")),
-            chips=chips(attempt),
+            chips=chips_of(attempt),
             outcome=ending,
             waited=max(0.0, now - attempt.asked_at),
             kind="" if refusal is None else refusal.kind,

@@ -42,10 +42,10 @@ from tpudeploy.engine.session import Session, open_session
 from tpudeploy.planning.drift import with_losses
 from tpudeploy.ports import World
 from tpudeploy.reconcile.decide import decide, matches, remove
+from tpudeploy.reconcile.failed_landings import add_failed_landings
 from tpudeploy.reconcile.fate import Moment
-from tpudeploy.reconcile.landings import with_failed_landings
-from tpudeploy.reconcile.outstanding import outstanding
 from tpudeploy.reconcile.remember import remember
+from tpudeploy.reconcile.request_table import describe_request
 
 # The steps that a planned change may take. `apply` does nothing that the plan did not show: any other step makes the
 # plan stale.
@@ -196,7 +196,7 @@ class Convergence:
 
     def _report_outstanding(self, attempts: Iterable[Attempt], hint: str) -> None:
         now = self._world.clock.now()
-        names = "; ".join(outstanding(attempt, now) for attempt in attempts)
+        names = "; ".join(describe_request(attempt, now) for attempt in attempts)
         if names:
             message = f"Still outstanding: {names}."
             self._world.emit(events.Warned(at=now, address=self._goal.name, message=message, hint=hint))
@@ -249,7 +249,7 @@ class Convergence:
             return state
         for index in self._goal.replicas:
             record = state.record(index)
-            new_record = with_failed_landings(record, self._history.failed_landings, now)
+            new_record = add_failed_landings(record, self._history.failed_landings, now)
             if new_record is not record:
                 state = state.with_record(new_record)
         return state
@@ -380,7 +380,9 @@ def _timeout(goal: Goal, tick: Tick) -> errors.TpudeployError:
             f"{goal.name} is not gone yet. Still there: {names}.",
             hint="Run `tpudeploy destroy` again: it goes on where this stopped.",
         )
-    requests = "".join(f"\n  {outstanding(attempt, tick.observed.at)}" for attempt in state.attempts) or " nothing."
+    requests = (
+        "".join(f"\n  {describe_request(attempt, tick.observed.at)}" for attempt in state.attempts) or " nothing."
+    )
     hint = f"Still outstanding:{requests}\n{_CONTINUE}"
     if len(tick.done) == len(goal.replicas):
         draining = [a.name for a in state.attempts if a.draining_at is not None and a.releasing_at is None]

@@ -26,16 +26,16 @@ from tpudeploy.orphans.lost import unremembered
 from tpudeploy.planning.deltas import weighed
 from tpudeploy.planning.diff import changes, removals
 from tpudeploy.planning.drift import drift, refreshed, told
-from tpudeploy.planning.quota import Book
+from tpudeploy.planning.headroom import headroom_problems, needs_headroom
+from tpudeploy.planning.quota import QuotaTable
 from tpudeploy.planning.renamed import renamed
-from tpudeploy.planning.room import asks_for_both, no_room
 from tpudeploy.planning.seen import seen
 from tpudeploy.planning.targets import Targets, marked, partial, replicas, to_go, within
 from tpudeploy.ports import Witnesses, World
+from tpudeploy.reconcile.capacity_score import longest_recent_wait
+from tpudeploy.reconcile.cutover import mark_as_ending, slices_needing_successors
 from tpudeploy.reconcile.fate import Moment
-from tpudeploy.reconcile.handover import due, ending
 from tpudeploy.reconcile.lifecycle import prevented
-from tpudeploy.reconcile.luck import acquisition
 from tpudeploy.reconcile.presume import presumed
 from tpudeploy.reconcile.remember import remember
 from tpudeploy.sizing.checks import check
@@ -241,13 +241,13 @@ def _headroom_diagnostics(
     pairs = [
         (deployment, goal)
         for deployment, goal in zip(deployments, goals, strict=True)
-        if deployment.name in states and asks_for_both(goal)
+        if deployment.name in states and needs_headroom(goal)
     ]
     facts_by_project = {project: facts(project) for project in dict.fromkeys(d.project for d, _ in pairs)}
     diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
     for deployment, goal in pairs:
-        book = Book.of(facts_by_project[deployment.project], deployment.accelerator.generation)
-        diagnostics[goal.name] = tuple(no_room(deployment, goal, states[goal.name], book, now))
+        book = QuotaTable.of(facts_by_project[deployment.project], deployment.accelerator.generation)
+        diagnostics[goal.name] = tuple(headroom_problems(deployment, goal, states[goal.name], book, now))
     return diagnostics
 
 
@@ -379,8 +379,8 @@ def _planned_goal(world: World, part: _Part, observed: Observed, *, refresh: boo
     else:
         if deployment.lifecycle.renew:
             moment = replace(moment, acquisition=_longest_grant(world, deployment))
-            renews = due(deployment, state, moment)
-            state = ending(state, renews)
+            renews = slices_needing_successors(deployment, state, moment)
+            state = mark_as_ending(state, renews)
         all_changes = changes(deployment, state, moment)
     own_changes = [_complete(change, part, outside_changes, world) for change in within(targets, all_changes)]
     approval = state.goal
@@ -425,6 +425,6 @@ def _slices_to_verify(part: _Part, state: State) -> tuple[str, ...]:
 def _longest_grant(world: World, deployment: Deployment) -> float:
     """Return the longest time that a recent grant took, in seconds; 0 if the history cannot be read."""
     try:
-        return acquisition(deployment, world.state.history(), world.clock.now())
+        return longest_recent_wait(deployment, world.state.history(), world.clock.now())
     except StateError:
         return 0.0

@@ -9,7 +9,7 @@ from tpudeploy.boot_log.stage import stage
 from tpudeploy.domain import events
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.names import address
-from tpudeploy.domain.outlook import Place
+from tpudeploy.domain.request_table import Place
 from tpudeploy.domain.slices import BootPhase, Observed, Phase
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.domain.status import Stage
@@ -17,7 +17,7 @@ from tpudeploy.domain.step import Step, Wait
 from tpudeploy.engine.about import about
 from tpudeploy.ports import World
 from tpudeploy.reconcile.fate import Moment
-from tpudeploy.reconcile.outlook import outlook
+from tpudeploy.reconcile.request_table import request_table
 
 # Seconds of silence before each "still waiting": an hour in a queue is a dozen lines, not three hundred.
 _FIRST_SILENCES = (60.0, 120.0, 300.0)
@@ -61,7 +61,7 @@ class Progress:
         moment = Moment(observed=observed, patience=self._world.patience)
         replica_count = 0 if deployment is None else deployment.replicas
         for index in sorted({*range(replica_count), *(record.index for record in state.records)}):
-            places = outlook(deployment if index < replica_count else None, state.record(index), moment)
+            places = request_table(deployment if index < replica_count else None, state.record(index), moment)
             if places != self._places.get(index, ()):
                 self._places[index] = places
                 self._world.emit(events.Outlook(at=observed.at, address=address(self._name, index), places=places))

@@ -127,10 +127,10 @@ def _replica_status(
     if slice_ is not None and slice_.ends_at is not None:
         status = replace(status, ends_in=slice_.ends_at - observed.at)
     if judged.fate in _BILLED:
-        status = replace(status, usd_per_hour=prices.of_attempt(attempt))
+        status = replace(status, usd_per_hour=prices.usd_per_hour(attempt))
     if judged.fate in _WAITING:
-        most = prices.most_of_attempt(attempt)
-        status = replace(status, usd_per_hour_granted=prices.of_attempt(attempt), usd_most=most)
+        most = prices.usd_per_run(attempt)
+        status = replace(status, usd_per_hour_granted=prices.usd_per_hour(attempt), usd_most=most)
     report, health = observed.reports.get(attempt.name), observed.health.get(attempt.name)
     if report is not None:
         status = replace(status, boot=report.phase, boot_detail=report.detail)

@@ -169,7 +169,7 @@ class Experimenting:
             least=None if span is None else span[0],
             most=None if span is None else span[1],
             where=", ".join((base.accelerator.name, str(standing.zone), str(standing.provisioning))),
-            usd_per_hour=prices.of_attempt(standing),
+            usd_per_hour=prices.usd_per_hour(standing),
             diagnostics=tuple(dict.fromkeys(said for plan in plans for said in plan.diagnostics)),
         )
 

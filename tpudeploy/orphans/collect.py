@@ -72,6 +72,6 @@ def _stray(found: CloudResource, states: Mapping[str, State], *, foreign: bool, 
         claim=claim(found, states),
         goes=goes(found, states, foreign=foreign),
         age=None if found.asked_at is None else max(0.0, now - found.asked_at),
-        usd_per_hour=prices.of_attempt(as_attempt(found, found.ref.name, now)) if is_billed else 0.0,
+        usd_per_hour=prices.usd_per_hour(as_attempt(found, found.ref.name, now)) if is_billed else 0.0,
         chips=None if kind is None else kind.chips,
     )

@@ -71,6 +71,6 @@ _ADOPT = """This plan would buy another beside it. `tpudeploy apply -adopt` take
 def _named(found: CloudResource) -> str:
     cost = ""
     if found.slice.phase is Phase.UP:
-        usd = prices.of_attempt(as_attempt(found, found.ref.name, 0.0))
+        usd = prices.usd_per_hour(as_attempt(found, found.ref.name, 0.0))
         cost = ", price unknown" if usd is None else f", ${usd:.2f}/h"
     return f"{found.ref.name} ({found.ref.zone}, {found.slice.raw_state}{cost})"

@@ -11,9 +11,9 @@ from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Goal, Record, State
 from tpudeploy.node.fingerprint import effect, server_print
 from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.cutover import is_blue_green_change, is_handed_over, run_end
 from tpudeploy.reconcile.decide import fits, matches
 from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
-from tpudeploy.reconcile.handover import ends_at, is_blue, is_handed_over
 from tpudeploy.reconcile.placement import allows
 from tpudeploy.reconcile.serve import Standing
 from tpudeploy.reconcile.wanted import wanted
@@ -81,9 +81,11 @@ def _wanted(deployment: Deployment, record: Record, moment: Moment, goal: Goal |
         create_before_destroy=hands_over or deployment.lifecycle.create_before_destroy,
         hands_over=hands_over,
         boots_anew=boots_anew,
-        run_ends_at=ends_at(current.attempt, moment) if hands_over and current.attempt.is_ending else None,
-        usd_per_hour_before=prices.of_attempt(current.attempt),
-        usd_per_hour_after=_first_price(deployment) if action is Action.REPLACE else prices.of_attempt(current.attempt),
+        run_ends_at=run_end(current.attempt, moment) if hands_over and current.attempt.is_ending else None,
+        usd_per_hour_before=prices.usd_per_hour(current.attempt),
+        usd_per_hour_after=_first_price(deployment)
+        if action is Action.REPLACE
+        else prices.usd_per_hour(current.attempt),
         usd_per_hour_most=_most(deployment) if action is Action.REPLACE else None,
         **(_at_once(deployment, moment, beside=current.attempt) if action is Action.REPLACE else {}),
         max_run_seconds=deployment.max_run_seconds if action is Action.REPLACE else None,
@@ -119,7 +121,7 @@ def _why_another(deployment: Deployment, current: Judged) -> Reason:
         return Reason.REQUESTED
     if not fits(deployment, current.attempt):
         return Reason.NONE
-    return Reason.BLUE_GREEN if is_blue(deployment, current.attempt) else Reason.RENEWS
+    return Reason.BLUE_GREEN if is_blue_green_change(deployment, current.attempt) else Reason.RENEWS
 
 
 def _did_not_come_up(deployment: Deployment, judged: Judged, moment: Moment) -> bool:
@@ -181,25 +183,25 @@ def _unwanted(name: str, record: Record, moment: Moment, reason: Reason) -> Chan
         ),
         slice_name=current.attempt.name,
         zone=current.attempt.zone,
-        usd_per_hour_before=prices.of_attempt(current.attempt) if current.attempt.granted_at is not None else None,
+        usd_per_hour_before=prices.usd_per_hour(current.attempt) if current.attempt.granted_at is not None else None,
         before=current.attempt.spec,
     )
 
 
 def _first_price(deployment: Deployment) -> float | None:
-    return prices.of_candidate(deployment, next(iter(deployment.candidates), None))
+    return prices.usd_per_hour_at(deployment, next(iter(deployment.candidates), None))
 
 
 def _most(deployment: Deployment) -> float | None:
-    known = [p for c in deployment.candidates if (p := prices.of_candidate(deployment, c)) is not None]
+    known = [p for c in deployment.candidates if (p := prices.usd_per_hour_at(deployment, c)) is not None]
     return max(known, default=None)
 
 
 def _at_once(deployment: Deployment, moment: Moment, *, beside: Attempt | None = None) -> dict[str, Any]:
     """What may be billed at one time, beside a slice that goes only once another one serves, and for how long."""
-    count, usd = prices.at_once(deployment)
+    count, usd = prices.most_slices_at_once(deployment)
     if beside is not None and (deployment.lifecycle.create_before_destroy or is_handed_over(deployment, beside)):
-        old = prices.of_attempt(beside)
+        old = prices.usd_per_hour(beside)
         count, usd = count + 1, None if usd is None or old is None else usd + old
     seconds = moment.patience.poll_most + moment.patience.deletion
     return {"slices_at_once": count, "usd_per_hour_at_once": usd, "seconds_at_once": seconds}

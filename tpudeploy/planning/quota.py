@@ -1,4 +1,4 @@
-"""What a quota leaves for one slice: a zone's limit and its region's, both of which count."""
+"""The room that quotas leave for one slice. The limit of a zone and the limit of its region both apply."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tpudeploy.domain.names import Zone
 
 
 @frozen
-class Book:
-    """Limits and uses of one generation; None: not known."""
+class QuotaTable:
+    """The limits and the uses of one generation. `uses` is None if they are unknown."""
 
     limits: tuple[Limit, ...]
     uses: tuple[Use, ...] | None
 
     @classmethod
-    def of(cls, facts: Facts, generation: str) -> Book:
+    def of(cls, facts: Facts, generation: str) -> QuotaTable:
         limits = () if isinstance(facts.limits, Unknown) else facts.limits
         uses = None if isinstance(facts.uses, Unknown) else facts.uses
         return cls(
@@ -25,20 +25,22 @@ class Book:
         )
 
     def quota(self, zone: Zone, pool: Pool, *, chips: int) -> Quota:
-        there, around = self._limit(pool, zone, zonal=True), self._limit(pool, zone.region, zonal=False)
-        held, held_around = self._used(pool, zone, zonal=True), self._used(pool, zone.region, zonal=False)
+        """Return the quota for a slice of `chips` in this zone."""
+        zone_limit, zone_used = self._limit(pool, zone, zonal=True), self._used(pool, zone, zonal=True)
+        region_limit = self._limit(pool, zone.region, zonal=False)
+        region_used = self._used(pool, zone.region, zonal=False)
         return Quota(
-            fill=_fill(((there, held), (around, held_around)), chips),
-            zone_limit=there,
-            zone_used=held,
-            region_limit=around,
-            region_used=held_around,
+            fill=_fill(((zone_limit, zone_used), (region_limit, region_used)), chips),
+            zone_limit=zone_limit,
+            zone_used=zone_used,
+            region_limit=region_limit,
+            region_used=region_used,
         )
 
     def _limit(self, pool: Pool, place: str, *, zonal: bool) -> int | None:
-        """The place's own limit, else the one of every place, else None."""
-        found = {x.place: x.chips for x in self.limits if (x.pool, x.zonal) == (pool, zonal)}
-        return found.get(place, found.get(""))
+        """Return the place's own limit, else the one of all places, else None."""
+        limits = {x.place: x.chips for x in self.limits if (x.pool, x.zonal) == (pool, zonal)}
+        return limits.get(place, limits.get(""))
 
     def _used(self, pool: Pool, place: str, *, zonal: bool) -> int | None:
         if self.uses is None:
@@ -47,7 +49,10 @@ class Book:
 
 
 def _fill(places: tuple[tuple[int | None, int | None], ...], chips: int) -> Fill:
-    """Of (limit, used) of both places. What is not known to be used is taken for free: quota warns, it never blocks."""
+    """Return whether both places, each as (limit, used), have room for the slice.
+
+    An unknown use counts as 0: a quota causes a warning, and never prevents a request.
+    """
     known = [(limit, used or 0) for limit, used in places if limit is not None]
     bounded = [(limit, used) for limit, used in known if limit != UNLIMITED]
     if any(limit == 0 for limit, _ in bounded):

@@ -14,11 +14,17 @@ from tpudeploy.domain.slices import Phase
 from tpudeploy.domain.state import Attempt, Record
 from tpudeploy.domain.step import Done, Drain, Forget, GiveUp, Reclaim, Release, Renew, Request, Step, Wait
 from tpudeploy.node.fingerprint import slice_print
+from tpudeploy.reconcile.cutover import (
+    can_take_clients,
+    drain_seconds_left,
+    failed_cutover,
+    is_handed_over,
+    needs_successor,
+)
+from tpudeploy.reconcile.failed_landings import LASTING, doubtful_places, pair
 from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
-from tpudeploy.reconcile.handover import drains_for, given_up, is_due, is_handed_over, serves
 from tpudeploy.reconcile.keep import seniority
-from tpudeploy.reconcile.landings import LASTING, doubtful_places, pair
-from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_places, opens_at
+from tpudeploy.reconcile.placement import QUEUED, allows, is_closed, next_opening, next_places
 from tpudeploy.reconcile.refusals import standing_refusals
 from tpudeploy.reconcile.serve import Standing, serve
 from tpudeploy.reconcile.wanted import wanted
@@ -109,7 +115,7 @@ def _aim(deployment: Deployment, record: Record, judged: list[Judged], moment: M
     first = [j for j in outdated if j.fate is Fate.WAITING or _goes_first(deployment, j.attempt)]
     yield from (_release(record, j, "the profile asks for another slice") for j in first)
     leaving = [j for j in outdated if j not in first and j.attempt.draining_at is not None]
-    if any(serves(j, moment) for j in outdated if j.attempt.draining_at is None):
+    if any(can_take_clients(j, moment) for j in outdated if j.attempt.draining_at is None):
         yield from _retire(record, leaving, moment)
     else:  # what was to take over is gone itself
         yield from (Drain(replica=record.index, name=j.attempt.name, begins=False) for j in leaving)
@@ -139,7 +145,7 @@ def _keep(  # noqa: PLR0917 - one replica's slices, told apart
         if keep.attempt.draining_at is not None:
             yield Drain(replica=replica, name=keep.attempt.name, begins=False)
         yield from _retire(record, outdated, moment)
-        if moment.renews and is_due(deployment, keep.attempt, moment):
+        if moment.renews and needs_successor(deployment, keep.attempt, moment):
             yield Renew(replica=replica, name=keep.attempt.name)
             yield Wait(replica=replica, why="its run ends", seconds=0.0)
     elif isinstance(step, GiveUp):
@@ -156,14 +162,14 @@ def _keep(  # noqa: PLR0917 - one replica's slices, told apart
 def _told(standing: Standing, outdated: list[Judged]) -> Step:
     """Its next step; where it gives up, and another slice serves on, its error says so."""
     step = serve(standing)
-    old = next((j.attempt for j in outdated if serves(j, standing.moment)), None)
+    old = next((j.attempt for j in outdated if can_take_clients(j, standing.moment)), None)
     if not isinstance(step, GiveUp) or old is None:
         return step
     if step.serves:
         # A change of a slice that was yet to take over was undone: it serves again, but no client was ever sent there.
-        return replace(step, error=given_up(standing, old, cause=standing.undone))
+        return replace(step, error=failed_cutover(standing, old, cause=standing.undone))
     if type(step.error) is ServingError:
-        return replace(step, error=given_up(standing, old, cause=standing.failure))
+        return replace(step, error=failed_cutover(standing, old, cause=standing.failure))
     return step
 
 
@@ -172,7 +178,7 @@ def _retire(record: Record, outdated: Iterable[Judged], moment: Moment) -> Itera
     for j in outdated:
         if j.fate is Fate.UP and j.attempt.served and j.attempt.draining_at is None:
             yield Drain(replica=record.index, name=j.attempt.name)
-        elif j.attempt.draining_at is None or drains_for(j.attempt, moment) <= 0:
+        elif j.attempt.draining_at is None or drain_seconds_left(j.attempt, moment) <= 0:
             running = moment.observed.running.get(j.attempt.name)
             cut = f"; {running} requests took longer than may be waited for" if running else ""
             yield _release(record, j, f"its replacement serves{cut}")
@@ -214,9 +220,15 @@ def _hunt(
         yield _hold(record, left[0], moment) if left else GiveUp(replica=record.index, error=denied)
         return
     attempts = [*beside, *(j.attempt for j in waiting)]
-    unsaid = [pair(j.attempt) for j in left if _goes_by_itself(j)]
+    unexplained = [pair(j.attempt) for j in left if _goes_by_itself(j)]
     places = next_places(
-        deployment, record, attempts, unsaid=unsaid, luck=moment.luck, now=moment.now, patience=moment.patience
+        deployment,
+        record,
+        attempts,
+        unexplained=unexplained,
+        scores=moment.luck,
+        now=moment.now,
+        patience=moment.patience,
     )
     yield from (Request(replica=record.index, candidate=c) for c in places[: moment.creates])
     if len(places) > moment.creates:
@@ -224,7 +236,7 @@ def _hunt(
         why = "the project's creates a minute are used up"
         yield Wait(replica=record.index, why=why, seconds=pause, is_rationed=True)
     elif len(waiting) + len(places) < most:
-        opens = opens_at(deployment, record, attempts, moment.now, moment.patience)
+        opens = next_opening(deployment, record, attempts, moment.now, moment.patience)
         if opens is not None:
             why = "refused everywhere else" if waiting or places else "refused everywhere"
             yield Wait(replica=record.index, why=why, seconds=max(0.0, opens - moment.now))
@@ -297,7 +309,7 @@ def _hold(record: Record, judged: Judged, moment: Moment) -> Wait:
         left = judged.attempt.asked_at + moment.patience.grace - moment.now
         return Wait(replica=record.index, why=judged.reason, seconds=max(0.0, left))
     if judged.fate is Fate.UP and judged.attempt.draining_at is not None:
-        left, still = drains_for(judged.attempt, moment), moment.observed.running.get(judged.attempt.name, 0)
+        left, still = drain_seconds_left(judged.attempt, moment), moment.observed.running.get(judged.attempt.name, 0)
         what = f"{still} requests that {judged.attempt.name} still runs" if still else "clients that may still hold"
         return Wait(replica=record.index, why=f"for {what}{'' if still else f' {judged.attempt.name}'}", seconds=left)
     state = judged.slice.raw_state if judged.slice is not None else judged.reason

@@ -21,7 +21,7 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Observed, Phase, Refusal, Remedy, Scope, Slice
 from tpudeploy.domain.state import Attempt
-from tpudeploy.reconcile.landings import early_preemption
+from tpudeploy.reconcile.failed_landings import early_preemption
 
 # Why a request is given up whose create operation failed.
 REFUSED = "refused"

@@ -7,16 +7,16 @@ from math import inf
 
 from tpudeploy.domain.state import Attempt
 from tpudeploy.reconcile import prices
-from tpudeploy.reconcile.landings import Pair, pair
+from tpudeploy.reconcile.failed_landings import Pair, pair
 
 
 def seniority(attempt: Attempt, doubtful: Collection[Pair] = ()) -> tuple[bool, bool, bool, float, float, float, str]:
     """The least is kept: one that clients were not sent away from; one that has served; one whose place is not
-    doubtful (reconcile/landings.py); the first that was granted.
+    doubtful (reconcile/failed_landings.py); the first that was granted.
 
     Of those that one look found granted, the cheaper; of these the one asked for earlier.
     """
-    price = prices.of_attempt(attempt)
+    price = prices.usd_per_hour(attempt)
     granted_at = inf if attempt.granted_at is None else attempt.granted_at
     is_left = attempt.draining_at is not None
     is_doubtful = attempt.is_reclaimed or pair(attempt) in doubtful

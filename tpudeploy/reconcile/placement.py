@@ -1,17 +1,18 @@
-"""Where to ask next: pure policy over what the profile allows, what is held, what was refused, and recent luck.
+"""Where to request a slice next: pure policy over the profile's places, our requests, the refusals and earlier results.
 
-A request that is queued holds a place, and keeps it. One that fails fast is answered at once: its pairs are swept,
-each again when its refusal has lapsed. Where the profile allows both, each kind has its share of the requests: a queue
-misses no window of its zone, a sweep sees more zones than there are requests. What a queue watches is swept seldom: a
-window there would be granted to both.
+A queued request holds a place in its queue, and keeps it. Where nothing is queued, Google answers at once: those pairs
+are swept, each one again when its refusal has lapsed. Where the profile allows both, each kind has its share of the
+requests: a queue misses no window of its zone, a sweep sees more zones than there are requests. A zone that a queue
+watches is swept seldom, because a window there would be granted to both.
 
-Where more places are due than may be asked, by the number of requests or by the creates a minute, the sweep goes round:
-first what was never asked, by preference; then what was looked at longest ago. By preference alone the last places of
-the profile would never be seen again, for the first ones are due again sooner than the round is over.
+Where more places are due than may be requested, by the number of requests or by the creates per minute, the sweep goes
+round: first the places that were never requested, by preference; then the one that was looked at longest ago. By
+preference alone the last places of the profile would never be reached, because the first ones are due again before the
+round is over.
 
 A grant is worth what it lasts. A place whose landings failed is held back for growing times and comes last
-(reconcile/landings.py). A slice there is one request among others until it serves: the hunt continues around it, and no
-place in another queue is given up for it.
+(reconcile/failed_landings.py). A slice there is one request among others until it serves: the search continues around
+it, and no place in another queue is given up for it.
 """
 
 from __future__ import annotations
@@ -24,22 +25,21 @@ from tpudeploy.domain.names import Zone
 from tpudeploy.domain.patience import Patience
 from tpudeploy.domain.slices import Scope
 from tpudeploy.domain.state import Attempt, Record, Refused
-from tpudeploy.reconcile.landings import Pair, doubtful_places, pair
-from tpudeploy.reconcile.luck import preference
-from tpudeploy.reconcile.refusals import closes, covers, kept_out, standing_refusals
+from tpudeploy.reconcile.capacity_score import preference
+from tpudeploy.reconcile.failed_landings import Pair, doubtful_places, pair
+from tpudeploy.reconcile.refusals import closes, covers, places_we_filled, standing_refusals
 
-Luck = Mapping[Pair, float]
+CapacityScores = Mapping[Pair, float]
 
-# Spot and on-demand are answered at once where nothing is free; these wait for it (cloud_tpu: flex-start, DWS).
+# Where nothing is free, Google refuses spot and on-demand at once; these wait (cloud_tpu: flex-start, DWS).
 QUEUED = frozenset({Provisioning.FLEX_START, Provisioning.RESERVED})
 # Seconds between two sweeps of a zone that a queue watches.
 _WATCHED = 1200.0
 
 
 def allows(deployment: Deployment, attempt: Attempt) -> bool:
-    """Whether the profile (still) allows the place where this attempt asked."""
-    zone, model = pair(attempt)
-    return any(c.provisioning is model and c.zone == zone for c in deployment.candidates)
+    """Return whether the profile (still) allows the place of this attempt."""
+    return any(pair(candidate) == pair(attempt) for candidate in deployment.candidates)
 
 
 def next_places(
@@ -47,143 +47,155 @@ def next_places(
     record: Record,
     waiting: Collection[Attempt],
     *,
-    unsaid: Iterable[Pair] = (),
-    luck: Luck,
+    unexplained: Iterable[Pair] = (),
+    scores: CapacityScores,
     now: float,
     patience: Patience,
 ) -> tuple[Candidate, ...]:
-    """Where to ask now, best first, beside `waiting`: those of this replica's requests that may still be granted.
+    """Return the places to request now, best first, beside `waiting`: the requests that may still be granted.
 
-    `unsaid` are pairs that are refusing, and have yet to say why.
+    `unexplained` are pairs whose request was refused, and whose refusal is not known yet.
     """
-    standing = standing_refusals(deployment.candidates, record, now, patience)
+    active_refusals = standing_refusals(deployment.candidates, record, now, patience)
     doubtful = doubtful_places(record, now)
-    taken = {pair(a) for a in waiting} | set(unsaid)
+    unavailable = {pair(a) for a in waiting} | set(unexplained)
     shares = _shares(deployment)
     chips = deployment.accelerator.chips
-    asked = [a.provisioning in QUEUED for a in waiting]
-    watched = _watched(waiting)
-    chosen: list[Candidate] = []
-    for place in _in_turn(ranked(deployment, record.home, luck, doubtful, kept_out(record)), record, doubtful):
-        if len(asked) >= deployment.max_parallel_requests:
+    kinds = [a.provisioning in QUEUED for a in waiting]
+    watched_zones = _watched_zones(waiting)
+    preferred = order_by_preference(deployment, record.home, scores, doubtful, places_we_filled(record))
+    choices: list[Candidate] = []
+    for place in _order_sweep(preferred, record, doubtful):
+        if len(kinds) >= deployment.max_parallel_requests:
             break
         queues = place.provisioning in QUEUED
-        if pair(place) in taken or asked.count(queues) >= shares[queues]:
+        # A request of ours is there already, or the other kind of request has a right to those that are left.
+        if pair(place) in unavailable or kinds.count(queues) >= shares[queues]:
             continue
-        if _rests_until(place, record, watched) > now:
+        # A queue of ours watches the zone, and a window there would be granted to both.
+        if _sweep_resumes_at(place, record, watched_zones) > now:
             continue
-        if not any(_is_full(r, place, chips, chosen, record.attempts) for r in standing):
-            chosen.append(place)
-            asked.append(queues)
-            if queues:
-                watched[place.zone] = now
-    return tuple(chosen)
+        # A request would certainly be refused, alone or beside the choices so far, which share its quota.
+        if any(_is_full(r, place, chips, choices, record.attempts) for r in active_refusals):
+            continue
+        choices.append(place)
+        kinds.append(queues)
+        if queues:
+            watched_zones[place.zone] = now
+    return tuple(choices)
 
 
-def ranked(
+def order_by_preference(
     deployment: Deployment,
     home: Zone | None,
-    luck: Luck,
+    scores: CapacityScores,
     doubtful: Collection[Pair] = (),
     unanswered: Collection[Pair] = (),
 ) -> tuple[Candidate, ...]:
-    """Home first; then by preference, price, and luck; doubtful places last. `zones: any` prefers none.
+    """Return the places in the order of preference: home, then by model, price and score; doubtful places last.
 
-    `unanswered` are places that only chips of ours kept us out of. They come before others of their kind: what else
-    could be asked now has refused since, and leaves a husk that would keep us out of them again.
+    `zones: any` prefers no zone. `unanswered` are places that only our own chips kept us out of. They come before
+    others of their model: every other place has refused since, and would leave a husk that keeps us out of them again.
     """
     is_listed = deployment.attributes.get("placement.zones") != "any"
     models = list(dict.fromkeys(c.provisioning for c in deployment.candidates))
 
     def rank(row: tuple[int, Candidate]) -> tuple[bool, bool, int, bool, float, float, int]:
         number, place = row
-        wish = preference(place.usd_per_chip_hour, luck.get(pair(place), 0.0), is_listed=is_listed)
+        by_price = preference(place.usd_per_chip_hour, scores.get(pair(place), 0.0), is_listed=is_listed)
         model = models.index(place.provisioning)
-        return (pair(place) in doubtful, place.zone != home, model, pair(place) not in unanswered, *wish, number)
+        return (pair(place) in doubtful, place.zone != home, model, pair(place) not in unanswered, *by_price, number)
 
     return tuple(place for _, place in sorted(enumerate(deployment.candidates), key=rank))
 
 
-def _in_turn(places: Collection[Candidate], record: Record, doubtful: Collection[Pair]) -> list[Candidate]:
-    """Put those that fail fast in the order of a round: home first, doubtful places last, as in their rank.
+def _order_sweep(places: Collection[Candidate], record: Record, doubtful: Collection[Pair]) -> list[Candidate]:
+    """Put the places that are swept in the order of a round: home first, doubtful places last, as in their rank.
 
-    Only what a place said of itself is a look at it: after a refusal that speaks of more (a quota, a limit on requests
-    a minute), it comes first again, for what it has was never said. What queues stays where it is.
+    Only a refusal of the place itself is a look at it. After one that is about more (a quota, a limit on requests per
+    minute), the place comes first again, because whether it has capacity was not answered. Queues keep their order.
     """
-    unanswered = kept_out(record)
-    looks: dict[Pair, float] = {}
+    unanswered = places_we_filled(record)
+    last_looks: dict[Pair, float] = {}
     for refused in record.refusals:
         place = pair(refused)
         if refused.scope is Scope.PAIR and place not in unanswered:
-            looks[place] = max(refused.at, looks.get(place, -inf))
+            last_looks[place] = max(refused.at, last_looks.get(place, -inf))
 
     def turn(place: Candidate) -> tuple[bool, bool, float]:
-        return (pair(place) in doubtful, place.zone != record.home, looks.get(pair(place), -inf))
+        return (pair(place) in doubtful, place.zone != record.home, last_looks.get(pair(place), -inf))
 
     sweeps = iter(sorted((p for p in places if p.provisioning not in QUEUED), key=turn))
     return [p if p.provisioning in QUEUED else next(sweeps) for p in places]
 
 
-def opens_at(
+def next_opening(
     deployment: Deployment, record: Record, waiting: Iterable[Attempt], now: float, patience: Patience
 ) -> float | None:
-    """When the first pair that is refused now may be asked again, in seconds since the epoch; None where none is."""
-    known = list(waiting)
-    taken = {pair(a) for a in known}
-    watched = _watched(known)
-    standing = standing_refusals(deployment.candidates, record, now, patience)
-    until = (
-        max(_until(c, standing, now), _rests_until(c, record, watched))
+    """Return when the first pair that is refused now may be requested again (epoch seconds), or None without one."""
+    requests = list(waiting)
+    requested_places = {pair(a) for a in requests}
+    watched_zones = _watched_zones(requests)
+    active_refusals = standing_refusals(deployment.candidates, record, now, patience)
+    openings = (
+        max(_refused_until(c, active_refusals, now), _sweep_resumes_at(c, record, watched_zones))
         for c in deployment.candidates
-        if pair(c) not in taken
+        if pair(c) not in requested_places
     )
-    return min((u for u in until if u > now), default=None)
+    return min((opening for opening in openings if opening > now), default=None)
 
 
-def rests_until(place: Candidate, record: Record, waiting: Iterable[Attempt]) -> float | None:
-    """Until when it is not asked because one of `waiting` queues there, in seconds since the epoch, past or not."""
-    until = _rests_until(place, record, _watched(waiting))
+def sweep_resumes_at(place: Candidate, record: Record, waiting: Iterable[Attempt]) -> float | None:
+    """Return until when a queue of ours in that zone keeps the sweep away (epoch seconds, past or not), or None."""
+    until = _sweep_resumes_at(place, record, _watched_zones(waiting))
     return None if until == -inf else until
 
 
 def is_closed(candidates: Iterable[Candidate], refusals: Collection[Refused], now: float, patience: Patience) -> bool:
-    """Whether every pair is refused for so long that a person, not time, must open one. A failed landing passes."""
-    places, verdicts = tuple(candidates), [r for r in refusals if not r.landed]
-    return bool(places) and all(_until(c, verdicts, now) - now > patience.refused for c in places)
+    """Return whether every pair is refused for so long that a person, not time, must open one."""
+    # A failed landing passes with time.
+    places, lasting = tuple(candidates), [r for r in refusals if not r.landed]
+    return bool(places) and all(_refused_until(c, lasting, now) - now > patience.refused for c in places)
 
 
-def _watched(waiting: Iterable[Attempt]) -> dict[Zone, float]:
-    """The zones in which one queues, and since when."""
+def _watched_zones(waiting: Iterable[Attempt]) -> dict[Zone, float]:
+    """Return the zones in which one of our requests queues, and since when."""
     return {a.zone: a.asked_at for a in waiting if a.provisioning in QUEUED}
 
 
-def _rests_until(place: Candidate, record: Record, watched: Mapping[Zone, float]) -> float:
-    """Until when a zone that a queue watches is not swept, in seconds since the epoch. The two may draw from different
-    stock (flex-start has its own scheduler), so it is not left out.
+def _sweep_resumes_at(place: Candidate, record: Record, watched_zones: Mapping[Zone, float]) -> float:
+    """Return until when a zone that a queue watches is not swept, in seconds since the epoch; -inf for any other.
+
+    The two may draw from different stock (flex-start has its own scheduler), so the zone is swept seldom, not never.
     """
-    since = watched.get(place.zone)
+    since = watched_zones.get(place.zone)
     if since is None or place.provisioning in QUEUED:
         return -inf
-    refused = (r.at for r in record.refusals if (r.zone, r.provisioning) == pair(place))
+    refused = (r.at for r in record.refusals if pair(r) == pair(place))
     return max(since, *refused, -inf) + _WATCHED
 
 
-def _until(place: Candidate, refusals: Iterable[Refused], now: float) -> float:
+def _refused_until(place: Candidate, refusals: Iterable[Refused], now: float) -> float:
     return max((r.until for r in refusals if r.until > now and covers(r, place)), default=now)
 
 
 def _is_full(
-    refused: Refused, place: Candidate, chips: int, chosen: Iterable[Candidate], held: Collection[Attempt]
+    refused: Refused, place: Candidate, chips: int, choices: Iterable[Candidate], held: Collection[Attempt]
 ) -> bool:
-    beside = sum(chips for c in chosen if covers(refused, c))
-    return closes(refused, place, beside + chips, held)
+    """Return whether `place` would refuse a slice of `chips`, beside the requests that are chosen already."""
+    chosen_chips = sum(chips for c in choices if covers(refused, c))
+    return closes(refused, place, chosen_chips + chips, held)
 
 
 def _shares(deployment: Deployment) -> Mapping[bool, int]:
-    """How many requests may wait in queues (True), how many may sweep: half each, unless either has too few pairs."""
+    """Return how many requests may wait in queues (True), and how many may sweep (False).
+
+    Half of them each, unless one kind has too few pairs.
+    """
     most = deployment.max_parallel_requests
     queues = sum(c.provisioning in QUEUED for c in deployment.candidates)
     sweeps = len(deployment.candidates) - queues
+    # A single request goes to the preferred place, whatever its kind; and one kind alone shares with nobody.
     if most == 1 or not queues or not sweeps:
         return {True: most, False: most}
     queued = min(queues, max(most // 2, most - sweeps))

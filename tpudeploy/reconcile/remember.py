@@ -8,8 +8,8 @@ from functools import partial
 
 from tpudeploy.domain.slices import BootPhase, BootReport, Observed, Phase, Slice
 from tpudeploy.domain.state import Attempt, Record, Refused, State
+from tpudeploy.reconcile.failed_landings import doubtful_places, drop_forgiven_landings
 from tpudeploy.reconcile.keep import seniority
-from tpudeploy.reconcile.landings import doubtful_places, without_forgiven
 
 _TIMES = ("asked_at", "provisioning_at", "granted_at", "releasing_at", "booted_at", "told_at", "draining_at")
 
@@ -28,7 +28,7 @@ def _remembered(record: Record, observed: Observed) -> Record:
     attempts = [_learn(a, observed.slices.get(a.name), observed) for a in reckoned]
     refusals = tuple(_reckoned_refusal(r, observed.at) for r in record.refusals)
     up = [a for a in attempts if (found := observed.slices.get(a.name)) is not None and found.phase is Phase.UP]
-    refusals = without_forgiven(refusals, up, observed.at)
+    refusals = drop_forgiven_landings(refusals, up, observed.at)
     prefer = partial(seniority, doubtful=doubtful_places(replace(record, refusals=refusals), observed.at))
     served = _first_served(attempts, observed, prefer)
     standing = [a for a in served if a.granted_at is not None and a.releasing_at is None]

@@ -241,7 +241,7 @@ def _wait(standing: Standing) -> Step:
 def _failed(standing: Standing, cause: str, endpoint: str = "") -> ServingError:
     """The slice is kept: a chip is too scarce to give back because a flag was wrong."""
     deployment, attempt = standing.deployment, standing.attempt
-    price = prices.of_attempt(attempt)
+    price = prices.usd_per_hour(attempt)
     cost = "an unknown price" if price is None else f"about ${price:.2f}/h"
     return ServingError(
         f"{address(deployment.name, standing.replica)} does not serve: {cause}",

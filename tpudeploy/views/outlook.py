@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from tpudeploy.domain.outlook import Place, PlaceState
+from tpudeploy.domain.request_table import Place, PlaceState
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.words import aligned

@@ -26,7 +26,7 @@ from tpudeploy.node.fingerprint import server_print
 from tpudeploy.node.node import SPEC_KEY
 from tpudeploy.reconcile.decide import decide
 from tpudeploy.reconcile.fate import Moment
-from tpudeploy.reconcile.refusals import remembered
+from tpudeploy.reconcile.refusals import add_refusal
 from tpudeploy.reconcile.remember import remember
 
 PROFILE = Path(__file__).parents[3] / "profiles" / "gemma4-e2b-v6e1.yaml"
@@ -191,7 +191,7 @@ class _Hunt:
     def _save(self, record: Record, attempt: Attempt, refusal: Refusal | None) -> None:
         if refusal is not None:
             held = [a for a in record.attempts if a.name != attempt.name]
-            refusals = remembered(record.refusals, attempt, refusal, held=held, now=self._now, patience=PATIENCE)
+            refusals = add_refusal(record.refusals, attempt, refusal, held=held, now=self._now, patience=PATIENCE)
             record = replace(record, refusals=refusals)
         self._state = self._state.with_record(record)
 

@@ -16,7 +16,7 @@ from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
-from tpudeploy.serialization import statefile, zonelog
+from tpudeploy.serialization import capacity_history, statefile
 
 _SUFFIX = ".json"
 _EARLIER = 20  # earlier states to read; the bucket may hold any number
@@ -161,9 +161,9 @@ _LATEST_TIME = 9_999_999_999_999  # milliseconds since the epoch: keys count dow
 
 def _add_to_history(objects: Objects, folder: str, tried: HistoryEntry) -> None:
     """Add one finished request to the log. Raise `errors.StateError`."""
-    line = zonelog.line(tried)
+    line = capacity_history.format_entry(tried)
     if len(line) > _MAX_LINE_BYTES:
-        line = zonelog.line(replace(tried, text=tried.text[:_MAX_TEXT]))
+        line = capacity_history.format_entry(replace(tried, text=tried.text[:_MAX_TEXT]))
     key = f"{folder}{max(0, _LATEST_TIME - round(tried.at * 1000)):013d}-{uuid.uuid4().hex[:12]}.json"
     try:
         objects.write(key, line.encode(), over=0, metadata={_LINE: line.strip()})
@@ -177,4 +177,4 @@ def _read_history(objects: Objects, folder: str) -> tuple[HistoryEntry, ...]:
         entries = objects.list_under(folder, limit=_MAX_READ)
     except errors.CloudError as cause:
         raise errors.StateUnreadable(f"{objects.name(folder)} cannot be read: {cause}") from cause
-    return zonelog.read("\n".join(one.metadata.get(_LINE, "") for one in entries))
+    return capacity_history.parse_entries("\n".join(one.metadata.get(_LINE, "") for one in entries))

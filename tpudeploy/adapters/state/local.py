@@ -14,7 +14,7 @@ from tpudeploy.domain.history import HistoryEntry
 from tpudeploy.domain.lock import Lease, LockInfo
 from tpudeploy.domain.state import State
 from tpudeploy.ports import Clock, Snapshot
-from tpudeploy.serialization import statefile, zonelog
+from tpudeploy.serialization import capacity_history, statefile
 
 
 class LocalState:
@@ -140,13 +140,13 @@ class LocalState:
             return ()
         except OSError as cause:
             raise errors.StateUnreadable(f"{self._history} cannot be read: {cause.strerror or cause}.") from cause
-        return zonelog.read(text)
+        return capacity_history.parse_entries(text)
 
     def record(self, tried: HistoryEntry) -> None:
         with disk.writing(self._history):
             disk.make_folder(self._history.parent)
             disk.hide_from_git(self._history.parent, f"{self._history.name}\n.gitignore")
-            disk.append(self._history, zonelog.line(tried).encode())
+            disk.append(self._history, capacity_history.format_entry(tried).encode())
 
     def close(self) -> None:
         """Do nothing, because the kernel releases the locks."""

@@ -96,7 +96,7 @@ def _write(path: Path, resource: CloudResource, where: Address, args: argparse.N
 
 def _tell(args: argparse.Namespace, context: Context, resource: CloudResource, attempt: Attempt) -> None:
     from tpudeploy.domain.serialization import to_json
-    from tpudeploy.reconcile.outstanding import outstanding
+    from tpudeploy.reconcile.request_table import describe_request
 
     where = _replica(address(args.address))
     if args.json:
@@ -104,7 +104,7 @@ def _tell(args: argparse.Namespace, context: Context, resource: CloudResource, a
         context.reply.set(document, on_one_line=True)
         return
     file_note = f"Wrote {args.profile}. " if args.generate else ""
-    description = f"{outstanding(attempt, context.clock.now())}, {resource.slice.raw_state}"
+    description = f"{describe_request(attempt, context.clock.now())}, {resource.slice.raw_state}"
     context.terminal.data(f"{file_note}Imported to {where}: {description}.")
     if not any(path.startswith("serving.") for path in attempt.spec):
         context.terminal.data("Its server may differ from the profile, so it will be restarted in place.")

@@ -11,7 +11,7 @@ from tpudeploy.cli.context import Context
 from tpudeploy.cli.progress import event_printer
 from tpudeploy.domain.errors import StateUnreadable
 from tpudeploy.domain.state import State
-from tpudeploy.reconcile.outstanding import outstanding
+from tpudeploy.reconcile.request_table import describe_request
 from tpudeploy.serialization import statefile
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int
         return exits.SUCCESS
     terminal.data(f"The state of {state.deployment} was written.")
     if dropped:
-        attempts = "".join(f"\n  {outstanding(attempt, context.clock.now())}" for attempt in dropped)
+        attempts = "".join(f"\n  {describe_request(attempt, context.clock.now())}" for attempt in dropped)
         terminal.talk(
             f"The previous state tracked more slices, which are now untracked:{attempts}\n`tpudeploy gc` finds them."
         )

@@ -15,7 +15,7 @@ from tpudeploy.domain.names import address as replica_address
 from tpudeploy.domain.state import Attempt, State
 from tpudeploy.planning.memory import must_rest, records
 from tpudeploy.ports import StateBackend
-from tpudeploy.reconcile.outstanding import outstanding
+from tpudeploy.reconcile.request_table import describe_request
 from tpudeploy.views import state as view
 from tpudeploy.workspace import Workspace
 
@@ -30,7 +30,7 @@ class _Removal:
 def run(args: argparse.Namespace, context: Context, workspace: Workspace) -> int:
     say, now = context.terminal.data, context.clock.now()
     removals = tuple({(r.deployment, r.attempt.name): r for r in _removals(workspace.states, args)}.values())
-    lines = [f"  {removal.address}: {outstanding(removal.attempt, now)}" for removal in removals]
+    lines = [f"  {removal.address}: {describe_request(removal.attempt, now)}" for removal in removals]
     warning = "These slices will be removed from the state, not deleted. They continue to run and to be billed:"
     say("\n".join([warning, "", *lines]))
     if args.auto_approve:

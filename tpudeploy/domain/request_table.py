@@ -1,4 +1,4 @@
-"""Outlook: the status of one replica's requests in each place. It is for display only; never decide on it."""
+"""Request table: the status of one replica's requests in each place. It is for display only; never decide on it."""
 
 from __future__ import annotations
 

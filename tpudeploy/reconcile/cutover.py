@@ -1,0 +1,128 @@
+"""Cutover without a lost request: when another slice takes over from one that serves, and when the old one may go.
+
+    request ─▶ it serves ─▶ its endpoint is published ─▶ the old slice drains ─▶ the old slice is released
+
+`update: blue-green` does this for a serving change, `on_run_end: renew` for a run that ends. A slice that is replaced
+drains likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import GivenUpUpdate, ServingError
+from tpudeploy.domain.names import address
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.node.fingerprint import server_print
+from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
+from tpudeploy.reconcile.serve import Standing, remedy
+from tpudeploy.reconcile.wanted import wanted
+
+_HOUR = 3600.0
+# The share of a run that a successor may cut short. With more, a short run would have a successor from its start on.
+_LONGEST_LEAD = 0.5
+
+
+def is_handed_over(deployment: Deployment, attempt: Attempt) -> bool:
+    """Return whether a second slice replaces one that could stay, whatever `lifecycle.replace` says."""
+    return is_blue_green_change(deployment, attempt) or (attempt.is_ending and deployment.lifecycle.renew)
+
+
+def is_blue_green_change(deployment: Deployment, attempt: Attempt) -> bool:
+    """Return whether a slice that clients may use runs another server than the profile's, and must keep it."""
+    # No client has an endpoint that was never published, so its server is replaced in place.
+    if not deployment.lifecycle.blue_green or not attempt.served:
+        return False
+    # A restart that was saved and not requested has not ended the previous server.
+    return not attempt.boot_asked or attempt.booted != server_print(wanted(deployment, attempt))
+
+
+def drain_seconds_left(attempt: Attempt, moment: Moment) -> float:
+    """Return the seconds until a slice that clients were sent away from may go, at most; 0 once no client can miss it.
+
+    After `Patience.drain` no client uses its endpoint any more. Requests that it still runs then get more time.
+    """
+    patience = moment.patience
+    seconds_drained = 0.0 if attempt.draining_at is None else moment.now - attempt.draining_at
+    limit = patience.drained if moment.observed.running.get(attempt.name) else 0.0
+    return max(0.0, max(limit, patience.drain) - seconds_drained)
+
+
+def can_take_clients(judged: Judged, moment: Moment) -> bool:
+    """Return whether clients can be sent there: it is up, was published before, and answers."""
+    health = moment.observed.health.get(judged.attempt.name)
+    return judged.fate is Fate.UP and judged.attempt.served and health is not None and health.serving
+
+
+def run_end(attempt: Attempt, moment: Moment) -> float | None:
+    """Return when Google ends the run of a slice, in seconds since the epoch, or None for a run without an end."""
+    current = moment.observed.slices.get(attempt.name)
+    if current is not None and current.ends_at is not None:
+        return current.ends_at
+    # Google does not say it. The look that found the grant may have been late, and so is this end.
+    hours = prices.run_hours(attempt)
+    return None if hours is None or attempt.granted_at is None else attempt.granted_at + hours * _HOUR
+
+
+def needs_successor(deployment: Deployment, attempt: Attempt, moment: Moment) -> bool:
+    """Return whether a successor has to be requested now, to take over before the run ends."""
+    ends, hours = run_end(attempt, moment), prices.run_hours(attempt)
+    # Renewal is off, no client uses the slice, or its run does not end.
+    if not deployment.lifecycle.renew or not attempt.served or ends is None or hours is None:
+        return False
+    return moment.now >= ends - min(_lead_seconds(deployment, moment), _LONGEST_LEAD * hours * _HOUR)
+
+
+def _lead_seconds(deployment: Deployment, moment: Moment) -> float:
+    """Return the seconds that a cutover takes: the wait for a slice, the start and the drain."""
+    budget = deployment.budget
+    start = budget.start.cold_seconds if isinstance(budget, HbmBudget) else deployment.health.timeout_seconds
+    wait = max(moment.patience.acquisition, moment.acquisition)
+    return wait + start + moment.patience.drained
+
+
+def failed_cutover(standing: Standing, old: Attempt, *, cause: str) -> ServingError:
+    """Return the error for a slice that does not serve, while the slice that it should replace still does.
+
+    Both are kept: the chips of the new one are as scarce as any, and the next apply continues with them.
+    """
+    deployment, attempt = standing.deployment, standing.attempt
+    new_price, old_price = prices.usd_per_hour(attempt), prices.usd_per_hour(old)
+    if new_price is None or old_price is None:
+        cost = "at an unknown price"
+    else:
+        cost = f"at about ${new_price + old_price:.2f}/h together"
+    where = address(deployment.name, standing.replica)
+    if is_blue_green_change(deployment, old):
+        next_step = (
+            "Fix the cause and run `tpudeploy apply` again: it continues with the new one. Undo the change instead, "
+            "and it releases the new one."
+        )
+    else:
+        next_step = "Run `tpudeploy apply` again: it starts the new one again, as the profile then says."
+    return GivenUpUpdate(
+        f"{where} does not serve on its new slice: {cause}\n{where} serves as before: {old.name} was not changed,"
+        " and clients are still sent there.",
+        hint=f"{remedy(deployment, cause)}The new slice {attempt.name} in {attempt.zone} is kept. Both are billed, "
+        f"{cost}.\n{next_step}",
+    )
+
+
+def slices_needing_successors(deployment: Deployment, state: State, moment: Moment) -> tuple[str, ...]:
+    """Return the names of the slices for which a successor has to be requested now."""
+    serving = [a for a in state.attempts if judge(a, moment).fate is Fate.UP and a.draining_at is None]
+    return tuple(a.name for a in serving if a.is_ending or needs_successor(deployment, a, moment))
+
+
+def mark_as_ending(state: State, names: Collection[str]) -> State:
+    """Return `state` in which a successor may be requested for each of these slices."""
+    for record in state.records:
+        for attempt in record.attempts:
+            if attempt.name in names and not attempt.is_ending:
+                record = record.with_attempt(replace(attempt, is_ending=True))  # noqa: PLW2901 - one after the other
+        state = state.with_record(record)
+    return state

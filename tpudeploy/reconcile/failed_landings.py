@@ -1,0 +1,131 @@
+"""Failed landings: the places that they count against, for how long, and what they mean for a slice that is up there.
+
+A landing fails where Google grants a slice that does not last: its provisioning ends in an error or never ends, or it
+is preempted before it has been up for LASTING. A refusal says that a place has nothing now. A failed landing
+says that what it gives is worth nothing, and costs minutes of waiting, and money.
+
+* A place with failed landings is *doubtful*. It is requested again after a hold that doubles with each failure in a
+  row: from minutes where nothing came up, from hours where chips were billed. Where no other place can be hoped for,
+  waiting longer gains nothing, and the hold is that of a full place.
+* A failure is forgotten after twice its hold, and as soon as a slice has lasted there.
+* A run begins with what other runs saw: a failure in the capacity history counts as one of its own, as long as the
+  history weighs against the place (reconcile/capacity_score.py). So neither a lost state nor another deployment trusts
+  the place again too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from tpudeploy.domain.deployment import Candidate, Provisioning
+from tpudeploy.domain.history import HistoryEntry
+from tpudeploy.domain.names import Zone
+from tpudeploy.domain.patience import Patience
+from tpudeploy.domain.slices import Refusal, Remedy, Scope, Slice
+from tpudeploy.domain.state import Attempt, Record, Refused
+
+Pair = tuple[Zone, Provisioning]
+
+PREEMPTED = "preempted"
+# Seconds: a boot takes up to 15 minutes, and after it the slice has to serve for a while.
+LASTING = 1800.0
+# Seconds of the first hold, by what the failure cost; the factor of each further one; seconds of the longest.
+_BILLED, _UNBILLED, _GROWTH, _LONGEST = 7200.0, 600.0, 2.0, 86400.0
+# Seconds of the first hold where no other place can be hoped for.
+_ALONE = 60.0
+
+
+def pair(place: Candidate | Attempt | Refused | HistoryEntry) -> Pair:
+    return place.zone, place.provisioning
+
+
+def early_preemption(attempt: Attempt, lost: Slice, now: float) -> Refusal | None:
+    """Return what the loss of a granted slice says against its place; None where it lasted, or ended otherwise.
+
+    Only spot is preempted. A flex-start run that ends, and a machine that a person deletes, say nothing about a place.
+    A spot machine that a person deleted looks like a preempted one.
+    """
+    # A slice can be taken away while Google makes it, before a look has found it up.
+    granted_at = attempt.granted_at if attempt.granted_at is not None else attempt.provisioning_at
+    # Everything else ends by our own release, by its limit or by a person, and says nothing about the place.
+    if attempt.provisioning is not Provisioning.SPOT or granted_at is None or attempt.releasing_at is not None:
+        return None
+    seconds_up = now - granted_at
+    # It has paid back its start. Its place is as good as any.
+    if seconds_up >= LASTING:
+        return None
+    return Refusal(
+        kind=PREEMPTED,
+        message=f"Google took {lost.name} back {_format_span(seconds_up)} after the grant.",
+        remedy=Remedy.NEXT_ZONE,
+        scope=Scope.PAIR,
+        holds_seconds=_BILLED,
+    )
+
+
+def is_failed_landing(attempt: Attempt, refusal: Refusal) -> bool:
+    """Return whether the attempt ended after its grant, for a reason that is about the place alone."""
+    was_granted = attempt.provisioning_at is not None or attempt.granted_at is not None
+    return was_granted and refusal.scope is Scope.PAIR and refusal.remedy in {Remedy.NEXT_ZONE, Remedy.LOOK_AGAIN}
+
+
+def hold_seconds(kind: str, times: int) -> float:
+    """Return for how long the `times`-th failed landing in a row is held against its place, in seconds.
+
+    `kind` is that of the refusal: a preemption was billed.
+    """
+    first = _BILLED if kind == PREEMPTED else _UNBILLED
+    return min(first * _GROWTH ** (times - 1), _LONGEST)
+
+
+def makes_doubtful(refused: Refused, now: float) -> bool:
+    """Return whether a failed landing still makes its place doubtful: for as long again as it was held against it."""
+    return refused.landed and now < refused.until + (refused.until - refused.at)
+
+
+def doubtful_places(record: Record, now: float) -> frozenset[Pair]:
+    """Return the places whose last landings failed."""
+    return frozenset(pair(r) for r in record.refusals if makes_doubtful(r, now))
+
+
+def effective_refusals(
+    candidates: Collection[Candidate], record: Record, now: float, patience: Patience
+) -> tuple[Refused, ...]:
+    """Return every refusal of the record, lapsed or not, with the end that it has among these candidates."""
+    doubtful = doubtful_places(record, now)
+    # Only a person can open these places: nothing can be hoped for there.
+    closed = {pair(r) for r in record.refusals if not r.landed and r.until - now > patience.refused}
+    has_other = any(pair(c) not in doubtful | closed for c in candidates)
+    return tuple(r if has_other or not r.landed else _shorten(r) for r in record.refusals)
+
+
+def drop_forgiven_landings(refusals: Iterable[Refused], attempts: Iterable[Attempt], now: float) -> tuple[Refused, ...]:
+    """Return `refusals` without the failed landings of places where one of `attempts` has lasted since."""
+    proven_places = {pair(a) for a in attempts if a.granted_at is not None and now - a.granted_at >= LASTING}
+    return tuple(r for r in refusals if not (r.landed and pair(r) in proven_places))
+
+
+def add_failed_landings(record: Record, history: Iterable[Refused], now: float) -> Record:
+    """Return `record` with the failed landings that other runs have seen.
+
+    What the record knows about a place itself is exact, and stays.
+    """
+    own_places = doubtful_places(record, now)
+    current = (r for r in drop_forgiven_landings(history, record.attempts, now) if makes_doubtful(r, now))
+    additions = [r for r in current if pair(r) not in own_places]
+    # The same object shows the caller that there is nothing to save.
+    if not additions:
+        return record
+    replaced_places = {pair(r) for r in additions}
+    others = (r for r in record.refusals if not (r.landed and pair(r) in replaced_places))
+    return replace(record, refusals=(*others, *additions))
+
+
+def _shorten(refused: Refused) -> Refused:
+    seconds = _ALONE * _GROWTH ** min(refused.times - 1, 20)
+    return replace(refused, until=min(refused.until, refused.at + seconds))
+
+
+def _format_span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:.0f} min"  # noqa: PLR2004 - a minute

@@ -1,0 +1,147 @@
+"""The table of one replica's requests in each place, and the text that describes one request. For display only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpudeploy.domain.deployment import Candidate, Deployment
+from tpudeploy.domain.request_table import Place, PlaceState
+from tpudeploy.domain.slices import Observed, Phase, Slice
+from tpudeploy.domain.state import Attempt, Record, Refused
+from tpudeploy.reconcile import prices
+from tpudeploy.reconcile.decide import matches
+from tpudeploy.reconcile.failed_landings import pair
+from tpudeploy.reconcile.fate import Fate, Judged, Moment, judge
+from tpudeploy.reconcile.placement import sweep_resumes_at
+from tpudeploy.reconcile.refusals import closes, standing_refusals
+
+_MINUTE, _HOUR = 60.0, 3600.0
+_LONGEST_IN_MINUTES = 2 * _HOUR
+# Any other phase of a waiting request counts as provisioning: its machine is late (lost, or not visible yet).
+_WAITING = {Phase.CREATING: PlaceState.ASKED, Phase.QUEUED: PlaceState.QUEUED}
+
+
+def request_table(deployment: Deployment | None, record: Record, moment: Moment) -> tuple[Place, ...]:
+    """Return the places of a replica's requests and, while it has no slice, the places that may be requested next.
+
+    Without a deployment, nothing more is requested.
+    """
+    judged = [j for a in record.attempts if (j := judge(a, moment)).fate not in {Fate.GONE, Fate.REFUSED}]
+    places = tuple(_requested_place(j, moment.observed) for j in judged)
+    if deployment is None or any(j.fate is Fate.UP and matches(deployment, j.attempt) for j in judged):
+        return places
+    return (*places, *_other_places(deployment, record, judged, moment))
+
+
+def _requested_place(judged: Judged, observed: Observed) -> Place:
+    attempt, state = judged.attempt, _state(judged)
+    since, until = _interval(state, attempt, judged.slice)
+    return Place(
+        zone=attempt.zone,
+        provisioning=attempt.provisioning,
+        state=state,
+        name=attempt.name,
+        why=attempt.release_reason or _last_message(judged, observed),
+        since=since,
+        until=until,
+    )
+
+
+def _last_message(judged: Judged, observed: Observed) -> str:
+    """Return the last message of the machine, else of Google; "" for a request that is not visible yet."""
+    report = observed.reports.get(judged.attempt.name)
+    if judged.fate is Fate.UP and report is not None:
+        return report.detail or report.phase
+    if judged.slice is not None:
+        return judged.slice.raw_state
+    return "" if judged.fate is Fate.HIDDEN else judged.reason
+
+
+def _state(judged: Judged) -> PlaceState:
+    match judged.fate:
+        case Fate.HIDDEN:
+            return PlaceState.ASKED
+        case Fate.WAITING if judged.slice is not None:
+            return _WAITING.get(judged.slice.phase, PlaceState.PROVISIONING)
+        case Fate.WAITING:  # Its zone does not answer, so the state decides.
+            return PlaceState.QUEUED if judged.attempt.provisioning_at is None else PlaceState.PROVISIONING
+        case Fate.UP:
+            return PlaceState.UP
+    return PlaceState.LEAVING
+
+
+def _interval(state: PlaceState, attempt: Attempt, current: Slice | None) -> tuple[float | None, float | None]:
+    """Return when the state of a place began, and when it ends at the latest."""
+    match state:
+        case PlaceState.UP:
+            return attempt.granted_at, None if current is None else current.ends_at
+        case PlaceState.PROVISIONING:
+            return attempt.provisioning_at, None
+        case PlaceState.LEAVING:
+            return attempt.releasing_at, None
+    return attempt.asked_at, attempt.expires_at
+
+
+def _other_places(deployment: Deployment, record: Record, judged: list[Judged], moment: Moment) -> Iterator[Place]:
+    requested_places = {pair(j.attempt) for j in judged}
+    waiting = [j.attempt for j in judged if j.fate in {Fate.HIDDEN, Fate.WAITING}]
+    for place in deployment.candidates:
+        if pair(place) not in requested_places:
+            refused = _last_refusal(deployment, record, place, moment)
+            yield _other_place(place, refused, sweep_resumes_at(place, record, waiting))
+
+
+def _last_refusal(deployment: Deployment, record: Record, place: Candidate, moment: Moment) -> Refused | None:
+    """Return the last active refusal that closes a place, else the last one of the place itself that has lapsed."""
+    chips = deployment.accelerator.chips
+    active = standing_refusals(deployment.candidates, record, moment.now, moment.patience)
+    closing = [r for r in active if closes(r, place, chips, record.attempts)]
+    own = [r for r in record.refusals if pair(r) == pair(place)]
+    return max(closing or own, key=lambda r: r.until, default=None)
+
+
+def _other_place(place: Candidate, refused: Refused | None, sweep_resumes: float | None) -> Place:
+    # Nothing is known against it; it is requested as soon as one more request is allowed.
+    if refused is None:
+        return Place(zone=place.zone, provisioning=place.provisioning, state=PlaceState.FREE, until=sweep_resumes)
+    return Place(
+        zone=place.zone,
+        provisioning=place.provisioning,
+        state=PlaceState.REFUSED,
+        why=refused.message,
+        kind=refused.kind,
+        since=refused.at,
+        until=refused.until if sweep_resumes is None else max(refused.until, sweep_resumes),
+    )
+
+
+def describe_request(attempt: Attempt, now: float) -> str:
+    """Return the text of a request that a run leaves behind: when it lapses, and what it may cost.
+
+    `gemma-00000000-0-0 (us-east5-a, spot): lapses in 90 min; if granted, $1.40/h`.
+    """
+    facts = []
+    if attempt.releasing_at is not None:
+        facts.append("given up, not gone yet")
+    elif attempt.granted_at is None and attempt.provisioning_at is None and attempt.expires_at is not None:
+        facts.append(f"lapses in {_format_span(attempt.expires_at - now)}")
+    if attempt.granted_at is not None:
+        facts.append(_format_cost(attempt))
+    elif attempt.releasing_at is None:
+        facts.append(f"if granted, {_format_cost(attempt)}")
+    details = f": {'; '.join(facts)}" if facts else ""
+    return f"{attempt.name} ({attempt.zone}, {attempt.provisioning}){details}"
+
+
+def _format_cost(attempt: Attempt) -> str:
+    usd_per_hour, usd_per_run = prices.usd_per_hour(attempt), prices.usd_per_run(attempt)
+    if usd_per_hour is None:
+        return "at an unknown price"
+    if usd_per_run is None:
+        return f"${usd_per_hour:.2f}/h"
+    return f"${usd_per_hour:.2f}/h, at most ${usd_per_run:.2f} in its {attempt.spec['placement.max_run_duration']}"
+
+
+def _format_span(seconds: float) -> str:
+    positive = max(0.0, seconds)
+    return f"{positive / _MINUTE:.0f} min" if positive <= _LONGEST_IN_MINUTES else f"{positive / _HOUR:.0f} h"

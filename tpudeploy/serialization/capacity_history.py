@@ -1,0 +1,47 @@
+"""The capacity history as text: one JSON object per line, so that a new entry is only ever appended."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tpudeploy.domain.deployment import Provisioning
+from tpudeploy.domain.history import Ending, HistoryEntry
+from tpudeploy.domain.names import Zone
+
+
+def format_entry(entry: HistoryEntry) -> str:
+    """Return one line with its end. JSON escapes every line break in Google's text."""
+    return json.dumps(asdict(entry), separators=(",", ":")) + "\n"
+
+
+def parse_entries(text: str) -> tuple[HistoryEntry, ...]:
+    """Return the entry of every line that can be read, oldest first.
+
+    Any other line is left out, and is no error: a killed writer leaves an incomplete line, and a newer version may
+    write one that this version does not know. Only one result of many is missing then.
+    """
+    entries = (_parse_entry(line) for line in text.split("\n"))
+    return tuple(sorted((entry for entry in entries if entry is not None), key=lambda entry: entry.at))
+
+
+def _parse_entry(text: str) -> HistoryEntry | None:
+    try:
+        tree: Mapping[str, Any] = json.loads(text)
+        entry = HistoryEntry(
+            at=float(tree["at"]),
+            zone=Zone.parse(tree["zone"]),
+            provisioning=Provisioning(tree["provisioning"]),
+            type=str(tree["type"]),
+            chips=int(tree["chips"]),
+            outcome=Ending(tree["outcome"]),
+            waited=float(tree["waited"]),
+            kind=str(tree.get("kind", "")),
+            text=str(tree.get("text", "")),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return None
+    return entry if math.isfinite(entry.at) and math.isfinite(entry.waited) else None
