@@ -147,7 +147,7 @@ def test_layers_of_another_kind_are_not_guessed_at() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null"])
 def test_a_text_that_is_not_a_config_is_refused_with_words(text: str) -> None:
-    with pytest.raises(NotCovered, match="not (a )?JSON"):
+    with pytest.raises(NotCovered, match=r"not (a )?JSON"):
         families.from_text("a/b", text)
 
 
