@@ -80,7 +80,7 @@ def measure(folder: Path, *, step: float = 1.0) -> tuple[Start, Start, Start]:
     """
     objects = Objects(now=lambda: 1_790_000_000.0)
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        objects.put("bucket", StoredObject(name=f"gemma/{name}", content=b"{}"), Conditions())
+        objects.insert("bucket", StoredObject(name=f"gemma/{name}", content=b"{}"), Conditions())
     templates = assets.templates()
     in_turn = {**templates, "boot/gather.sh": templates["boot/gather.sh"] + IN_TURN}
     return (

@@ -67,7 +67,7 @@ class InBucket:
 
     def put(self, key: str, content: bytes) -> None:
         stored = StoredObject(name=f"{PREFIX}/{key}", content=content, content_type="text/plain")
-        self.emulator._cloud.objects.put(BUCKET, stored, Conditions())
+        self.emulator._cloud.objects.insert(BUCKET, stored, Conditions())
 
     def get(self, key: str) -> bytes | None:
         found = list(self.emulator._cloud.objects.under(BUCKET, f"{PREFIX}/{key}"))

@@ -81,7 +81,7 @@ LIMITS = {
     "cli": Limit(participles=42.6, functions=7, phrases=14),
     "config": Limit(participles=0.0, functions=0, phrases=1),
     "domain": Limit(participles=11.3, functions=0, phrases=28),
-    "emulator": Limit(participles=53.5, functions=25, phrases=50),
+    "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=62.0, functions=10, phrases=22),
     "metrics": Limit(participles=198.8, functions=0, phrases=3),
     "node": Limit(participles=46.5, functions=2, phrases=3),

@@ -302,7 +302,7 @@ def test_a_backend_that_cannot_be_is_a_plain_error(desk: Open) -> None:
 def test_a_state_that_cannot_be_read_is_left_as_it_is(desk: Open, content: bytes, command: tuple[str, ...]) -> None:
     at = desk()
     at.write()
-    put = at.emulator._cloud.objects.put
+    put = at.emulator._cloud.objects.insert
     put("states", StoredObject(name="team/state/gemma.json", content=content), Conditions())
     said = at.run(*command, *BACKEND)
     assert said.code == 1

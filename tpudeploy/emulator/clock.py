@@ -1,4 +1,4 @@
-"""Time for the emulator: real, real and faster, or virtual and shared with whoever tests against it."""
+"""Time for the emulator: real, real and faster, or virtual and shared with the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None: ...
 
     def real_seconds(self, seconds: float) -> float:
-        """Return how many real seconds so many of this clock last."""
+        """Return the real seconds in a number of seconds of this clock."""
         ...
 
 
@@ -72,12 +72,12 @@ class VirtualClock:
         return 0.0
 
     def stop(self) -> None:
-        """Let the workers go on: no other sleep here lasts."""
+        """Wake the workers: no other sleep here lasts."""
         self._time.wake_all()
 
     @contextmanager
     def workers(self) -> Iterator[_Workers]:
-        """See `ports.Clock`. At its end time passes at once again, for those too who still sleep."""
+        """See `ports.Clock`. At its end time passes at once again, also for threads that still sleep."""
         workers = _Workers(self._time, self._run_hooks)
         try:
             yield workers
@@ -95,20 +95,20 @@ class VirtualClock:
 
 
 class _Time:
-    """What the threads of one virtual clock share. `changed` guards it."""
+    """The state that the threads of one virtual clock share. `changed` guards it."""
 
     def __init__(self, start: float) -> None:
         self.now = start
         self.changed = threading.Condition()
         self.busy = 0  # threads at work side by side, those that sleep included
-        self.limits: list[float] = []  # the moments at which those who wait for the workers go on themselves
-        self._asleep: list[float] = []  # the moments that those who sleep wait for
+        self.limits: list[float] = []  # the moments until which threads wait for the workers
+        self._asleep: list[float] = []  # the moments until which threads sleep
         self._settled = start  # the moment that the hooks have run for
         self._is_settling = False
 
     @property
     def is_shared(self) -> bool:
-        """Whether a sleep waits for the other threads. Not in a hook: it may be a person's command, on the very thread
+        """Whether a sleep waits for the other threads. Not in a hook: it may be a user's command, on the very thread
         that every worker waits for.
         """
         return self.busy > 0 and not self._is_settling
@@ -131,9 +131,9 @@ class _Time:
             self.changed.notify_all()
 
     def advance(self, run_hooks: Callable[[], None]) -> None:
-        """Let time pass to the earliest moment that somebody waits for. Who sleeps wakes once the hooks have run."""
+        """Let time pass to the earliest moment that a thread waits for. Sleepers wake once the hooks have run."""
         with self.changed:
-            # A thread that is awake by now, and has not come round to its work yet, waits for nothing.
+            # A thread that is awake but has not resumed its work yet waits for nothing.
             self.now = min(moment for moment in (*self._asleep, *self.limits) if moment > self.now)
             self._is_settling = True
             self.changed.notify_all()

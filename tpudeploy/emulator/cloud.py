@@ -60,7 +60,7 @@ class Cloud:
         self.objects = Objects(now=clock.now, buckets=scenario.buckets, versioned=scenario.versioned_buckets)
         self.troubles: list[Trouble] = list(scenario.trouble)
         self.calls: Counter[object] = Counter()
-        self.unsupported: list[str] = []  # what was asked of a stand-in that cannot answer as the real one would
+        self.unsupported: list[str] = []  # requests that a stand-in cannot answer as the real one would
         self.creates: dict[str, list[float]] = {}
         self._struck: Counter[int] = Counter()
 

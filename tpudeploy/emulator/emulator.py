@@ -24,7 +24,7 @@ from tpudeploy.emulator.service import LoggedRequest, Service
 from tpudeploy.emulator.timings import DEMO, Timings
 from tpudeploy.emulator.trouble import Trouble
 
-FOLDER = "tpudeploy-emulator-"  # and the process id: who removes what a killed one left
+FOLDER = "tpudeploy-emulator-"  # and the process id, by which the folder of a killed one is removed
 _TICK = 0.1  # how late a real machine may boot
 
 
@@ -53,7 +53,7 @@ class Emulator:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a child process needs to find this emulator, and to agree with it about the time."""
+        """Return the variables by which a child process finds this emulator and its time."""
         hosts = {"TPU_EMULATOR_HOST": self.host, "STORAGE_EMULATOR_HOST": f"http://{self.host}"}
         if isinstance(self.clock, RealClock) and self.clock.pace.speed != 1:
             hosts[VARIABLE] = self.clock.pace.text()
@@ -65,37 +65,37 @@ class Emulator:
 
     @property
     def unsupported(self) -> tuple[str, ...]:
-        """What a script or a client asked for that this emulator cannot answer as the real command or server would."""
+        """Return the requests of scripts and clients that this emulator cannot answer as the real ones would."""
         with self._cloud.lock:
             return tuple(self._cloud.unsupported)
 
     def live(self) -> Mapping[str, Mapping[str, str]]:
-        """Every queued resource there is, husks too: zone to name to state."""
+        """Return the state of every queued resource, husks too, by zone and name."""
         with self._cloud.lock:
             self._cloud.age()
-            found: dict[str, dict[str, str]] = defaultdict(dict)
+            by_zone: dict[str, dict[str, str]] = defaultdict(dict)
             for slice_ in self._cloud.slices.values():
-                found[slice_.zone][slice_.id] = slice_.state
-            return dict(found)
+                by_zone[slice_.zone][slice_.id] = slice_.state
+            return dict(by_zone)
 
     def billed(self) -> tuple[str, ...]:
-        """Names of the nodes that cost money now."""
+        """Return the names of the nodes that cost money now."""
         with self._cloud.lock:
             self._cloud.age()
             return tuple(sorted(n.name.rpartition("/")[2] for n in self._cloud.nodes.values() if n.is_billed))
 
     def preempt(self, name: str) -> None:
-        """Take the machines of every ACTIVE slice of this name. Raise KeyError where there is none."""
+        """Take the machines of every ACTIVE slice of this name. Raise KeyError if none exists."""
         with self._cloud.lock:
             self._cloud.age()
-            struck = [s for s in self._cloud.slices.values() if s.id == name and s.state == "ACTIVE"]
-            for slice_ in struck:
+            slices = [s for s in self._cloud.slices.values() if s.id == name and s.state == "ACTIVE"]
+            for slice_ in slices:
                 lifecycle.preempt(self._cloud, slice_, self.clock.now())
-        if not struck:
+        if not slices:
             raise KeyError(name)
 
     def grant(self, name: str) -> None:
-        """Let the queue reach every waiting slice of this name now. Raise KeyError where there is none."""
+        """Grant every waiting slice of this name now. Raise KeyError if none exists."""
         with self._cloud.lock:
             self._cloud.age()
             waiting = [s for s in self._cloud.slices.values() if s.id == name and s.state in WAITING]
@@ -118,7 +118,7 @@ class Emulator:
             host.settle()
 
     def log(self, name: str, worker: int = 0) -> str:
-        """What the startup script of node `name` printed. Raise KeyError where no machine runs by this name."""
+        """Return what the startup script of a node printed. Raise KeyError where no machine of this name runs."""
         return self._host(name, worker).log()
 
     def kill(self, name: str, unit: str, worker: int = 0) -> None:
@@ -132,11 +132,11 @@ class Emulator:
         host.settle()
 
     def removed_attributes(self, name: str, worker: int = 0) -> tuple[str, ...]:
-        """The guest attributes that node `name` lost by writing above Google's limit. Raise KeyError as `log` does."""
+        """Return the guest attributes that writes above Google's limit removed. Raise KeyError as `log` does."""
         return self._host(name, worker).removed_attributes
 
     def read_guest_attributes(self, name: str, *, times: int, worker: int = 0) -> None:
-        """Read them as somebody else's poller does, where a machine runs by this name."""
+        """Read them as another client's poller does, where a machine of this name runs."""
         with suppress(KeyError):
             for _ in range(times):
                 self._host(name, worker).read_guest_attributes()
@@ -149,7 +149,7 @@ class Emulator:
         return hosts[0][worker]
 
     def secret(self, name: str, value: str) -> None:
-        """Another version of a secret."""
+        """Add a version of a secret."""
         with self._cloud.lock:
             scenario = self._cloud.scenario
             self._cloud.scenario = replace(scenario, secrets={**(scenario.secrets or {}), name: value})
@@ -180,10 +180,10 @@ def running(
     port: int = 0,
     engine: Sequence[str] = (),
 ) -> Iterator[Emulator]:
-    """An emulator for the length of a `with`. Without a clock, real time and a person's timings.
+    """Run an emulator for the length of a `with`. Without a clock, real time and timings for a demonstration.
 
     `engine` is the command of a real engine, which its real nodes run instead of the stand-in, in real time.
-    Raise ScenarioInvalid for a scenario that cannot be played; its format stands in scenario.py.
+    Raise ScenarioInvalid for a scenario that cannot be played; its format is in scenario.py.
     """
     timings = DEMO if clock is None or isinstance(clock, RealClock) else Timings()
     played = replace(Scenario.load(scenario, timings=timings), engine=tuple(engine))

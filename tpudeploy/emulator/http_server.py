@@ -118,7 +118,7 @@ class Server:
         try:
             _Handler(connection, address, self)  # type: ignore[arg-type]  # of its server it uses what this one has
         except OSError:
-            pass  # the client hung up, so there is nobody to answer
+            pass  # the client hung up
         finally:
             with self._guard:
                 del self._connections[threading.current_thread()]

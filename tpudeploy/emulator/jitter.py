@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 
-def draw(*what: object) -> float:
+def draw(*key: object) -> float:
     """Return a number in [0, 1) that depends on `what` alone, not on the order of draws."""
-    digest = blake2b(repr(what).encode(), digest_size=8).digest()
+    digest = blake2b(repr(key).encode(), digest_size=8).digest()
     return float(int.from_bytes(digest) / 2**64)
 
 
@@ -22,10 +22,10 @@ class Jitter:
     share: float = 0.0
     source: tuple[object, ...] = ()
 
-    def of(self, *part: object) -> Jitter:
+    def part_of(self, *part: object) -> Jitter:
         """Return the jitter of a part of this source, which varies by itself."""
         return Jitter(share=self.share, source=(*self.source, *part))
 
-    def vary(self, seconds: float, *what: object) -> float:
+    def vary(self, seconds: float, *key: object) -> float:
         """Return `seconds`, longer or shorter: always the same for the same `what`."""
-        return seconds * (1 + self.share * (2 * draw(*self.source, *what) - 1))
+        return seconds * (1 + self.share * (2 * draw(*self.source, *key) - 1))

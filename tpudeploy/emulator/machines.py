@@ -39,7 +39,7 @@ def _new_host(cloud: Cloud, slice_: QueuedResource, node: Node, worker: int) -> 
         metadata=lambda: node.spec.get("metadata", {}),
         secret=partial(_read_secret, cloud),
         storage=partial(_call_storage, cloud),
-        jitter=slice_.jitter.of("worker", worker),
+        jitter=slice_.jitter.part_of("worker", worker),
         engine=cloud.scenario.engine,
         note_unsupported=lambda message: cloud.unsupported.append(f"{node_id}: {message}"),
     )

@@ -61,7 +61,7 @@ def serve(
 
 
 def run(argv: Sequence[str], *, scenario: Path | None = None, speed: float = 1.0, engine: Sequence[str] = ()) -> int:
-    """An emulator for the length of one command; the command's exit code."""
+    """Run an emulator for the length of one command, and return the command's exit code."""
     if shutil.which(argv[0]) is None:
         raise UsageError(f"There is no command `{argv[0]}`.")
     with _emulator(0, scenario, speed, engine) as emulator:
@@ -73,7 +73,7 @@ def run(argv: Sequence[str], *, scenario: Path | None = None, speed: float = 1.0
 
 
 def record_file() -> Path:
-    """Where a running emulator says who and where it is."""
+    """Return the file in which a running emulator records its process and address."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base) / "tpudeploy" if base else Path(tempfile.gettempdir()) / f"tpudeploy-{os.getuid()}"
     return folder / "emulator.json"
@@ -108,7 +108,7 @@ def _check_engine(scenario: Scenario, speed: float) -> None:
 
 @contextmanager
 def _only_one() -> Iterator[IO[str]]:
-    """Hold the record file's lock: the system releases it however we end, so a crash leaves no false holder."""
+    """Hold the record file's lock: the system releases it also after a crash."""
     file = record_file()
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with file.open("a+", encoding="utf-8") as record:
@@ -125,8 +125,8 @@ def _only_one() -> Iterator[IO[str]]:
 
 def _running(record: IO[str]) -> EmulatorRunning:
     record.seek(0)
-    said = json.loads(record.read())
-    return EmulatorRunning(int(said["pid"]), str(said["host"]))
+    record_tree = json.loads(record.read())
+    return EmulatorRunning(int(record_tree["pid"]), str(record_tree["host"]))
 
 
 def _note(record: IO[str], host: str) -> None:

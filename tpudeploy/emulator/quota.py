@@ -31,20 +31,20 @@ def quota_name(generation: str, class_: str, *, zonal: bool) -> str:
     return _NAMES.get((generation, class_), default).format(scope="Zone" if zonal else "Region")
 
 
-def check(cloud: Cloud, wanted: QueuedResource) -> None:
+def check(cloud: Cloud, slice_: QueuedResource) -> None:
     """Raise Refusal where one more slice would pass a limit. A zone's and its region's limit both count."""
-    limits = [limit for limit in _limits(cloud, wanted) if _used(cloud, wanted, limit) + wanted.chips > limit.chips]
+    limits = [limit for limit in _limits(cloud, slice_) if _used(cloud, slice_, limit) + slice_.chips > limit.chips]
     if not limits:
         return
     zeros = sorted((limit for limit in limits if limit.chips == 0), key=lambda limit: limit.zonal)
-    facts = {"project": wanted.project, "zone": wanted.zone, "region": _region(wanted.zone)}
+    facts = {"project": slice_.project, "zone": slice_.zone, "region": _region(slice_.zone)}
     if zeros:
-        names = ",".join(_named(wanted, limit) for limit in zeros)
-        places = ",".join(_place(wanted, limit) for limit in zeros)
+        names = ",".join(_quota_name_of(slice_, limit) for limit in zeros)
+        places = ",".join(_place(slice_, limit) for limit in zeros)
         text = f"Quota limit '{names}' has been exceeded. Limit: {','.join('0' for _ in zeros)} in {places}."
         raise wire.Refusal(texts.status("quota-zero", facts, message=text))
     first = limits[0]
-    text = f"Quota '{_named(wanted, first)}' exhausted. Limit {first.chips} in {_place(wanted, first)}"
+    text = f"Quota '{_quota_name_of(slice_, first)}' exhausted. Limit {first.chips} in {_place(slice_, first)}"
     raise wire.Refusal(texts.status("quota-exhausted", facts, message=text))
 
 
@@ -57,28 +57,28 @@ def check_rate(cloud: Cloud, project: str, now: float) -> None:
     cloud.creates[project] = [*recent, now]
 
 
-def _limits(cloud: Cloud, wanted: QueuedResource) -> Iterator[Limit]:
+def _limits(cloud: Cloud, slice_: QueuedResource) -> Iterator[Limit]:
     for limit in cloud.scenario.quota:
-        place = wanted.zone if limit.zonal else _region(wanted.zone)
-        if limit.class_ == class_of(wanted.model) and limit.place in ("*", place):
+        place = slice_.zone if limit.zonal else _region(slice_.zone)
+        if limit.class_ == class_of(slice_.model) and limit.place in ("*", place):
             yield limit
 
 
-def _used(cloud: Cloud, wanted: QueuedResource, limit: Limit) -> int:
-    def counts(slice_: QueuedResource) -> bool:
-        same_place = slice_.zone == wanted.zone if limit.zonal else _region(slice_.zone) == _region(wanted.zone)
-        same_pool = slice_.accelerator.generation == wanted.accelerator.generation
-        return slice_.project == wanted.project and same_place and same_pool and class_of(slice_.model) == limit.class_
+def _used(cloud: Cloud, slice_: QueuedResource, limit: Limit) -> int:
+    def counts(other: QueuedResource) -> bool:
+        same_place = other.zone == slice_.zone if limit.zonal else _region(other.zone) == _region(slice_.zone)
+        same_pool = other.accelerator.generation == slice_.accelerator.generation
+        return other.project == slice_.project and same_place and same_pool and class_of(other.model) == limit.class_
 
-    return sum(slice_.chips for slice_ in cloud.holding if counts(slice_))
-
-
-def _named(wanted: QueuedResource, limit: Limit) -> str:
-    return quota_name(wanted.accelerator.generation, limit.class_, zonal=limit.zonal)
+    return sum(other.chips for other in cloud.holding if counts(other))
 
 
-def _place(wanted: QueuedResource, limit: Limit) -> str:
-    return f"zone {wanted.zone}" if limit.zonal else f"region {_region(wanted.zone)}"
+def _quota_name_of(slice_: QueuedResource, limit: Limit) -> str:
+    return quota_name(slice_.accelerator.generation, limit.class_, zonal=limit.zonal)
+
+
+def _place(slice_: QueuedResource, limit: Limit) -> str:
+    return f"zone {slice_.zone}" if limit.zonal else f"region {_region(slice_.zone)}"
 
 
 def _region(zone: str) -> str:

@@ -45,7 +45,7 @@ from tpudeploy.emulator.machine.facts import Behaviour
 from tpudeploy.emulator.timings import Timings
 from tpudeploy.emulator.trouble import Trouble, suggest
 
-# The default network, as Google makes it: nobody comes in but by ssh, RDP and ping.
+# The default network, as Google makes it: only ssh, RDP and ping come in.
 _DEFAULT_RULES: tuple[Mapping[str, Any], ...] = (
     {"name": "default-allow-icmp", "allowed": [{"IPProtocol": "icmp"}], "sourceRanges": ["0.0.0.0/0"]},
     {
@@ -94,10 +94,10 @@ class ProjectFacts:
     @classmethod
     def parse(cls, settings: Mapping[str, Any]) -> Self:
         """Raise ValueError for an unknown key."""
-        known = [row.name for row in fields(cls)]
+        names = [row.name for row in fields(cls)]
         for key in settings:
-            if key not in known:
-                raise ValueError(f"`project` takes no `{key}`{suggest(key, known)}")
+            if key not in names:
+                raise ValueError(f"`project` takes no `{key}`{suggest(key, names)}")
         return cls(**settings)
 
     def address_limit(self, region: str) -> int:

@@ -12,17 +12,17 @@ from types import FrameType
 
 @contextmanager
 def ended_by_signal() -> Iterator[Callable[[], None]]:
-    """A wait that ends at the first SIGINT or SIGTERM, also one that came before it began."""
+    """Yield a wait that ends at the first SIGINT or SIGTERM, also at one that came before it began."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    kept = signal.set_wakeup_fd(writer)
-    old = {number: signal.signal(number, _noted) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous_fd = signal.set_wakeup_fd(writer)
+    old = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield lambda: _wait_for(reader, frozenset(old))
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(kept)
+        signal.set_wakeup_fd(previous_fd)
         os.close(reader)
         os.close(writer)
 
@@ -32,8 +32,8 @@ def _wait_for(reader: int, numbers: frozenset[int]) -> None:
         pass
 
 
-def _noted(_number: int, _frame: FrameType | None) -> None:
-    """The signal's number goes to the wake-up pipe; a handler must only exist."""
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the signal's number goes to the wake-up pipe, but a handler must exist."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def signals_reach(child: subprocess.Popen[bytes]) -> Iterator[None]:
     def forward(number: int, _frame: FrameType | None) -> None:
         child.send_signal(number)
 
-    old = {signal.SIGINT: signal.signal(signal.SIGINT, _noted), signal.SIGTERM: signal.signal(signal.SIGTERM, forward)}
+    old = {signal.SIGINT: signal.signal(signal.SIGINT, _ignore), signal.SIGTERM: signal.signal(signal.SIGTERM, forward)}
     try:
         yield
     finally:

@@ -160,7 +160,7 @@ class Simulated:
             return phase, detail
 
     def _undo(self, cause: str, *, at: float) -> bool:
-        """Boot the server that served last, from `at` on. Return False where there is none, or it failed itself."""
+        """Boot the server that served last, from `at` on. Return False if none did, or it failed itself."""
         if not self._change or self._served is None or self._served[0] == self._spec:
             return False
         self._undone, self._cause = self._change, cause

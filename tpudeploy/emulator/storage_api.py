@@ -193,7 +193,7 @@ def _get_object(objects: Objects, request: StorageRequest) -> Reply:
 
 def _insert_object(objects: Objects, request: StorageRequest) -> Reply:
     upload = _read_upload(request.query, request.body)
-    return Reply(http=200, body=objects.put(request.bucket, upload, request.conditions()).resource())
+    return Reply(http=200, body=objects.insert(request.bucket, upload, request.conditions()).resource())
 
 
 def _delete_object(objects: Objects, request: StorageRequest) -> Reply:

@@ -25,7 +25,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
-    """One generation of an object; bucket, generation and time are known once it is stored."""
+    """One generation of an object; bucket, generation and time are set when it is stored."""
 
     name: str
     content: bytes
@@ -106,7 +106,7 @@ class Objects:
         conditions.check(stored.generation)
         return stored
 
-    def put(self, bucket: str, upload: StoredObject, conditions: Conditions) -> StoredObject:
+    def insert(self, bucket: str, upload: StoredObject, conditions: Conditions) -> StoredObject:
         self.check_bucket(bucket)
         previous = self._live.get((bucket, upload.name))
         conditions.check(previous.generation if previous is not None else 0)

@@ -11,9 +11,9 @@ from typing import Any, Self
 from tpudeploy.emulator.faults import FAULTS
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, candidates: Iterable[str]) -> str:
     """Return the end of a sentence about an unknown word: the closest one, where there is one."""
-    close = get_close_matches(word, known, n=1)
+    close = get_close_matches(word, candidates, n=1)
     return f"; did you mean `{close[0]}`?" if close else ""
 
 

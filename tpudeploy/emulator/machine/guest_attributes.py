@@ -31,13 +31,13 @@ class GuestAttributes:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """What is there, for a test that looks without being counted."""
+        """Return all attributes without counting a query, for tests."""
         with self._lock:
             return MappingProxyType(dict(self._values))
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """The name of each attribute that a write above the limit lost, in order."""
+        """Return the name of each attribute that a write above the limit removed, in order."""
         with self._lock:
             return tuple(self._removed)
 

@@ -1,4 +1,4 @@
-"""What every command of an emulated node runs: it hands its words to the node's server and plays back the answer.
+"""The program of every command of an emulated node: it sends its words to the node's server and prints the answer.
 
 Started by path, with the standard library alone: `shim.py PORT KEY NAME ARGUMENT…`. It decides nothing.
 """
@@ -12,8 +12,8 @@ import sys
 ENDED_BY_SIGPIPE = 141
 
 
-def given(words: list[str]) -> bytes:
-    """What the words ask to be read from here: only this process has it. /dev/fd is bash's `<(…)`."""
+def read_input(words: list[str]) -> bytes:
+    """Return the input that the words ask for: only this process has it. /dev/fd is bash's `<(…)`."""
     for word in words:
         device = word.removeprefix("@")
         if device == "/dev/stdin" or device.startswith("/dev/fd/"):
@@ -27,14 +27,14 @@ def given(words: list[str]) -> bytes:
 def body(name: str, words: list[str]) -> bytes:
     environment = [f"{key}={value}" for key, value in os.environ.items()]
     fields = [str(os.getpid()), name, os.getcwd(), str(len(words)), *words, str(len(environment)), *environment]  # noqa: PTH109 - pathlib costs more than the call
-    return b"\0".join([*map(os.fsencode, fields), given(words)])
+    return b"\0".join([*map(os.fsencode, fields), read_input(words)])
 
 
-def exchange(port: int, key: str, sent: bytes) -> bytes:
-    head = f"POST /emulator/run HTTP/1.0\r\nX-Emulator-Key: {key}\r\nContent-Length: {len(sent)}\r\n\r\n"
+def exchange(port: int, key: str, payload: bytes) -> bytes:
+    head = f"POST /emulator/run HTTP/1.0\r\nX-Emulator-Key: {key}\r\nContent-Length: {len(payload)}\r\n\r\n"
     wire = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     wire.connect(("127.0.0.1", port))
-    wire.sendall(head.encode() + sent)
+    wire.sendall(head.encode() + payload)
     answer = b"".join(iter(lambda: wire.recv(65536), b""))
     wire.close()
     return answer

@@ -45,7 +45,7 @@ class Sleepers:
 
     @contextmanager
     def called_by(self, caller: Caller) -> Iterator[None]:
-        """Within, this thread answers `caller`: `wait` is its wait."""
+        """Answer `caller` on this thread: within, `wait` is its wait."""
         self._thread.caller = caller
         try:
             yield

@@ -34,7 +34,7 @@ class UnitExists(Exception):
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """`restart` is a row of RESTARTS, `pause` the seconds before it; `code` is None while it lives.
+    """`restart` is a row of RESTARTS, `pause` the seconds before it; `code` is set when it is over.
 
     `environment` is what its command has beside the node's own.
     """

@@ -1,8 +1,8 @@
-"""What a stand-in cannot answer as the real command or server would: it says so instead of answering something else."""
+"""The refusal of what a stand-in cannot answer as the real command or server would: it never answers otherwise."""
 
 from __future__ import annotations
 
-EXIT_CODE = 95  # Linux's EOPNOTSUPP: no command that a node stands in for ends with it
+EXIT_CODE = 95  # Linux's EOPNOTSUPP: none of the emulated commands ends with it
 
 
 class Unsupported(Exception):

@@ -1,8 +1,8 @@
-"""Runs one command in its own session, and kills that session when whoever started us goes, however it goes.
+"""Runs one command in its own session, and kills that session when our owner ends, in whatever way.
 
 Started by path, with the standard library alone: `warden.py [-unit] EXIT_FILE COMMAND…`. Our standard input is a pipe
-that our owner holds open and never writes to: its end is the owner's end. What a unit of systemd's leaves running ends
-with it, as its control group does, and before it is killed it is asked to end; its process stands in EXIT_FILE.pid.
+that our owner holds open and never writes to: its end is the owner's end. What a unit of systemd's still runs ends
+with it, as its control group does, after a SIGTERM; the process id of a unit is in EXIT_FILE.pid.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def send(number: signal.Signals, group: int) -> None:
 
 
 def session(leader: int) -> list[int]:
-    """Whoever made a process group of its own (`timeout` does). Known on Linux alone."""
-    found = []
+    """Return the processes of a session, those with their own group (as under `timeout`) too; Linux only."""
+    pids = []
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             fields = file.read_text("utf-8", "replace").rpartition(")")[2].split()
             if int(fields[3]) == leader:
-                found.append(int(file.parent.name))
-    return found
+                pids.append(int(file.parent.name))
+    return pids
 
 
 def wait_for_group(group: int) -> None:
-    """What the command left running in the background belongs to it. On Linux all of that has become our child."""
+    """Wait for what the command still runs in the background. On Linux all of that has become our child."""
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
@@ -77,7 +77,7 @@ def wait_for_group(group: int) -> None:
 
 
 def forget_interrupts() -> None:
-    """As session.py, which started us with SIGINT blocked; nothing but the standard library can be imported here."""
+    """Do as session.forget_interrupts: here only the standard library can be imported, and SIGINT is blocked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -95,9 +95,9 @@ def main() -> None:
     _, status = os.waitpid(group, 0)
     if is_unit:
         send(signal.SIGKILL, group)
-    written = Path(f"{exit_file}.part")
-    written.write_text(str(os.waitstatus_to_exitcode(status)), encoding="ascii")
-    written.replace(exit_file)  # nobody reads half a number
+    part_file = Path(f"{exit_file}.part")
+    part_file.write_text(str(os.waitstatus_to_exitcode(status)), encoding="ascii")
+    part_file.replace(exit_file)  # half a number is never read
     wait_for_group(group)
 
 

@@ -84,7 +84,7 @@ def _router(project: str, region: str, network: str) -> dict[str, Any]:
 
 
 def _find_subnetwork(cloud: Cloud, network: str, region: str) -> Mapping[str, bool] | None:
-    """Return the scenario's settings of a network's subnetwork in a region; None where there is none."""
+    """Return the scenario's settings of a network's subnetwork in a region; None if there is no subnetwork."""
     networks = cloud.scenario.project.networks
     return {} if networks is None else networks.get(network, {}).get(region)
 

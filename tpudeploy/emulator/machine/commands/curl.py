@@ -53,14 +53,17 @@ def _is_transient(error: CurlError, options: Options) -> bool:
 
 def _fetch(call: Call, options: Options) -> Reply:
     url = urlsplit(options.urls[0] if "://" in options.urls[0] else f"http://{options.urls[0]}")
-    data = options.upload if options.upload is not None else b"&".join(options.data)
-    as_query = "get" in options.switches
-    query = url.query + ("&" if url.query and as_query and data else "") + (data.decode() if as_query else "")
+    body = options.upload if options.upload is not None else b"&".join(options.data)
+    queries = [url.query]
+    if "get" in options.switches:
+        queries.append(body.decode())
+        body = b""
+    query = "&".join(filter(None, queries))
     request = Request(
-        method=_method(options, has_body=bool(options.data) and not as_query),
+        method=_method(options, has_body=bool(options.data) and "get" not in options.switches),
         target=(url.path or "/") + (f"?{query}" if query else ""),
         headers=_headers(options),
-        body=b"" if as_query else data,
+        body=body,
         patience=options.seconds("max-time", math.inf),
     )
     try:

@@ -227,16 +227,16 @@ def ps(call: Call, words: tuple[str, ...]) -> Outcome:
 
 def _passes(container: Container, filters: Sequence[str]) -> bool:
     for text in filters:
-        kind, _, wanted = text.partition("=")
+        kind, _, pattern = text.partition("=")
         match kind:
             case "name":
-                passes = re.search(wanted, container.name) is not None
+                passes = re.search(pattern, container.name) is not None
             case "status":
-                passes = inspection.row(container)["State"] == wanted
+                passes = inspection.row(container)["State"] == pattern
             case "ancestor":
-                passes = container.options.image == wanted
+                passes = container.options.image == pattern
             case "label":
-                passes = bool(fnmatch.filter(container.options.flags.get("label", ()), wanted + "*"))
+                passes = bool(fnmatch.filter(container.options.flags.get("label", ()), pattern + "*"))
             case _:
                 raise DaemonError(f"invalid filter '{kind}'")
         if not passes:

@@ -50,13 +50,21 @@ def systemctl(call: Call) -> Outcome:
     if verb == "is-active":
         states = [_state(call, name) for name in units]
         return Outcome(0 if "active" in states else NOT_ACTIVE, "".join(f"{state}\n" for state in states).encode())
-    if verb == "stop" and _DOCKER in units:
+    return _start(call, units) if verb == "start" else _stop(call, units)
+
+
+def _start(call: Call, units: Sequence[str]) -> Outcome:
+    """Answer for a running unit. A transient one begins with `systemd-run`: there is no file to start it from."""
+    return _report_missing("start", "not found", [name for name in units if _state(call, name) == "inactive"])
+
+
+def _stop(call: Call, units: Sequence[str]) -> Outcome:
+    if _DOCKER in units:
         raise Unsupported("`stop docker`")
-    if verb == "stop":
-        missing = [name for name in units if not call.node.units.stop(name)]
-    else:  # a transient unit begins with `systemd-run`: there is no file to start it from
-        missing = [name for name in units if _state(call, name) == "inactive"]
-    reason = "not loaded" if verb == "stop" else "not found"
+    return _report_missing("stop", "not loaded", [name for name in units if not call.node.units.stop(name)])
+
+
+def _report_missing(verb: str, reason: str, missing: Sequence[str]) -> Outcome:
     errors = "".join(f"Failed to {verb} {name}{SUFFIX}: Unit {name}{SUFFIX} {reason}.\n" for name in missing)
     return failure(NO_SUCH_UNIT, errors) if missing else success("")
 
@@ -95,12 +103,13 @@ def _read(words: Sequence[str]) -> tuple[Unit, bool]:
         raise Unsupported("a call without a command or without --unit")
     # The node's home is below its root, as its every path is.
     environment.pop("HOME", None)
-    pause = properties.get("RestartSec", str(PAUSE))
-    try:
-        seconds = float(pause)
-    except ValueError:
-        raise Unsupported(f"`RestartSec={pause}`: it takes plain seconds") from None
+    pause = _seconds(properties.get("RestartSec", str(PAUSE)))
     restart = properties.get("Restart", "no")
-    return Unit(
-        name=unit, command=command, restart=restart, pause=seconds, environment=environment
-    ), "--wait" in switches
+    return Unit(name=unit, command=command, restart=restart, pause=pause, environment=environment), "--wait" in switches
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Unsupported(f"`RestartSec={text}`: it takes plain seconds") from None

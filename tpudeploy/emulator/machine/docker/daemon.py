@@ -117,7 +117,7 @@ class Daemon:
             container.stop(kill=True)
 
     def listening(self, port: int) -> tuple[str, int] | None:
-        """Return where the node's own curl finds the server of its port; None where there is none."""
+        """Return where the node's own curl finds the server of its port; None where none runs."""
         running = (c for c in self.containers() if c.port == port and c.is_running)
         return next((c.place for c in running), None)
 
@@ -187,7 +187,7 @@ class Daemon:
         self, options: RunOptions, serve: Serve | None, environment: Mapping[str, str], place: tuple[str, int]
     ) -> Mapping[str, Any]:
         words = () if serve is None else serve.words
-        jitter = self._facts.jitter.of("container", self._created)
+        jitter = self._facts.jitter.part_of("container", self._created)
         cache = self._root.path_of(environment.get(CACHE_VARIABLE) or CACHE, options.volumes)
         task = {
             "image": options.image,

@@ -35,7 +35,7 @@ class Server(ThreadingTCPServer):  # not HTTPServer: it would ask the DNS for ou
         super().__init__(place, Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller who hangs up in the middle of a stream leaves no trace in vLLM's log either."""
+        """Ignore a client that hangs up in the middle of a stream: vLLM's log has no trace of it either."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
-            if not self._is_let_in(path):
+            if not self._is_authorized(path):
                 self.send(401, {"error": "Unauthorized"})
             elif path in table:
                 table[path](self, body)
@@ -67,11 +67,11 @@ class Handler(BaseHTTPRequestHandler):
         except Refused as refusal:
             self.send(refusal.status, refusal.body)
 
-    def _is_let_in(self, path: str) -> bool:
-        """As in vLLM, a key guards /v1 alone."""
+    def _is_authorized(self, path: str) -> bool:
+        """Return whether the request has a key; as in vLLM, it guards /v1 alone."""
         keys = self.server.engine.api_keys
-        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        return not keys or not path.startswith("/v1") or given in keys
+        key = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return not keys or not path.startswith("/v1") or key in keys
 
     def send(self, status: int, tree: object) -> None:
         self.send_bytes(status, json.dumps(tree).encode(), "application/json")
@@ -89,21 +89,21 @@ class Handler(BaseHTTPRequestHandler):
         prompt = completions.read(server.engine, parsed(body), is_chat=is_chat)
         with server.counting:
             number = next(server.numbers)
-        said = completions.answer(server.engine, prompt, number, server.started)
+        answer = completions.answer(server.engine, prompt, number, server.started)
         with server.metrics.running():
-            first = self._stream(said, start) if prompt.stream else time.perf_counter() - start
+            first = self._stream(answer, start) if prompt.stream else time.perf_counter() - start
             if not prompt.stream:
-                self.send(200, completions.whole(said))
-        server.metrics.count(Served(answer=said, first=first, whole=time.perf_counter() - start))
+                self.send(200, completions.whole(answer))
+        server.metrics.count(Served(answer=answer, first=first, whole=time.perf_counter() - start))
 
-    def _stream(self, said: completions.Answer, start: float) -> float:
+    def _stream(self, answer: completions.Answer, start: float) -> float:
         """Return the seconds to the first token."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         first = 0.0
-        for event in completions.events(said):
+        for event in completions.events(answer):
             self.wfile.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
             first = first or time.perf_counter() - start
         self.wfile.write(b"0\r\n\r\n")
@@ -163,7 +163,7 @@ def models(handler: Handler, _body: bytes) -> None:
 
 
 def tokenize(handler: Handler, body: bytes) -> None:
-    """One token a word, numbered by its place."""
+    """Return one token for each word, numbered by its place."""
     words = str(parsed(body).get("prompt", "")).split()
     counts = {"count": len(words), "max_model_len": handler.server.engine.max_model_len}
     handler.send(200, {**counts, "tokens": list(range(len(words))), "token_strs": None})

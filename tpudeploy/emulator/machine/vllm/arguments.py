@@ -21,26 +21,26 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """`flags`: canonical name → the words given last; a switch has none, `--no-x` is ("no",)."""
+    """`flags`: canonical name → its last words; a switch has none, `--no-x` is ("no",)."""
 
     model: str
     flags: Mapping[str, tuple[str, ...]]
 
     def but(self, instead: Mapping[str, str]) -> Self:
-        """The same, with other words after these flags."""
+        """Return the same arguments with other values for these flags."""
         return replace(self, flags={**self.flags, **{name: (word,) for name, word in instead.items()}})
 
     def has(self, name: str) -> bool:
         return name in self.flags and self.flags[name] != ("no",)
 
     @property
-    def known_as(self) -> str:
-        """The model's name, wherever its weights lie: of a folder, the first name it is served by."""
+    def public_name(self) -> str:
+        """Return the model's name, wherever its weights are: for a folder, the first name it is served by."""
         names = self.flags.get("served-model-name")
         return names[0] if names and self.model.startswith("/") else self.model
 
     def text(self, name: str, default: str = "") -> str:
-        """The last word; `None` is vLLM's word for its own default."""
+        """Return the last word of a flag; `None` is vLLM's word for its own default."""
         word = self.flags[name][-1] if self.flags.get(name) else "None"
         return default if word == "None" else word
 
@@ -49,21 +49,21 @@ def parse(words: Sequence[str]) -> Arguments:
     flags: dict[str, tuple[str, ...]] = {}
     positional: list[str] = []
     unknown: list[str] = []
-    left = list(words)
-    while left:
-        word = left.pop(0)
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
         if not _is_flag(word):
             positional.append(word)
             continue
         name, equals, value = word.partition("=")
-        flag, negated = _named(name)
+        flag, negated = _find_flag(name)
         if name == "--model":
-            positional.insert(0, value if equals else left.pop(0) if left else "")
+            positional.insert(0, value if equals else rest.pop(0) if rest else "")
         elif flag is None:
             unknown.append(word)
         else:
-            given = [value] if equals else _taken(flag, left, negated=negated)
-            flags[flag.name] = _checked(flag, name, given, negated=negated, whole="." not in name)
+            values = [value] if equals else _take_words(flag, rest, negated=negated)
+            flags[flag.name] = _check_values(flag, name, values, negated=negated, whole="." not in name)
     if unknown or positional[1:]:
         raise UsageError(f"unrecognized arguments: {' '.join([*unknown, *positional[1:]])}")
     return Arguments(positional[0] if positional else "Qwen/Qwen3-0.6B", flags)
@@ -73,8 +73,8 @@ def _is_flag(word: str) -> bool:
     return word.startswith("-") and word != "-" and not NUMBER.match(word) and " " not in word.partition("=")[0]
 
 
-def _named(name: str) -> tuple[Flag | None, bool]:
-    """The flag of `--name`, `-alias`, `--no-name` or `--name.field`, and whether it is negated."""
+def _find_flag(name: str) -> tuple[Flag | None, bool]:
+    """Return the flag of `--name`, `-alias`, `--no-name` or `--name.field`, and whether it is negated."""
     bare = name.lstrip("-").partition(".")[0].replace("_", "-")
     flag = find(bare)
     if flag is not None:
@@ -83,27 +83,27 @@ def _named(name: str) -> tuple[Flag | None, bool]:
     return (positive, True) if positive and positive.style is Style.TOGGLE else (None, False)
 
 
-def _taken(flag: Flag, left: list[str], *, negated: bool) -> list[str]:
-    """The words that belong to the flag, taken off `left`."""
-    most = {Style.SWITCH: 0, Style.TOGGLE: 0, Style.WORDS: len(left)}.get(flag.style, 1)
-    taken: list[str] = []
-    while left and len(taken) < most and not negated and not _is_flag(left[0]):
-        taken.append(left.pop(0))
-    return taken
+def _take_words(flag: Flag, rest: list[str], *, negated: bool) -> list[str]:
+    """Return the words that belong to the flag, and remove them from `rest`."""
+    most = {Style.SWITCH: 0, Style.TOGGLE: 0, Style.WORDS: len(rest)}.get(flag.style, 1)
+    words_of_flag: list[str] = []
+    while rest and len(words_of_flag) < most and not negated and not _is_flag(rest[0]):
+        words_of_flag.append(rest.pop(0))
+    return words_of_flag
 
 
-def _checked(flag: Flag, name: str, given: list[str], *, negated: bool, whole: bool) -> tuple[str, ...]:
+def _check_values(flag: Flag, name: str, values: list[str], *, negated: bool, whole: bool) -> tuple[str, ...]:
     if negated:
         return ("no",)
     if flag.style in {Style.SWITCH, Style.TOGGLE}:
-        if given:
-            raise UsageError(f"argument {name}: ignored explicit argument {given[0]!r}")
+        if values:
+            raise UsageError(f"argument {name}: ignored explicit argument {values[0]!r}")
         return ()
-    if not given and flag.style is not Style.OPTIONAL:
+    if not values and flag.style is not Style.OPTIONAL:
         raise UsageError(f"argument {name}: expected {'at least one' if flag.style is Style.WORDS else 'one'} argument")
-    for word in given if whole else ():
+    for word in values if whole else ():
         _check(flag, name, word)
-    return tuple(given)
+    return tuple(values)
 
 
 def _check(flag: Flag, name: str, word: str) -> None:

@@ -24,7 +24,7 @@ CORE = "(EngineCore pid=327) "
 MEASURED_SECONDS = 652
 # `init engine (profile, create kv cache, warmup model) took 447.75 s (compilation: 393.98 s)`, of the same boot.
 MEASURED_INIT, MEASURED_COMPILATION = 447.75, 393.98
-# Of the same boot, in seconds: all graphs, and those that take long enough to be kept in the cache.
+# Seconds of the same boot for all graphs, and for those that take long enough to be cached.
 MEASURED_GRAPHS, MEASURED_KEPT = 447, 401
 
 WHENCE = {
@@ -36,14 +36,14 @@ WHENCE = {
 def milestones(
     engine: Engine, arguments: Arguments, place: tuple[str, int], programs: Programs, jitter: Jitter
 ) -> Iterator[tuple[float, str]]:
-    """Second of the measured boot → line. `{at}` becomes the time of day. What the cache holds, takes less."""
+    """Second of the measured boot → line. `{at}` becomes the time of day. Programs in the cache take less."""
     cache = engine.cache
     concurrency = cache.tokens / engine.max_model_len
     yield (
         12,
         f"{API}INFO {{at}} [api_utils.py:345] version {engine.version}, model {engine.model} (the emulator's stand-in)",
     )
-    yield 12, f"{API}INFO {{at}} [api_utils.py:273] non-default args: {_shown(arguments)}"
+    yield 12, f"{API}INFO {{at}} [api_utils.py:273] non-default args: {_format_arguments(arguments)}"
     yield 24, f"{API}INFO {{at}} [model.py:1883] Using max model len {engine.max_model_len}"
     yield 83, f"{CORE}INFO {{at}} [compilation_manager.py:66] Enabling JAX compile cache."
     yield 83, f"{CORE}INFO {{at}} [model_loader.py:625] Loading model with MODEL_IMPL_TYPE=auto"
@@ -84,8 +84,8 @@ def _compile(
             yield at, f"{CORE}INFO {{at}} [compilation_manager.py:228] Warm-up call pass finished over {count} tasks."
     took = at - began + MEASURED_INIT - MEASURED_GRAPHS
     compilation = MEASURED_COMPILATION * compiled / MEASURED_KEPT
-    told = f"took {took:.2f} s (compilation: {compilation:.2f} s)"
-    yield at, f"{CORE}INFO {{at}} [core.py:348] init engine (profile, create kv cache, warmup model) {told}"
+    figures = f"took {took:.2f} s (compilation: {compilation:.2f} s)"
+    yield at, f"{CORE}INFO {{at}} [core.py:348] init engine (profile, create kv cache, warmup model) {figures}"
     return at
 
 
@@ -113,7 +113,7 @@ class Boot:
         say(line.replace("{at}", at))
 
     def die(self, text: str) -> None:
-        """The engine's end, as vLLM's log shows it: one that was recorded, or a text in the form that vLLM gives it."""
+        """Log the engine's end as vLLM does: a recorded one, or a text in vLLM's form."""
         if text in deaths.NAMES:
             for line in deaths.lines(text):
                 self.say(line)
@@ -130,6 +130,6 @@ class Boot:
             self._now = self._lifeline.sleep_until(moment)
 
 
-def _shown(arguments: Arguments) -> str:
-    named = {name.replace("-", "_"): " ".join(words) or True for name, words in arguments.flags.items()}
-    return str({"model_tag": arguments.model, **named} | ({"api_key": "***"} if "api_key" in named else {}))
+def _format_arguments(arguments: Arguments) -> str:
+    flags = {name.replace("-", "_"): " ".join(words) or True for name, words in arguments.flags.items()}
+    return str({"model_tag": arguments.model, **flags} | ({"api_key": "***"} if "api_key" in flags else {}))

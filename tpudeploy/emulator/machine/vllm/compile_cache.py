@@ -18,7 +18,7 @@ from tpudeploy.emulator.machine.vllm.engine import Engine
 
 LEAST_SECONDS = 1.0  # JAX's jax_persistent_cache_min_compile_time_secs
 READ_SHARE = 0.02  # of what compiling a program takes, to read it from the cache: what brings the sum to the log's
-# What the stand-in's programs depend on, beside the model, the image, the chips and the number of blocks.
+# The stand-in's programs depend on these, beside the model, the image, the chips and the number of blocks.
 FLAGS = (
     *("tensor-parallel-size", "data-parallel-size", "dtype", "kv-cache-dtype", "block-size", "max-model-len"),
     *("max-num-seqs", "max-num-batched-tokens", "speculative-config", "limit-mm-per-prompt", "additional-config"),
@@ -28,13 +28,13 @@ GAP = "VLLM_TPU_BUCKET_PADDING_GAP"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """`folder` None: kept nowhere. `identity` is what all programs of this server were compiled for."""
+    """`folder` None: nothing is cached. `identity` is what all programs of this server were compiled for."""
 
     folder: Path | None
     identity: str
 
     def has(self, name: str) -> bool:
-        """Whether it can be read back: a file that is torn, or another's, is no program."""
+        """Return whether a program can be read back: an incomplete file, or one of another server, does not count."""
         entry = self._entry(name)
         return entry is not None and entry.is_file() and entry.read_bytes() == self._content(name)
 
@@ -58,7 +58,7 @@ class Programs:
 
 
 def programs_of(engine: Engine, arguments: Arguments, task: Mapping[str, Any]) -> Programs:
-    said: Sequence[object] = (
+    inputs: Sequence[object] = (
         engine.name,  # a copy of the weights is the same model
         task["image_digest"],
         task["accelerator_type"],
@@ -67,4 +67,4 @@ def programs_of(engine: Engine, arguments: Arguments, task: Mapping[str, Any]) -
         task["environment"].get(GAP),
     )
     folder = task["cache_folder"]
-    return Programs(folder=None if folder is None else Path(folder), identity=repr(said))
+    return Programs(folder=None if folder is None else Path(folder), identity=repr(inputs))

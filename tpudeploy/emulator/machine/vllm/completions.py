@@ -1,4 +1,4 @@
-"""What the stand-in answers to a prompt: plain words about itself, in the shapes of vLLM's bodies."""
+"""The answers of the stand-in to a prompt: plain words about itself, in the form of vLLM's bodies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SENTENCE = "This is the tpudeploy emulator, standing in for {model}: no model ra
 
 
 class Refused(Exception):
-    """vLLM's error body: status, type, text and the parameter it speaks of."""
+    """Ends a request with vLLM's error body: status, type, text and the parameter that it is about."""
 
     def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -68,14 +68,14 @@ def _read(engine: Engine, body: Mapping[str, Any], *, is_chat: bool) -> Prompt:
     texts = (_chat_tokens(body),) if is_chat else _prompt_tokens(body)
     _refuse_unknown_ids(engine, texts)
     sizes = tuple(map(len, texts))
-    asked = body.get("max_completion_tokens") or body.get("max_tokens") if is_chat else body.get("max_tokens")
-    if asked is None and not is_chat:
-        asked = DEFAULT_COMPLETION_TOKENS
+    max_tokens = body.get("max_completion_tokens") or body.get("max_tokens") if is_chat else body.get("max_tokens")
+    if max_tokens is None and not is_chat:
+        max_tokens = DEFAULT_COMPLETION_TOKENS
     return Prompt(
         is_chat=is_chat,
         model=model,
         sizes=sizes,
-        limits=tuple(_limit(engine, size, asked) for size in sizes),
+        limits=tuple(_limit(engine, size, max_tokens) for size in sizes),
         copies=int(body.get("n") or 1),
         stream=bool(body.get("stream")),
         include_usage=bool((body.get("stream_options") or {}).get("include_usage")),
@@ -92,13 +92,15 @@ def _refuse_unknown_ids(engine: Engine, prompts: Sequence[Sequence[object]]) -> 
 
 
 def _refuse_what_takes_a_model(body: Mapping[str, Any]) -> None:
-    """Raise Refused for what only a model can answer: an answer without it would say that it was done."""
-    asked = [field for field, is_harmless in TAKES_A_MODEL.items() if not is_harmless(body.get(field))]
+    """Raise Refused for what only a model can answer: an answer without it would claim that it was done."""
+    fields = [field for field, is_harmless in TAKES_A_MODEL.items() if not is_harmless(body.get(field))]
     kinds = {str(part.get("type")) for part in _parts_of(body)} - {"text"}
-    if asked or kinds:
-        what = " and ".join((*(f"`{field}`" for field in asked), *(f"`{kind}` in a message" for kind in sorted(kinds))))
+    if fields or kinds:
+        what = " and ".join(
+            (*(f"`{field}`" for field in fields), *(f"`{kind}` in a message" for kind in sorted(kinds)))
+        )
         message = f"The tpudeploy emulator runs no model, and its stand-in cannot do {what}. Ask a real server."
-        raise Refused(501, "NotImplementedError", message, next(iter(asked), "messages"))
+        raise Refused(501, "NotImplementedError", message, next(iter(fields), "messages"))
 
 
 def _parts_of(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -125,14 +127,14 @@ TAKES_A_MODEL: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _limit(engine: Engine, size: int, asked: int | None) -> int:
+def _limit(engine: Engine, size: int, max_tokens: int | None) -> int:
     room = engine.max_model_len - size
-    if room < 1 or (asked is not None and asked < 1):
-        got = 0 if room < 1 else asked
+    if room < 1 or (max_tokens is not None and max_tokens < 1):
+        limit = 0 if room < 1 else max_tokens
         raise bad_request(
-            f"max_tokens must be at least 1, got {got}. (parameter=max_tokens, value={got})", "max_tokens"
+            f"max_tokens must be at least 1, got {limit}. (parameter=max_tokens, value={limit})", "max_tokens"
         )
-    return room if asked is None else min(room, asked)
+    return room if max_tokens is None else min(room, max_tokens)
 
 
 def _chat_tokens(body: Mapping[str, Any]) -> Sequence[object]:
@@ -161,7 +163,7 @@ def _prompt_tokens(body: Mapping[str, Any]) -> tuple[Sequence[object], ...]:
 
 
 def _prefixes(tokens: Sequence[object], block: int) -> Iterator[int]:
-    """The last token is always computed anew, so that a block which ends with it is none (kv_cache_manager.py:210)."""
+    """Yield a hash for each whole block without the last token, which is always computed (kv_cache_manager.py:210)."""
     before = 0
     for begin in range(0, (len(tokens) - 1) // block * block, block):
         before = hash((before, *tokens[begin : begin + block]))
@@ -191,10 +193,14 @@ class Answer:
 
     @property
     def usage(self) -> dict[str, Any]:
-        given = sum(self.prompt.sizes)
-        made = sum(len(choice.words) for choice in self.choices)
-        counts = {"prompt_tokens": given, "total_tokens": given + made, "completion_tokens": made}
-        return {**counts, "prompt_tokens_details": None}
+        prompt_tokens = sum(self.prompt.sizes)
+        completion_tokens = sum(len(choice.words) for choice in self.choices)
+        return {
+            "prompt_tokens": prompt_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+            "completion_tokens": completion_tokens,
+            "prompt_tokens_details": None,
+        }
 
 
 def answer(engine: Engine, prompt: Prompt, number: int, now: float) -> Answer:
@@ -215,12 +221,12 @@ def _choice(engine: Engine, size: int, limit: int, *, ignore_eos: bool) -> Choic
     return Choice(words=tuple(sentence), reason="stop")
 
 
-def whole(said: Answer) -> dict[str, Any]:
-    """The body of an answer that is not streamed."""
-    chat = said.prompt.is_chat
-    body = _head(said, "chat.completion" if chat else "text_completion")
-    body["choices"] = [_whole_choice(index, choice, is_chat=chat) for index, choice in enumerate(said.choices)]
-    return body | {"service_tier": None, "system_fingerprint": None, "usage": said.usage, "kv_transfer_params": None}
+def whole(reply: Answer) -> dict[str, Any]:
+    """Return the body of an answer that is not streamed."""
+    chat = reply.prompt.is_chat
+    body = _head(reply, "chat.completion" if chat else "text_completion")
+    body["choices"] = [_whole_choice(index, choice, is_chat=chat) for index, choice in enumerate(reply.choices)]
+    return body | {"service_tier": None, "system_fingerprint": None, "usage": reply.usage, "kv_transfer_params": None}
 
 
 def _whole_choice(index: int, choice: Choice, *, is_chat: bool) -> dict[str, Any]:
@@ -235,14 +241,14 @@ def _whole_choice(index: int, choice: Choice, *, is_chat: bool) -> dict[str, Any
     return {"index": index, **text, "logprobs": None, "finish_reason": choice.reason, "stop_reason": None}
 
 
-def events(said: Answer) -> Iterator[bytes]:
-    """The server-sent events of a streamed answer: one token each."""
-    kind = "chat.completion.chunk" if said.prompt.is_chat else "text_completion"
-    for index, choice in enumerate(said.choices):
-        for part in _parts(choice, is_chat=said.prompt.is_chat):
-            yield _event({**_head(said, kind), "choices": [{"index": index, "logprobs": None, **part}]})
-    if said.prompt.include_usage:
-        yield _event({**_head(said, kind), "choices": [], "usage": said.usage})
+def events(reply: Answer) -> Iterator[bytes]:
+    """Yield the server-sent events of a streamed answer: one token each."""
+    kind = "chat.completion.chunk" if reply.prompt.is_chat else "text_completion"
+    for index, choice in enumerate(reply.choices):
+        for part in _parts(choice, is_chat=reply.prompt.is_chat):
+            yield _event({**_head(reply, kind), "choices": [{"index": index, "logprobs": None, **part}]})
+    if reply.prompt.include_usage:
+        yield _event({**_head(reply, kind), "choices": [], "usage": reply.usage})
     yield b"data: [DONE]\n\n"
 
 
@@ -254,12 +260,12 @@ def _parts(choice: Choice, *, is_chat: bool) -> Sequence[dict[str, Any]]:
             {"text": last, "finish_reason": choice.reason}
         ]
     first = {"delta": {"role": "assistant", "content": ""}, "finish_reason": None}
-    said = [{"delta": {"content": token}, "finish_reason": None} for token in tokens]
-    return [first, *said, {"delta": {"content": ""}, "finish_reason": choice.reason}]
+    middle = [{"delta": {"content": token}, "finish_reason": None} for token in tokens]
+    return [first, *middle, {"delta": {"content": ""}, "finish_reason": choice.reason}]
 
 
-def _head(said: Answer, kind: str) -> dict[str, Any]:
-    return {"id": said.id, "object": kind, "created": said.created, "model": said.prompt.model}
+def _head(reply: Answer, kind: str) -> dict[str, Any]:
+    return {"id": reply.id, "object": kind, "created": reply.created, "model": reply.prompt.model}
 
 
 def _event(body: Mapping[str, Any]) -> bytes:

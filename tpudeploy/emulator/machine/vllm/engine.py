@@ -1,4 +1,4 @@
-"""What the stand-in serves: the settings of an engine as its arguments, its environment and a measured boot say."""
+"""The engine of the stand-in: its settings by its arguments, its environment and a measured boot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_MAX_MODEL_LEN = 131_072  # max_position_embeddings of Gemma 4 and Llama 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """`name` is what the model is known by, wherever its weights lie.
+    """`name` is the model's name, wherever its weights are.
 
     `knows` is the share of sums it has right, `pace` how many times as long as usual a token takes.
     """
@@ -45,18 +45,18 @@ class Engine:
     vocabulary: int | None = None
 
 
-def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
-    arguments = given.but(task["instead"])
+def new_engine(written_arguments: Arguments, task: Mapping[str, Any]) -> Engine:
+    arguments = written_arguments.but(task["instead"])
     length = arguments.text("max-model-len", "auto")
     max_model_len = DEFAULT_MAX_MODEL_LEN if length in {"auto", "-1"} else read_size(length)
     keys = arguments.flags.get("api-key") or (task["environment"].get("VLLM_API_KEY", ""),)
     return Engine(
         model=arguments.model,
-        name=arguments.known_as,
+        name=arguments.public_name,
         served_names=arguments.flags.get("served-model-name") or (arguments.model,),
         max_model_len=max_model_len,
         api_keys=tuple(filter(None, keys)),
-        has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.known_as),
+        has_chat_template=arguments.has("chat-template") or follows_instructions(arguments.public_name),
         keeps_stats=not arguments.has("disable-log-stats"),
         cache=cache_of(arguments, task, max_model_len),
         cache_dtype=arguments.text("kv-cache-dtype", "auto"),
@@ -66,25 +66,25 @@ def new_engine(given: Arguments, task: Mapping[str, Any]) -> Engine:
         version=release_of(task["image"]) or VLLM_VERSION,
         load=task["load"],
         graphs=graphs_of(arguments, task["environment"]),
-        knows=min(_fitting(arguments, task, "knows"), default=None),
-        pace=prod(_fitting(arguments, task, "paces")),
-        vocabulary=_vocabulary(arguments.known_as),
+        knows=min(_matching_figures(arguments, task, "knows"), default=None),
+        pace=prod(_matching_figures(arguments, task, "paces")),
+        vocabulary=_vocabulary(arguments.public_name),
     )
 
 
 def _vocabulary(model: str) -> int | None:
     """Return how many tokens a known model has; None for one that no family lists."""
     try:
-        found = families.find_model(model)
+        family = families.find_model(model)
     except NotCovered:
         return None
-    return None if found is None else found.vocabulary
+    return None if family is None else family.vocabulary
 
 
-def _fitting(arguments: Arguments, task: Mapping[str, Any], told: str) -> list[float]:
-    """What the scenario tells of flags and variables with the values that these have; "" fits all."""
-    written: Mapping[str, float] = task.get(told, {})
-    pairs = ((*of.partition("=")[::2], figure) for of, figure in written.items())
+def _matching_figures(arguments: Arguments, task: Mapping[str, Any], setting: str) -> list[float]:
+    """Return the scenario's figures for the flags and variables that have these values; "" fits all."""
+    rows: Mapping[str, float] = task.get(setting, {})
+    pairs = ((*key.partition("=")[::2], figure) for key, figure in rows.items())
     environment = task["environment"]
     return [
         figure

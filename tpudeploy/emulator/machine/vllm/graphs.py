@@ -59,7 +59,7 @@ class Graph:
 
     @property
     def seconds(self) -> float:
-        """How long its compilation takes in the measured boot."""
+        """Return the seconds of its compilation in the measured boot."""
         return SECONDS.get(self.group, OTHER_SECONDS)
 
 
@@ -193,13 +193,13 @@ def _up_to(least: int, most: int) -> Sequence[int]:
 
 def _proposed_tokens(arguments: Arguments) -> int | None:
     """Return how many tokens the engine proposes at once, None where it does not speculate."""
-    written = arguments.text("speculative-config")
-    return int(json.loads(written).get("num_speculative_tokens", 0)) if written else None
+    text = arguments.text("speculative-config")
+    return int(json.loads(text).get("num_speculative_tokens", 0)) if text else None
 
 
 def _is_multimodal(arguments: Arguments) -> bool:
-    """Whether the model takes more than text, and is to."""
-    if not any(word in arguments.known_as.lower() for word in MULTIMODAL) or arguments.has("language-model-only"):
+    """Return whether the model takes more than text, and its arguments allow that."""
+    if not any(word in arguments.public_name.lower() for word in MULTIMODAL) or arguments.has("language-model-only"):
         return False
     limits = json.loads(arguments.text("limit-mm-per-prompt", "{}")).values()
     return not limits or any(limit.get("count", 1) if isinstance(limit, dict) else limit for limit in limits)

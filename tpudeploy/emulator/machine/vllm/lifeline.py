@@ -14,13 +14,13 @@ TASK = Mapping[str, Any]
 
 
 def say(line: str) -> None:
-    """One line of the container's log."""
+    """Print a line of the container's log."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def read_task() -> TASK:
-    """The one line that our owner writes. The pipe stays open behind it."""
+    """Read the one line that our owner writes. The pipe stays open behind it."""
     task: TASK = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_die_with_owner, daemon=True, name="lifeline").start()
     return task
@@ -42,16 +42,16 @@ class Lifeline:
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def now(self) -> float:
-        return self._tell(says="starting")
+        return self._report(says="starting")
 
     def sleep_until(self, moment: float | None) -> float:
-        """None: for ever."""
-        return self._tell(says="asleep", until=moment)
+        """Sleep until a moment, None for ever, and return the time."""
+        return self._report(says="asleep", until=moment)
 
     def serving(self) -> None:
-        self._tell(says="serving")
+        self._report(says="serving")
 
-    def _tell(self, **message: Any) -> float:
+    def _report(self, **message: Any) -> float:
         request = urllib.request.Request(  # noqa: S310 - our own node, by http
             self._url,
             data=json.dumps({"container": self._container, **message}).encode(),

@@ -17,14 +17,21 @@ from tpudeploy.emulator.machine.vllm.lifeline import TASK, Lifeline, read_task, 
 
 
 def refusal(arguments: Arguments, task: Mapping[str, Any]) -> str:
-    """The first error that such a server dies of, or ""."""
+    """Return the error that ends a server with this configuration before it loads anything; "" for none.
+
+    Each text is vLLM's own last line, as people quote it; a whole log of such an end is not at hand.
+    """
     return next(filter(None, (check(arguments, task) for check in CHECKS)), "")
 
 
 def _devices(arguments: Arguments, task: Mapping[str, Any]) -> str:
-    found = int(re.sub(r".*-", "", task["accelerator_type"]))
-    wanted = int(arguments.text("tensor-parallel-size", "1"))
-    return f"ValueError: Insufficient devices for 2D mesh: found {found}, expected {wanted}" if wanted > found else ""
+    present = int(re.sub(r".*-", "", task["accelerator_type"]))
+    required = int(arguments.text("tensor-parallel-size", "1"))
+    return (
+        f"ValueError: Insufficient devices for 2D mesh: found {present}, expected {required}"
+        if required > present
+        else ""
+    )
 
 
 def _batch(arguments: Arguments, _task: Mapping[str, Any]) -> str:
@@ -41,7 +48,7 @@ def _tools(arguments: Arguments, _task: Mapping[str, Any]) -> str:
 
 
 def _weights(arguments: Arguments, task: Mapping[str, Any]) -> str:
-    """In the words of transformers (UNVERIFIED: vLLM may say it before)."""
+    """Return the error in the words of transformers (UNVERIFIED: vLLM may report it before)."""
     if task["has_weights"]:
         return ""
     return f"OSError: {arguments.model} does not appear to have a file named config.json."

@@ -1,8 +1,8 @@
-"""Boots that somebody measured, and what the stand-in does where nobody did.
+"""Measured boots, and the behaviour of the stand-in where none was measured.
 
 Sources: boot logs of a v6e-1 (32,768 tokens, 17,996 blocks) and of a v6e-4 (16,384 tokens, TP 4, 18,523 blocks),
-both of google/gemma-4-E2B-it. Of anything else nothing is told, and the log says so; the product's arithmetic is not
-used on purpose.
+both of google/gemma-4-E2B-it. Nothing else has figures, and the log says so; on purpose, the product's
+arithmetic is not used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tpudeploy.emulator.machine.vllm.arguments import Arguments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """The KV cache of a boot. `origin`: measured, scenario, or unmeasured, of which nothing is told."""
+    """The KV cache of a boot. `origin`: measured, scenario, or unmeasured, for which no figures are reported."""
 
     block_size: int
     blocks: int
@@ -84,21 +84,21 @@ MEASURED = (
 
 
 def cache_of(arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> Cache:
-    """The scenario's word first, then a measured boot, then one of which nothing is told."""
-    found = next((row.cache for row in MEASURED if _matches(row, arguments, task, max_model_len)), UNMEASURED_CACHE)
-    asked = int(arguments.text("block-size") or found.block_size)
-    blocks = int(arguments.text("num-gpu-blocks-override") or found.blocks)
+    """Return the cache by the scenario, else of a measured boot, else one without figures."""
+    measured = next((row.cache for row in MEASURED if _matches(row, arguments, task, max_model_len)), UNMEASURED_CACHE)
+    block_size = int(arguments.text("block-size") or measured.block_size)
+    blocks = int(arguments.text("num-gpu-blocks-override") or measured.blocks)
     if task["kv_blocks"] is None and task["block_size"] is None:
-        same = (asked, blocks) == (found.block_size, found.blocks)
-        return found if same else Cache(block_size=asked, blocks=blocks, memory="", origin="unmeasured")
+        same = (block_size, blocks) == (measured.block_size, measured.blocks)
+        return measured if same else Cache(block_size=block_size, blocks=blocks, memory="", origin="unmeasured")
     return Cache(
-        block_size=task["block_size"] or asked, blocks=task["kv_blocks"] or blocks, memory="", origin="scenario"
+        block_size=task["block_size"] or block_size, blocks=task["kv_blocks"] or blocks, memory="", origin="scenario"
     )
 
 
 def _matches(row: MeasuredBoot, arguments: Arguments, task: Mapping[str, Any], max_model_len: int) -> bool:
     place = (row.model, row.accelerator_type, row.max_model_len)
-    same_place = place == (arguments.known_as, task["accelerator_type"], max_model_len)
+    same_place = place == (arguments.public_name, task["accelerator_type"], max_model_len)
     return (
         same_place
         and not any(arguments.has(flag) for flag in UNMEASURED)
@@ -106,9 +106,9 @@ def _matches(row: MeasuredBoot, arguments: Arguments, task: Mapping[str, Any], m
     )
 
 
-def _same(given: str, measured: str) -> bool:
-    """Numbers by value: 0.90 is 0.9."""
+def _same(value: str, measured_value: str) -> bool:
+    """Compare numbers by value: 0.90 is 0.9."""
     try:
-        return float(given) == float(measured)
+        return float(value) == float(measured_value)
     except ValueError:
-        return given == measured
+        return value == measured_value

@@ -22,7 +22,7 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """One request that was answered. Seconds are real ones."""
+    """One answered request. Seconds are real ones."""
 
     answer: Answer
     first: float
@@ -71,37 +71,37 @@ class Metrics:
 
     def count(self, served: Served) -> None:
         prompt = served.answer.prompt
-        given = sum(prompt.sizes)
+        prompt_tokens = sum(prompt.sizes)
         with self._lock:
-            had = self._looked_up(prompt.prefixes) if self._engine.prefix_caching else 0
-            self._counters["prompt_tokens", ""] += given
-            self._counters["prompt_tokens_by_source", "local_compute"] += given - had
-            self._counters["prompt_tokens_by_source", "local_cache_hit"] += had
-            self._counters["prefix_cache_queries", ""] += given if self._engine.prefix_caching else 0
-            self._counters["prefix_cache_hits", ""] += had
+            cached_tokens = self._look_up_prefixes(prompt.prefixes) if self._engine.prefix_caching else 0
+            self._counters["prompt_tokens", ""] += prompt_tokens
+            self._counters["prompt_tokens_by_source", "local_compute"] += prompt_tokens - cached_tokens
+            self._counters["prompt_tokens_by_source", "local_cache_hit"] += cached_tokens
+            self._counters["prefix_cache_queries", ""] += prompt_tokens if self._engine.prefix_caching else 0
+            self._counters["prefix_cache_hits", ""] += cached_tokens
             for choice in served.answer.choices:
                 self._counters["generation_tokens", ""] += len(choice.words)
                 self._counters["request_success", choice.reason] += 1
-            self._observe(served, given, sum(len(choice.words) for choice in served.answer.choices))
+            self._observe(served, prompt_tokens, sum(len(choice.words) for choice in served.answer.choices))
 
-    def _looked_up(self, prefixes: Sequence[int]) -> int:
-        """Tokens that were there, each block as the latest used; of the rest the longest unused make room."""
+    def _look_up_prefixes(self, prefixes: Sequence[int]) -> int:
+        """Return the number of cached tokens, and mark each block as the latest used; the longest unused make room."""
         cache, cached = self._engine.cache, self._cached
-        had = sum(1 for prefix in prefixes if prefix in cached)
+        cached_tokens = sum(1 for prefix in prefixes if prefix in cached)
         for prefix in prefixes:
             cached[prefix] = None
             cached.move_to_end(prefix)
         while len(cached) > cache.blocks:
             cached.popitem(last=False)
-        return had * cache.block_size
+        return cached_tokens * cache.block_size
 
-    def _observe(self, served: Served, given: int, made: int) -> None:
+    def _observe(self, served: Served, prompt_tokens: int, completion_tokens: int) -> None:
         rest = served.whole - served.first
-        gaps = max(made - 1, 1)
+        gaps = max(completion_tokens - 1, 1)
         values: Mapping[str, float] = {
-            "request_prompt_tokens": given,
-            "request_generation_tokens": made,
-            "request_max_num_generation_tokens": made,
+            "request_prompt_tokens": prompt_tokens,
+            "request_generation_tokens": completion_tokens,
+            "request_max_num_generation_tokens": completion_tokens,
             "request_params_n": served.answer.prompt.copies,
             "request_params_max_tokens": max(served.answer.prompt.limits),
             "time_to_first_token_seconds": served.first,
@@ -112,13 +112,13 @@ class Metrics:
             "request_prefill_time_seconds": served.first,
             "request_decode_time_seconds": rest,
             "request_num_preemptions": 0,
-            "request_prefill_kv_computed_tokens": given,
+            "request_prefill_kv_computed_tokens": prompt_tokens,
         }
         for name, value in values.items():
             self._histograms[name].add(value)
-        self._histograms["inter_token_latency_seconds"].add(rest / gaps, times=made - 1)
-        self._histograms["iteration_tokens_total"].add(given + 1)
-        self._histograms["iteration_tokens_total"].add(1, times=made - 1)
+        self._histograms["inter_token_latency_seconds"].add(rest / gaps, times=completion_tokens - 1)
+        self._histograms["iteration_tokens_total"].add(prompt_tokens + 1)
+        self._histograms["iteration_tokens_total"].add(1, times=completion_tokens - 1)
 
     def text(self) -> str:
         with self._lock:
@@ -146,7 +146,7 @@ class Metrics:
         yield cache_config(self._engine)
 
     def _load(self, name: str, value: str) -> float:
-        """What the scenario adds."""
+        """Return what the scenario adds."""
         return self._engine.load.get(f"{name}.{value}" if value else name, 0.0)
 
     def _labels(self, name: str, label: str, value: str) -> str:
@@ -155,13 +155,13 @@ class Metrics:
             pairs["engine"] = "0"
         if label:
             pairs[label] = value
-        return _joined(pairs)
+        return _format_labels(pairs)
 
 
 def cache_config(engine: Engine) -> str:
-    """The line that tells of the KV cache. Of one that nobody measured it says nothing."""
+    """Return the line about the KV cache; one that is not measured has no figures."""
     cache = None if engine.cache.origin == "unmeasured" else engine.cache
-    labels = _joined(
+    labels = _format_labels(
         {
             "block_size": None if cache is None and not engine.user_block_size else engine.cache.block_size,
             "cache_dtype": engine.cache_dtype,
@@ -179,7 +179,7 @@ def cache_config(engine: Engine) -> str:
     return f"vllm:cache_config_info{{{labels}}} 1.0"
 
 
-def _joined(pairs: Mapping[str, object]) -> str:
+def _format_labels(pairs: Mapping[str, object]) -> str:
     escaped = {
         key: str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for key, value in pairs.items()
     }
@@ -187,7 +187,7 @@ def _joined(pairs: Mapping[str, object]) -> str:
 
 
 def _process() -> Iterator[str]:
-    """Of the stand-in itself."""
+    """Yield the metrics of the stand-in's own process."""
     figures = {
         "process_resident_memory_bytes gauge": float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT),
         "process_cpu_seconds_total counter": time.process_time(),

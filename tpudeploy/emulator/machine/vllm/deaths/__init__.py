@@ -1,7 +1,7 @@
 """How engines died on real TPUs: excerpts of their logs, verbatim but for the time of day.
 
 The files are cut by tests/boot_log/excerpts.py, which names their sources. A real log breaks one message over several
-lines, and tells it twice: once by the logger, once by the traceback that ends the process.
+lines, and writes it twice: once by the logger, once by the traceback that ends the process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AFTER = ("-----", "For simplicity, JAX has removed")
 
 @cache
 def lines(name: str) -> tuple[str, ...]:
-    """Return the log of a death; `{at}` stands for the time of day. Raise KeyError for a name that there is not."""
+    """Return the log of a death; `{at}` is the time of day. Raise KeyError for an unknown name."""
     if name not in NAMES:
         raise KeyError(name)
     text = Path(__file__).with_name(f"{name}.log").read_text(encoding="utf-8")
