@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from math import exp
 from random import Random
 
-from tpudeploy.ab_test.order import order
 from tpudeploy.ab_test.result import Result
-from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Figures, Run, Spread, Subject, Sweep, Turn
+from tpudeploy.ab_test.turns import order
+from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Figures, Run, Side, Spread, Subject, Sweep, Turn
 from tpudeploy.domain.experiment import Arm, Experiment, InEffect
 from tpudeploy.domain.load import Point
-from tpudeploy.domain.side import Side
 from tpudeploy.views import ab as view
 from tpudeploy.views.paint import Paint
 
@@ -77,4 +76,4 @@ def nothing(_side: Side, _point: Point) -> tuple[float, float]:
 
 
 def shown(of: Result) -> str:
-    return view.result(of, Paint(), kept="ab-1.json", width=None)
+    return view.result(of, Paint(), path="ab-1.json", width=None)

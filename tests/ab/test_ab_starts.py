@@ -14,11 +14,10 @@ from tpudeploy.ab_test.result import Reason, Result, result
 from tpudeploy.ab_test.starts import deciding_measure
 from tpudeploy.boot_log.starts import last_start, reported_start
 from tpudeploy.domain.attestation import Attestation, Attested, Verdict, Verification
-from tpudeploy.domain.benchmark import Start
+from tpudeploy.domain.benchmark import Side, Start
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import CacheUse, Finding, InEffect
 from tpudeploy.domain.load import Point
-from tpudeploy.domain.side import Side
 from tpudeploy.domain.slices import BootPhase, BootReport
 
 STARTS = replace(OF, by=Measure.START)
@@ -119,7 +118,7 @@ def test_where_no_log_says_it_the_compile_time_of_the_same_arm_does_and_that_is_
     assert "compile cache: hit, inferred from the compile time" in shown(found)
     alike = started(*(took(seconds) for seconds in (62.97, 63.21, 62.9, 63.0, 63.1, 62.8, 63.2)))
     assert {repeat.is_warm for repeat in alike.repeats} == {None}
-    assert "compile cache: not known, the log does not say" in shown(alike)
+    assert "compile cache: unknown, the log does not show it" in shown(alike)
 
 
 def test_where_nothing_differs_the_profile_stays_as_it_is() -> None:

@@ -9,11 +9,10 @@ import pytest
 from ab_repeats import OF, POINTS, SUBJECT, nothing, runs, shown
 
 from tpudeploy.ab_test.result import Reason, result
-from tpudeploy.domain.benchmark import CellStatus, Ended
+from tpudeploy.domain.benchmark import CellStatus, Ended, Side
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import Arm, Finding, InEffect
 from tpudeploy.domain.load import Point
-from tpudeploy.domain.side import Side
 
 
 def test_of_many_figures_none_is_said_to_differ_more_than_one_time_in_twenty() -> None:
@@ -33,7 +32,7 @@ def test_a_cell_that_is_not_believed_takes_no_part_in_the_verdict() -> None:
     without = result(OF, runs(odd, Random(1), doubted={64: CellStatus.CLIENT_BOUND}), None)
     assert without.reason in {Reason.SAME, Reason.NO_DIFFERENCE}
     assert {row.is_doubted for row in without.rows if row.point.concurrency == 64} == {True}
-    assert "?  a figure is not believed, and its cell takes no part in the verdict" in shown(without)
+    assert "?  a figure is not trusted, and its cell does not count in the verdict" in shown(without)
 
 
 def test_where_no_cell_is_believed_all_count_and_that_is_said() -> None:
@@ -41,7 +40,7 @@ def test_where_no_cell_is_believed_all_count_and_that_is_said() -> None:
     found = result(OF, runs(nothing, Random(1), doubted=statuses), None)
     assert found.is_doubted
     assert found.overall is not None
-    assert "No cell is believed in all repeats; for want of others, all count." in shown(found)
+    assert "No cell is trusted in all repeats, so all cells count." in shown(found)
 
 
 def test_what_is_better_and_has_its_price_is_told_with_it() -> None:
@@ -64,7 +63,7 @@ def test_a_latency_is_better_where_it_is_shorter() -> None:
     found = result(replace(OF, by=Measure.TTFT), runs(late, Random(1)), None)
     assert (found.keep, found.reason) == (Side.A, Reason.WORSE)
     assert "B is worse: TTFT p50 over all cells +" in shown(found)
-    assert "Keep A: gemma.yaml:7 says so." in shown(found)
+    assert "Keep A: gemma.yaml:7 has this value." in shown(found)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -86,8 +85,8 @@ def test_a_flag_is_left_out_by_leaving_it_out() -> None:
 
     of = replace(OF, b=Arm(value="null", fingerprint="b", in_effect=InEffect.UNTOLD))
     text = shown(result(of, runs(faster, Random(1)), None))
-    assert "Keep B: take padding_gap out at gemma.yaml:7." in text
-    assert "Nobody tells whether serving.padding_gap is in effect" in text
+    assert "Keep B: remove padding_gap at gemma.yaml:7." in text
+    assert "No source shows whether serving.padding_gap is in effect" in text
 
 
 def test_that_repeats_ran_on_several_slices_or_meant_the_same_is_told() -> None:
@@ -96,11 +95,11 @@ def test_that_repeats_ran_on_several_slices_or_meant_the_same_is_told() -> None:
     told = {"padding_gap": "0"}
     of = replace(OF, a=replace(OF.a, told=told), b=replace(OF.b, told=told))
     text = shown(result(of, moved, None))
-    assert "The repeats ran on several slices: what differs may be the machine." in text
-    assert "To the engine both arms may be the same: it says padding_gap 0 in both." in text
+    assert "The repeats ran on several slices, so a difference may come from the machine." in text
+    assert "To the engine both arms may be the same: it reports padding_gap 0 in both." in text
 
 
 def test_that_quality_was_not_asked_for_is_said_where_a_flag_may_change_it() -> None:
-    made, note = runs(nothing, Random(1)), "Quality was not asked for, and serving.kv_cache_dtype may change it"
+    made, note = runs(nothing, Random(1)), "Quality was not measured, and serving.kv_cache_dtype may change it"
     assert note in shown(result(replace(OF, path="serving.kv_cache_dtype"), made, None))
     assert "Quality" not in shown(result(OF, made, None))

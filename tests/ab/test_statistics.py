@@ -8,11 +8,10 @@ from random import Random
 
 import pytest
 
-from tpudeploy.ab_test.effect import MARGIN, Seen, effect, finding, holm
-from tpudeploy.ab_test.order import order, restarts
-from tpudeploy.ab_test.student import chance, quantile
+from tpudeploy.ab_test.effect import MARGIN, Observed, chance, effect, finding, holm, quantile
+from tpudeploy.ab_test.turns import order, restarts
+from tpudeploy.domain.benchmark import Side
 from tpudeploy.domain.experiment import Effect, Finding
-from tpudeploy.domain.side import Side
 
 TRIALS = 1500
 # scipy.stats.t.ppf of scipy 1.17
@@ -34,7 +33,7 @@ def worlds(true: float, *, repeats: int = 3, drift: float = 0.0, start: float = 
     random = Random(20261122)
     for _ in range(TRIALS):
         seen = [
-            Seen(
+            Observed(
                 side=side,
                 place=place,
                 value=100 * exp((side is Side.B) * log(true) + drift * place + random.gauss(0, start) + noise),
@@ -106,13 +105,13 @@ def test_what_is_the_same_is_said_to_be_and_what_cannot_be_told_is_not() -> None
 
 @pytest.mark.parametrize("sides", ["A", "AB", "ABA", "AAAA"])
 def test_what_cannot_be_told_from_noise_or_from_drift_is_no_effect(sides: str) -> None:
-    seen = [Seen(side=Side(side), place=place, value=10.0 + place % 2) for place, side in enumerate(sides)]
+    seen = [Observed(side=Side(side), place=place, value=10.0 + place % 2) for place, side in enumerate(sides)]
     assert effect(seen) is None
 
 
 def test_a_missing_turn_is_no_drift() -> None:
     drifting = [(0, "A", 100.0), (1, "B", 121.0), (2, "A", 121.0), (4, "A", 146.41), (5, "B", 177.1561)]
-    found = effect([Seen(side=Side(side), place=place, value=value) for place, side, value in drifting])
+    found = effect([Observed(side=Side(side), place=place, value=value) for place, side, value in drifting])
     assert found is not None
     assert found.change == pytest.approx(0.1)
     assert found.low == pytest.approx(found.high)

@@ -16,9 +16,9 @@ import pytest
 from accuracy.arms import Arm, serving
 from desk import PROFILE, Desk, Open, Said
 
-from tpudeploy.accuracy import arithmetic
+from tpudeploy.accuracy import questions
 
-ASKED = {question.prompt: question.answer for question in arithmetic.questions().questions}
+ASKED = {question.prompt: question.answer for question in questions.arithmetic().questions}
 AS_BEFORE = ("verify", "gemma.yaml", "-accuracy", "arithmetic")
 GATE = (*AS_BEFORE, "-concurrency", "16")
 
@@ -220,7 +220,7 @@ def test_a_wrong_key_is_told_once(at: Desk, arm: Arms) -> None:
     answers(at, server)
     said = at.run(*GATE)
     assert said.code == 1
-    assert "It wants a key: set VLLM_API_KEY." in said.err
+    assert "It requires an API key: set VLLM_API_KEY." in said.err
     assert len(server.asked) == 1
 
 
@@ -272,7 +272,7 @@ def test_a_profile_that_is_not_applied_yet_is_not_asked(at: Desk, arm: Arms) -> 
     answers(at, server)
     said = at.run(*GATE, "--set", "serving.kv_cache_dtype=fp8")
     assert said.code == 1
-    assert "What serves as gemma is not what its profile says." in said.err
+    assert "The server of gemma is not the one that its profile declares." in said.err
     assert server.asked == []
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.accuracy import arithmetic
-from tpudeploy.accuracy.grading import is_right
-from tpudeploy.accuracy.questions import parsed
+from tpudeploy.accuracy import questions
+from tpudeploy.accuracy.questions import is_right, parsed
 from tpudeploy.domain.errors import UsageError
 
 GSM8K = '{"question": "Natalia sold 48 clips, then half as many. How many?", "answer": "48/2 = 24\\n48+24 = 72\\n#### 72"}\n'
@@ -90,11 +89,11 @@ def test_what_is_no_question_is_named_by_its_line(text: str, said: str) -> None:
 
 
 def test_the_built_in_questions_are_the_same_everywhere_and_their_answers_are_right() -> None:
-    asked = arithmetic.questions()
+    asked = questions.arithmetic()
     assert len({question.text for question in asked.questions}) == len(asked.questions) == 400
     assert asked.digest == "sha256:b6065f21616f4ab24ed59e2d7563f0b58923327fb79057fb5b04288abfefb766"
     for question in asked.questions:
         if question.text.startswith("What is "):
             formula = question.text.removeprefix("What is ").removesuffix("?")
             assert str(eval(formula)) == question.answer
-    assert asked.questions[:50] == arithmetic.questions(50).questions
+    assert asked.questions[:50] == questions.arithmetic(50).questions

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tpudeploy.accuracy.paired import ALPHA, Paired, largest_fall, p_value, power, questions_needed
+from tpudeploy.accuracy.verdict import ALPHA, largest_fall, p_value, power, questions_needed
+from tpudeploy.domain.accuracy import Paired
 
 TRIALS = 2000
 

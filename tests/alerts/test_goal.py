@@ -79,14 +79,14 @@ def test_a_run_of_something_else_or_of_nothing_is_an_error(desk: Open) -> None:
     assert "measured google/gemma-4-E2B-it, and other serves" in refused(at.run("alerts", "other.yaml", "-run", run))
     assert "There is no run" in refused(at.run("alerts", "gemma.yaml", "-run", "none"))
     for more in ("other.yaml", "-ttft=1"):
-        assert "speaks for one profile" in refused(at.run("alerts", "gemma.yaml", more, "-run", run))
+        assert "works with one profile" in refused(at.run("alerts", "gemma.yaml", more, "-run", run))
 
 
 def test_a_run_without_first_tokens_is_an_error(desk: Open) -> None:
     at = desk()
     at.write()
     run = measured(at, cell(16, 20, 0.3).replace("time_to_first_token", "something_else"))
-    assert "tells no time to the first token" in refused(at.run("alerts", "gemma.yaml", "-run", run))
+    assert "has no trusted time to the first token" in refused(at.run("alerts", "gemma.yaml", "-run", run))
 
 
 def test_the_edges_are_those_of_vllms_own_histogram() -> None:

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tpudeploy.adapters.load.client import LoadClient
-from tpudeploy.benchmark.judge import LAG
-from tpudeploy.benchmark.quantiles import quantile
+from tpudeploy.benchmark.cells import LAG
+from tpudeploy.benchmark.measure import quantile
 from tpudeploy.domain.load import Observation, Offer, Point
 
 SOURCE = Path(__file__).parent / "known" / "server.c"

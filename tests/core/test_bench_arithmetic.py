@@ -7,8 +7,7 @@ import json
 import pytest
 
 from tpudeploy import catalog
-from tpudeploy.benchmark.feasible import feasible
-from tpudeploy.benchmark.grid import grid, numbers
+from tpudeploy.benchmark.cells import feasible, grid, numbers
 from tpudeploy.benchmark.measure import figures, of_client
 from tpudeploy.benchmark.prompts import ids_within, prompts
 from tpudeploy.benchmark.roofline import Roofline

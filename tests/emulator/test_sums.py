@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tpudeploy.accuracy import arithmetic
-from tpudeploy.accuracy.grading import is_right
+from tpudeploy.accuracy import questions
+from tpudeploy.accuracy.questions import is_right
 from tpudeploy.emulator.stand_in import answer_sum
 
-ASKED = arithmetic.questions(200).questions
+ASKED = questions.arithmetic(200).questions
 
 
 @pytest.mark.parametrize("share", [0.0, 0.8, 1.0])

@@ -70,22 +70,22 @@ class Limit:
 
 LIMITS = {
     "": Limit(participles=79.8, functions=4, phrases=20),
-    "ab_test": Limit(participles=92.9, functions=4, phrases=5),
-    "accuracy": Limit(participles=12.8, functions=0, phrases=0),
+    "ab_test": Limit(participles=0.0, functions=1, phrases=1),
+    "accuracy": Limit(participles=4.7, functions=0, phrases=0),
     "adapters": Limit(participles=0.0, functions=0, phrases=3),
     "alerts": Limit(participles=0.0, functions=0, phrases=2),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
-    "benchmark": Limit(participles=112.3, functions=0, phrases=11),
+    "benchmark": Limit(participles=0.0, functions=0, phrases=1),
     "boot_log": Limit(participles=0.0, functions=0, phrases=1),
     "catalog": Limit(participles=0.0, functions=0, phrases=0),
-    "cli": Limit(participles=42.6, functions=7, phrases=14),
+    "cli": Limit(participles=22.3, functions=3, phrases=9),
     "config": Limit(participles=0.0, functions=0, phrases=1),
-    "domain": Limit(participles=11.3, functions=0, phrases=28),
+    "domain": Limit(participles=12.3, functions=0, phrases=27),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=62.0, functions=10, phrases=22),
     "metrics": Limit(participles=198.8, functions=0, phrases=3),
     "node": Limit(participles=46.5, functions=2, phrases=3),
-    "operations": Limit(participles=121.2, functions=5, phrases=7),
+    "operations": Limit(participles=0.0, functions=0, phrases=0),
     "orphans": Limit(participles=198.2, functions=1, phrases=4),
     "pins": Limit(participles=120.7, functions=1, phrases=0),
     "planning": Limit(participles=91.8, functions=9, phrases=14),
@@ -93,7 +93,7 @@ LIMITS = {
     "serialization": Limit(participles=138.3, functions=1, phrases=1),
     "sizing": Limit(participles=0.0, functions=0, phrases=0),
     "verify": Limit(participles=210.9, functions=2, phrases=1),
-    "views": Limit(participles=16.6, functions=2, phrases=2),
+    "views": Limit(participles=3.3, functions=0, phrases=2),
 }
 
 

@@ -14,10 +14,9 @@ from desk import PROFILE, Desk, Open
 from strict_schema import strict
 
 from tpudeploy import Profile, Workspace, errors
-from tpudeploy.domain.benchmark import Cell, Driver, Run, Sweep
+from tpudeploy.domain.benchmark import Cell, Driver, Run, Side, Sweep
 from tpudeploy.domain.load import Point
-from tpudeploy.domain.side import Side
-from tpudeploy.operations.ab_test import Arms, Experimenting, Listener
+from tpudeploy.operations.ab_test import AbTests, Arms, Listener
 
 # A load client as vLLM's own is called. The engine's own word tells it how fast it is: blocks of 32 tokens make it 20 %
 # faster. All servers drift by half a percent from cell to cell, and scatter by as much.
@@ -111,7 +110,7 @@ def test_a_flag_that_does_nothing_makes_no_difference(at: Desk) -> None:
         (str(place + 1), side) for place, side in enumerate("ABABABA")
     ], "each repeat says how its server started"
     assert " better" not in said.out.replace("better and worse", "")
-    assert "Nobody tells whether serving.padding_gap is in effect" in said.out
+    assert "No source shows whether serving.padding_gap is in effect" in said.out
     assert "On the emulator: no figure here" in said.out
     assert turns(at) == list(enumerate("ABABABA"))
     assert is_as_written(at)
@@ -154,7 +153,7 @@ def test_where_nothing_differs_what_the_profile_says_is_kept_whichever_arm_that_
     assert (tree["experiment"]["written"], tree["keep"]) == ("B", "B")
     assert [repeat["cache"] for repeat in tree["repeats"]] == ["unknown"] * 5
     assert all(repeat["start"]["seconds"] > 0 for repeat in tree["repeats"])
-    assert "gemma.yaml:9 says so." in at.run("compare", experiment(at)["id"]).out
+    assert "gemma.yaml:9 has this value." in at.run("compare", experiment(at)["id"]).out
 
 
 @pytest.mark.instant("it is stopped at a moment that is counted from its start")
@@ -182,7 +181,7 @@ def test_ctrl_c_keeps_what_was_measured_and_brings_the_deployment_back(
     impatient(at, monkeypatch, after=72)
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
     assert said.code == 130, said.all
-    assert "Bringing gemma back to what its profile says." in said.err
+    assert "Restoring gemma to its profile." in said.err
     assert "Interrupted. 2 of 5 repeats are kept." in said.err
     assert f"gemma.yaml --resume {experiment(at)['id']}" in said.err
     assert is_as_written(at)
@@ -206,10 +205,10 @@ REFUSED = (
     ("serving.max_model_len=16384,9000000", 13, "Arm B (serving.max_model_len=9000000) cannot be deployed: "),
     ("tpu.type=v6e-1,v6e-4", 1, "tpu.type cannot be changed in place: another value needs another slice."),
     ("serving.max_num_seqs=64,64", 1, "Both arms are the same deployment: serving.max_num_seqs is the same."),
-    ("placement.labels.team=a,b", 1, "placement.labels.team is nothing that a server is started with"),
-    ("serving.padding_gap=0", 1, "has one value; an A/B holds two against each other."),
-    ("serving.padding_gap=0,256,512", 1, "has 3 values; an A/B holds two against each other."),
-    ("serving.padding_gap", 1, "names no path with two values."),
+    ("placement.labels.team=a,b", 1, "placement.labels.team does not change how a server starts"),
+    ("serving.padding_gap=0", 1, "has one value; an A/B compares two."),
+    ("serving.padding_gap=0,256,512", 1, "has 3 values; an A/B compares two."),
+    ("serving.padding_gap", 1, "does not name a path with two values."),
     ("serving.paddding_gap=0,512", 1, "paddding_gap"),
     ("serving.padding_gap=0,much", 1, "--set"),
 )
@@ -269,8 +268,8 @@ def test_a_slice_that_is_taken_away_ends_it_and_what_was_measured_stays(desk: Op
     assert at.run("apply", "-auto-approve", at.write()).code == 0
     said = at.run("compare", "gemma.yaml", *FASTER, *LOAD, "-repeats", "2", "-auto-approve")
     assert said.code == 11, said.all
-    assert "3 of 5 repeats are kept: go on with tpudeploy compare " in said.err
-    assert "gemma is not yet what its profile says: `tpudeploy plan` shows what is left" in said.err
+    assert "3 of 5 repeats are kept. Continue with tpudeploy compare " in said.err
+    assert "gemma does not match its profile yet: `tpudeploy plan` shows the rest" in said.err
     assert client.exists()
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     again = at.run("compare", "gemma.yaml", "-resume", experiment(at)["id"], "-auto-approve")
@@ -310,10 +309,10 @@ def test_a_slice_that_is_taken_away_while_it_is_measured_is_to_be_resumed(at: De
 
     hear = Listener(on_point=take_away) if moment == "before a cell" else Listener(on_cell=take_away)
     with Workspace.open(at.folder, clock=at.clock) as workspace:
-        experimenting = Experimenting(workspace)
-        begun = experimenting.experiment(arms, Sweep(points=(POINT,)), repeats=2, driver=Driver.VLLM)
+        ab_tests = AbTests(workspace)
+        begun = ab_tests.experiment(arms, Sweep(points=(POINT,)), repeats=2, driver=Driver.VLLM)
         with pytest.raises(errors.StalePlan, match="was taken away while arm B was measured") as raised:
-            experimenting.run(begun, arms, hear=hear)
+            ab_tests.run(begun, arms, listener=hear)
     assert raised.value.exit_code == 11
     assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
     again = at.run("compare", "gemma.yaml", "-resume", begun.id, "-auto-approve")
@@ -330,16 +329,16 @@ def test_a_repeat_during_which_somebody_else_applied_does_not_count(at: Desk, cl
             assert at.run("apply", "-auto-approve", "gemma.yaml").code == 0
 
     with Workspace.open(at.folder, clock=at.clock) as workspace:
-        experimenting = Experimenting(workspace)
-        begun = experimenting.experiment(arms, Sweep(points=(POINT,)), repeats=2, driver=Driver.VLLM)
+        ab_tests = AbTests(workspace)
+        begun = ab_tests.experiment(arms, Sweep(points=(POINT,)), repeats=2, driver=Driver.VLLM)
         with pytest.raises(errors.StalePlan, match="gemma was changed while arm B was measured"):
-            experimenting.run(begun, arms, hear=Listener(on_cell=colleague))
-        assert [place for place, _ in experimenting.left(begun)] == [1, 2, 3, 4]
-        done = experimenting.run(experimenting.experiments.find(begun.id), arms)
-        assert experimenting.left(done) == ()
-        assert experimenting.bring_back(arms)
-        assert not experimenting.bring_back(arms), "it is what its profile says"
-        assert experimenting.result(done).keep is Side.B
+            ab_tests.run(begun, arms, listener=Listener(on_cell=colleague))
+        assert [place for place, _ in ab_tests.remaining_turns(begun)] == [1, 2, 3, 4]
+        done = ab_tests.run(ab_tests.experiments.find(begun.id), arms)
+        assert ab_tests.remaining_turns(done) == ()
+        assert ab_tests.bring_back(arms)
+        assert not ab_tests.bring_back(arms), "it is what its profile says"
+        assert ab_tests.result(done).keep is Side.B
 
 
 SHARES = {"": 0.95, "kv-cache-dtype=fp8": 0.8}
@@ -359,7 +358,7 @@ def test_a_risky_flag_that_makes_answers_worse_is_never_kept_whatever_it_brings(
     at = knowing(desk, SHARES)
     said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-questions", "150", "-auto-approve")
     assert said.code == 13, said.all
-    assert "each arm answers the questions of arithmetic (the first 150) once" in said.out
+    assert "each arm also answers the questions of arithmetic (the first 150) once" in said.out
     assert re.search(r"A has 9\d\.\d% right, B [78]\d\.\d%: \d+ lost, 0 gained of 150", said.out)
     assert "Quality fell with B: no figure makes up for that." in said.out
     assert "Keep A" in said.out
@@ -392,14 +391,14 @@ def test_a_risky_flag_is_not_kept_where_quality_cannot_be_told(desk: Open, clien
     assert not client.exists()
     said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-repeats", "2", "-questions", "40", "-auto-approve")
     assert said.code == 0, said.all
-    assert "Whether quality fell cannot be told" in said.out
+    assert "It is not known whether quality fell" in said.out
     assert "Keep A" in said.out
 
 
 def test_that_quality_is_not_going_to_be_asked_for_is_said_before(at: Desk) -> None:
     said = at.run("compare", "gemma.yaml", *RISKY, *LOAD, "-no-accuracy")
     assert said.code == 1, "nobody said yes"
-    assert "quality is not asked for, and serving.kv_cache_dtype may change it" in said.out
+    assert "quality is not measured, and serving.kv_cache_dtype may change it" in said.out
     assert "each arm answers" not in said.out
 
 
@@ -408,7 +407,7 @@ def test_what_belongs_to_an_ab_is_refused_without_one(at: Desk) -> None:
         (("one", "two", "-repeats", "3"), "--repeats goes with --ab."),
         (("one", "two", "-accuracy", "arithmetic"), "--accuracy goes with --ab."),
         (("gemma.yaml", "other.yaml", *SAME), "An A/B is of one profile."),
-        (("gemma.yaml", *SAME, "-repeats", "1"), "1 repeat tells no difference from noise."),
+        (("gemma.yaml", *SAME, "-repeats", "1"), "1 repeat cannot separate a difference from noise."),
         (("gemma.yaml", *SAME, "-questions", "5"), "--questions goes with --accuracy."),
         (("gemma.yaml", *SAME, "-accuracy", "none.jsonl"), "none.jsonl cannot be read"),
         (("gemma.yaml", *SAME, "-accuracy", "arithmetic", "-no-accuracy"), "do not go together"),

@@ -111,7 +111,7 @@ def test_a_person_reads_a_row_a_cell_a_heat_table_and_what_the_marks_mean(bench:
         for n, (context, c) in enumerate(((x, c) for x in ("16", "16,384") for c in (1, 2, 4)), start=1)
     ]
     assert "requests/s, 2 tokens out (streams down, context across)" in said.words
-    assert "- longer than the engine takes: not asked" in said.words
+    assert "- longer than the engine accepts: not measured" in said.words
     assert "Complete: 6 of 6 cells" in said.out
     id_ = re.search(r"Run (\S+), kept in", said.out)
     assert id_
@@ -286,7 +286,7 @@ def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
     words = ("--url", f"http://{machine.address}:{machine.port_for(8000)}/v1", "--concurrency", "1", "--context", "8")
     said = bench(*words)
     assert said.code == 1
-    assert "It wants a key: set VLLM_API_KEY." in said.err
+    assert "It requires an API key: set VLLM_API_KEY." in said.err
     monkeypatch.setenv("VLLM_API_KEY", "sesame")
     run = measured(bench, *words, "--output", "1")
     assert only(run)["figures"]["requests"] > 0
@@ -302,11 +302,11 @@ def test_an_endpoint_that_wants_a_key_gets_the_one_in_the_environment(
         (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9 did not answer: Connection refused."),
         (("--url", "URL", "--model", "other"), "does not serve `other`."),
         (("--url", "URL", "--type", "v6e-5"), "There is no slice type `v6e-5`."),
-        (("--url", "URL", "--max-cost", "1"), "--max-cost needs a price, and none is known."),
+        (("--url", "URL", "--max-cost", "1"), "--max-cost needs a price, and it is unknown."),
         (("--url", "URL", "--concurrency", "8..1"), "`8..1` does not go up from 1"),
-        (("--url", "URL", "--context", "0"), "0 is no count"),
-        (("--url", "URL", "--output", "many"), "`many` is no number"),
-        (("--url", "URL", "--max-cost", "-1"), "is no amount of USD"),
+        (("--url", "URL", "--context", "0"), "0 is not a count"),
+        (("--url", "URL", "--output", "many"), "`many` is not a number"),
+        (("--url", "URL", "--max-cost", "-1"), "is not an amount of USD"),
         (("--url", "URL", "--resume", "2020"), "There is no run `2020`."),
         (("--url", "URL", "--resume", "2020", "--context", "8"), "A run that goes on keeps its own sweep; --context"),
         (("show", "2020"), "There is no run `2020`."),

@@ -94,7 +94,7 @@ def test_what_would_only_queue_can_be_left_out_and_is_named(serving: Desk) -> No
 def test_a_profile_that_was_changed_since_is_not_what_would_be_measured(serving: Desk) -> None:
     said = serving.run("bench", "gemma.yaml", "--set", "serving.max_num_seqs=8", *SWEEP)
     assert said.code == 1
-    assert "What serves as gemma is not what its profile says." in said.err
+    assert "The server of gemma is not the one that its profile declares." in said.err
     assert "Run `tpudeploy apply` first" in said.err
     assert not (serving.folder / ".tpudeploy" / "runs").exists()
 

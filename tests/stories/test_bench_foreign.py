@@ -222,7 +222,7 @@ def _as_written_before(run: dict[str, Any]) -> str:
         ("a,b\n1,2\n", "it has no column `concurrency`"),
         ("concurrency,context_len,throughput_req_sec,avg_latency_s\n1,x,1,1\n", "line 2: invalid literal for int()"),
         ("{", "Expecting property name"),
-        ('{"some": "json"}', "it is no result of vllm bench serve, guidellm, aiperf"),
+        ('{"some": "json"}', "it is not a result of vllm bench serve, guidellm, aiperf"),
         (json.dumps(VLLM | {"max_concurrency": None}), "it was not measured at a fixed concurrency"),
         (json.dumps(VLLM | {"duration": "long"}), "it has no `duration`"),
         ('{"benchmarks": [{"metrics": {}, "config": {"strategy": {"type_": "poisson"}}}]}', "strategy `poisson`"),
@@ -334,7 +334,7 @@ def test_so_do_the_others(  # noqa: PLR0917 - one column each
     [
         ('print("no such tokenizer"); sys.exit(3)', "vllm ended with 3: no such tokenizer"),
         ("pass", "It ended without a result: it said nothing"),
-        ("pathlib.Path('result.json').write_text('{}')", "vllm wrote what cannot be read: it is no result of"),
+        ("pathlib.Path('result.json').write_text('{}')", "vllm wrote what cannot be read: it is not a result of"),
     ],
 )
 def test_a_client_that_fails_is_told_in_its_own_words(
@@ -372,7 +372,7 @@ def test_ctrl_c_ends_the_client_too_and_says_how_to_go_on(tmp_path: Path, monkey
             os.sched_yield()
         assert somebody.types(INTERRUPT).stays_to_the_end() == 130
     assert "Interrupted. 0 of 1 cells are kept." in somebody.read
-    assert "Go on with the same command and --resume " in somebody.read
+    assert "Continue with the same command and --resume " in somebody.read
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text(encoding="utf-8")), 0)
 

@@ -1,4 +1,4 @@
-"""Arms: what `--ab PATH=A,B` says, what may be compared in place, and whether an engine does what its arm says."""
+"""Arms: parse `--ab PATH=A,B`, check that they can be compared in place, and whether an engine does as declared."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tpudeploy.sizing.numbers import parse_number
 
 _TWO = 2
 _FORM = "Write --ab PATH=A,B, e.g. --ab serving.padding_gap=0,512."
-_OPENS, _CLOSES, _QUOTES = "[{", "]}", "\"'"
-# What changes the numbers that answers are reckoned with, or the model itself: its A/B asks for quality too.
+_OPENING, _CLOSING, _QUOTES = "[{", "]}", "\"'"
+# These change the numbers that answers are computed with, or the model itself, so their A/B asks questions too.
 # Fast prefill leaves key and value layers out; quantization and cache types round; overrides make another model.
 RISKY = (
     "model",
@@ -29,43 +29,43 @@ RISKY = (
     "serving.args.kv_sharing_fast_prefill",
     "serving.args.quantization",
 )
-# Where the name of a setting is not the last word of its path (verify/attest.py).
+# The settings whose name is not the last word of their path (as in the `verify` package).
 _SETTINGS: Mapping[str, str] = {
     "model.id": "model",
     "serving.args.speculative_config": "speculation",
     "serving.image": "version",
 }
-# What an engine measures is no setting: two starts of one server differ in these as well.
+# Measurements of an engine, not settings: two starts of one server differ in these as well.
 _MEASURED = frozenset({"compile_seconds", "cache_hits"})
-# Sizes of the cache follow from memory that is free at the moment: below this share they are the same.
+# Sizes of the cache follow from the free memory of the moment: below this share, a difference is none.
 _SIZES = frozenset({"num_blocks", "kv_cache_tokens", "kv_bytes_per_token"})
-_SAME_SIZE = 0.005  # as verify/attest.py compares what was predicted; the largest seen between boots is 0.03 %
+_SAME_SIZE = 0.005  # as `verify` compares predictions; the largest difference between boots is 0.03 %
 _IN_PLACE = {Action.NO_OP, Action.RESTART, Action.UPDATE}
 
 
 @frozen
-class Written:
-    """`path` as in `--set`, and the two texts that may follow its `=`."""
+class Flag:
+    """`path` as in `--set`, and the two texts to write after its `=`."""
 
     path: str
     values: tuple[str, str]
 
 
-def parsed(text: str) -> Written:
-    """Raise `errors.UsageError` for anything but two different values of one path."""
+def parsed(text: str) -> Flag:
+    """Parse PATH=A,B. Raise `errors.UsageError` for anything but two values of one path."""
     path, equals, rest = text.partition("=")
     if not equals or not path.strip():
-        raise UsageError(f"`{text}` names no path with two values.", hint=_FORM)
+        raise UsageError(f"`{text}` does not name a path with two values.", hint=_FORM)
     values = tuple(part.strip() for part in _parts(rest))
     if len(values) != _TWO:
-        many = f"{len(values)} values" if len(values) > 1 else "one value"
-        raise UsageError(f"`{text}` has {many}; an A/B holds two against each other.", hint=_FORM)
-    return Written(path=path.strip(), values=(values[0], values[1]))
+        count = f"{len(values)} values" if len(values) > 1 else "one value"
+        raise UsageError(f"`{text}` has {count}; an A/B compares two.", hint=_FORM)
+    return Flag(path=path.strip(), values=(values[0], values[1]))
 
 
-def arm_print(of: Deployment) -> str:
-    """The same for two arms that a person wrote alike: what a tag is held to comes to be known on the way."""
-    return fingerprint(replace(of, attributes=unpinned(of.attributes)))
+def arm_print(deployment: Deployment) -> str:
+    """Return the fingerprint of an arm without the pins of tags, which are added on the way."""
+    return fingerprint(replace(deployment, attributes=unpinned(deployment.attributes)))
 
 
 def is_risky(path: str) -> bool:
@@ -74,21 +74,20 @@ def is_risky(path: str) -> bool:
 
 
 def check(path: str, base: Deployment, a: Deployment, b: Deployment) -> None:
-    """Raise `errors.UsageError` for arms that are the same, that no server knows of, or that want other chips."""
+    """Raise `errors.UsageError` for arms that are equal, that no server can show, or that need other chips."""
     if arm_print(a) == arm_print(b):
         raise UsageError(f"Both arms are the same deployment: {path} is the same.", hint="Name two different values.")
     if any(slice_print(arm.attributes) != slice_print(base.attributes) for arm in (a, b)):
         raise UsageError(
             f"{path} cannot be changed in place: another value needs another slice.",
-            hint="Deploy each, measure each with `tpudeploy bench`, and hold the runs together: "
-            "`tpudeploy compare RUN RUN`.",
+            hint="Deploy each, measure each with `tpudeploy bench`, and compare the runs: `tpudeploy compare RUN RUN`.",
         )
     if server_print(a.attributes) == server_print(b.attributes):
-        raise UsageError(f"{path} is nothing that a server is started with: both arms would run alike.")
+        raise UsageError(f"{path} does not change how a server starts: both arms would be alike.")
 
 
 def check_in_place(plan: Plan) -> None:
-    """Raise `errors.UsageError` where more than a restart would be done."""
+    """Raise `errors.UsageError` where the plan does more than a restart."""
     for change in plan.changes:
         if change.action in _IN_PLACE:
             continue
@@ -99,58 +98,65 @@ def check_in_place(plan: Plan) -> None:
             )
         why = f" ({change.reason})" if change.reason else ""
         raise UsageError(
-            f"{change.address} does not stand as an A/B needs it: its plan is to {change.action} it{why}.",
-            hint="Run `tpudeploy apply` first: an A/B restarts a server that is there, and nothing else.",
+            f"{change.address} is not ready for an A/B: its plan is to {change.action} it{why}.",
+            hint="Run `tpudeploy apply` first: an A/B only restarts an existing server.",
         )
 
 
-def told(found: Verification) -> Mapping[str, str]:
-    """What the engines say of themselves: of several replicas, each apart where they differ."""
+def reported_settings(verification: Verification) -> Mapping[str, str]:
+    """Return the settings that the engines report; the values of replicas that differ are joined."""
     values: dict[str, dict[str, None]] = {}
-    for replica in found.replicas:
+    for replica in verification.replicas:
         for row in replica.settings:
             if row.value:
                 values.setdefault(row.name, {})[row.value] = None
-    return {name: " | ".join(several) for name, several in values.items()}
+    return {name: " | ".join(of_replicas) for name, of_replicas in values.items()}
 
 
-def in_effect(path: str, found: Verification, other: Mapping[str, str]) -> InEffect:
-    """By the setting's own witness; without one, by whether anything differs from what the `other` arm told."""
-    rows = [row for replica in found.replicas for row in replica.settings if row.name == setting(path)]
-    written = [row for row in rows if row.is_written or row.declared]
-    if any(row.verdict is Verdict.DIFFERS for row in written):
+def in_effect(path: str, verification: Verification, other: Mapping[str, str]) -> InEffect:
+    """Return whether the value at `path` is in effect, by the setting's own source.
+
+    Without a source, a difference from what the `other` arm reported shows that it is.
+    """
+    name = setting(path)
+    rows = [row for replica in verification.replicas for row in replica.settings if row.name == name]
+    declared = [row for row in rows if row.is_written or row.declared]
+    if any(row.verdict is Verdict.DIFFERS for row in declared):
         return InEffect.NO
-    if written and all(row.verdict is Verdict.HOLDS for row in written):
+    if declared and all(row.verdict is Verdict.HOLDS for row in declared):
         return InEffect.YES
-    return InEffect.YES if other and differing(told(found), other) else InEffect.UNTOLD
+    return InEffect.YES if other and differing(reported_settings(verification), other) else InEffect.UNTOLD
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the settings that both tell, and not alike. What is only measured, such as a time, is none."""
+    """Return the settings that both report with different values. Measurements, such as times, do not count."""
     shared = (name for name in one if name in other and name not in _MEASURED)
     return tuple(name for name in shared if one[name] != other[name] and not _is_same_size(name, one, other))
 
 
 def _is_same_size(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    if name not in _SIZES:
+        return False
     a, b = parse_number(one[name]), parse_number(other[name])
-    return name in _SIZES and a is not None and b is not None and abs(a - b) <= _SAME_SIZE * max(a, b)
+    return a is not None and b is not None and abs(a - b) <= _SAME_SIZE * max(a, b)
 
 
 def setting(path: str) -> str:
-    """By what name engines tell of what stands at this path of a profile."""
+    """Return the name under which engines report the value at a path of the profile."""
     name = path.replace("-", "_")
     return _SETTINGS.get(name, name.rpartition(".")[2])
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Divided at each comma that stands in no list, mapping or quoted text."""
+    """Split at each comma outside of lists, mappings and quoted text."""
     depth, quote, part = 0, "", ""
     for character in text:
         if quote:
             quote = "" if character == quote else quote
         elif character in _QUOTES:
             quote = character
-        depth += (character in _OPENS and not quote) - (character in _CLOSES and not quote)
+        if not quote:
+            depth += (character in _OPENING) - (character in _CLOSING)
         if character == "," and not depth and not quote:
             yield part
             part = ""

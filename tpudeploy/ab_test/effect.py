@@ -1,33 +1,34 @@
-"""What arm B is to arm A in one figure: a ratio with its 95 % interval, over repeats.
+"""The effect of arm B relative to arm A on one figure: a ratio with its 95 % interval, over repeats.
 
 A repeat is the unit, not a request: requests of one run share its server, its minute and its luck. The logarithm of the
-figure is fitted by least squares to the arm and to the place in the order, so that a linear drift is no effect; the
-interval is Student's, with as many degrees of freedom as repeats are left over (Draper and Smith, Applied Regression
-Analysis, ch. 1 and 14). In whole A/Bs the fitted effect is the plain difference of the arms' means.
+figure is fitted by least squares to the arm and to the place in the order, so that a linear drift is not an effect; the
+interval is Student's, with as many degrees of freedom as repeats remain (Draper and Smith, Applied Regression Analysis,
+ch. 1 and 14). In complete A/Bs the fitted effect is the plain difference of the arms' means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, expm1, log, sqrt
+from functools import lru_cache
+from math import atan, cos, exp, expm1, log, pi, sin, sqrt, tan
 from typing import TypeVar
 
-from tpudeploy.ab_test.student import chance, quantile
+from tpudeploy.domain.benchmark import Side
 from tpudeploy.domain.experiment import Effect, Finding
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.side import Side
 
 ALPHA = 0.05
-POWER = 0.8  # how often a difference that is there is to be found
-MARGIN = 0.02  # a difference below it is none that anybody acts on
+POWER = 0.8  # the wanted probability of detecting a real difference
+MARGIN = 0.02  # nobody acts on a smaller difference
 _FITTED = 3  # the level, the arm, the drift
-_APART = 1e-9  # what the arms differ in beside the drift; less is what arithmetic leaves of nothing
+_APART = 1e-9  # the difference of the arms beside the drift; less is a rounding error
+_HALVINGS = 60  # of a right angle: beyond the precision of a float
 
 K = TypeVar("K")
 
 
 @frozen
-class Seen:
+class Observed:
     """One figure of one repeat, above zero; `place` is its place in the order."""
 
     side: Side
@@ -35,70 +36,114 @@ class Seen:
     value: float
 
 
-def effect(seen: Sequence[Seen]) -> Effect | None:
-    """None where so few tell nothing of their own scatter, or one arm has none."""
-    df, x = len(seen) - _FITTED, [float(each.side is Side.B) for each in seen]
+def effect(observed: Sequence[Observed]) -> Effect | None:
+    """Return the effect, or None where too few repeats show no scatter, or one arm has none."""
+    df = len(observed) - _FITTED
     if df < 1:
         return None
-    places = _about_mean([float(each.place) for each in seen])
-    arm = _freed(_about_mean(x), places)
+    places = _about_mean([float(each.place) for each in observed])
+    arm = _residual(_about_mean([float(each.side is Side.B) for each in observed]), places)
     weight = _dot(arm, arm)
     if weight < _APART:
-        return None  # one arm alone: nothing is compared
-    logs = _freed(_about_mean([log(each.value) for each in seen]), places)
-    b = _dot(arm, logs) / weight
-    rest = [y - b * a for y, a in zip(logs, arm, strict=True)]
+        # All repeats are of one arm, so nothing is compared.
+        return None
+    logs = _residual(_about_mean([log(each.value) for each in observed]), places)
+    slope = _dot(arm, logs) / weight
+    rest = [y - slope * x for y, x in zip(logs, arm, strict=True)]
     error = sqrt(_dot(rest, rest) / df / weight)
     reach = quantile(1 - ALPHA / 2, df)
+    a, b = geometric_mean(observed, Side.A), geometric_mean(observed, Side.B)
+    assert a is not None
+    assert b is not None
     return Effect(
-        a=_mean_of(seen, Side.A),
-        b=_mean_of(seen, Side.B),
-        change=expm1(b),
-        low=expm1(b - reach * error),
-        high=expm1(b + reach * error),
-        chance=chance(b / error, df) if error > 0 else float(b == 0.0),
+        a=a,
+        b=b,
+        change=expm1(slope),
+        low=expm1(slope - reach * error),
+        high=expm1(slope + reach * error),
+        chance=chance(slope / error, df) if error > 0 else float(slope == 0.0),
         smallest=expm1((reach + quantile(POWER, df)) * error),
-        repeats=len(seen),
+        repeats=len(observed),
     )
 
 
-def finding(of: Effect, *, is_better_low: bool = False, by_chance: float | None = None) -> Finding:
-    """What the interval says: the same within the margin, none, or which way.
+def finding(effect: Effect, *, is_better_low: bool = False, by_chance: float | None = None) -> Finding:
+    """Return what the interval shows: no difference beyond the margin, no significant one, or its direction.
 
-    `by_chance` is how likely such an effect is by chance where it is one of many; its own unless given.
+    `by_chance` is the probability of such an effect by chance if it is one of many; by default its own.
     """
-    if of.low >= -MARGIN and of.high <= MARGIN:
+    if effect.low >= -MARGIN and effect.high <= MARGIN:
         return Finding.SAME
-    if (of.chance if by_chance is None else by_chance) > ALPHA or of.low <= 0 <= of.high:
+    probability = effect.chance if by_chance is None else by_chance
+    if probability > ALPHA or effect.low <= 0 <= effect.high:
         return Finding.NONE
-    return Finding.BETTER if (of.change > 0) is not is_better_low else Finding.WORSE
+    return Finding.BETTER if (effect.change > 0) is not is_better_low else Finding.WORSE
 
 
 def holm(chances: Mapping[K, float]) -> Mapping[K, float]:
-    """Of many figures, each one's chance as if all were asked at once (S. Holm, Scand. J. Statist. 6, 1979)."""
-    found: dict[K, float] = {}
+    """Return each figure's chance, adjusted because all are asked at once (S. Holm, Scand. J. Statist. 6, 1979)."""
+    adjusted: dict[K, float] = {}
     most = 0.0
-    for before, (key, own) in enumerate(sorted(chances.items(), key=lambda pair: pair[1])):
-        most = max(most, min(1.0, own * (len(chances) - before)))
-        found[key] = most
-    return found
+    for rank, (key, own) in enumerate(sorted(chances.items(), key=lambda pair: pair[1])):
+        most = max(most, min(1.0, own * (len(chances) - rank)))
+        adjusted[key] = most
+    return adjusted
 
 
-def _mean_of(seen: Sequence[Seen], side: Side) -> float:
-    """The geometric one: what is fitted is logarithms."""
-    logs = [log(each.value) for each in seen if each.side is side]
-    return exp(sum(logs) / len(logs))
+def geometric_mean(observed: Sequence[Observed], side: Side) -> float | None:
+    """Return the mean of an arm that belongs to the fit of logarithms, or None without repeats."""
+    logs = [log(each.value) for each in observed if each.side is side]
+    return exp(sum(logs) / len(logs)) if logs else None
 
 
-def _freed(of: Sequence[float], by: Sequence[float]) -> list[float]:
-    """What is left of it once all that goes along with `by` is taken out; both about their means."""
-    slope = _dot(of, by) / _dot(by, by)
-    return [one - slope * other for one, other in zip(of, by, strict=True)]
+def chance(t: float, df: int) -> float:
+    """Return the two-sided p-value of Student's t: the probability that |T| is at least |`t`|."""
+    return 1 - within(abs(t), df)
 
 
-def _about_mean(of: Sequence[float]) -> list[float]:
-    mean = sum(of) / len(of)
-    return [one - mean for one in of]
+def within(t: float, df: int) -> float:
+    """Return the probability that |T| is at most `t`, which is not negative.
+
+    It is exact for whole degrees of freedom: the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+    """
+    angle = atan(t / sqrt(df))
+    c = cos(angle)
+    if df % 2:
+        return 2 / pi * (angle + (sin(angle) * _sum(c, c, range(3, df, 2)) if df > 1 else 0.0))
+    return sin(angle) * _sum(1.0, c, range(2, df, 2))
+
+
+@lru_cache(maxsize=64)
+def quantile(share: float, df: int) -> float:
+    """Return the t below which this share of T lies, for shares from one half to less than 1."""
+    low, high = 0.0, pi / 2  # bisects the angle, because t itself is unbounded
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if within(tan(middle) * sqrt(df), df) < 2 * share - 1:
+            low = middle
+        else:
+            high = middle
+    return tan(low) * sqrt(df)
+
+
+def _sum(first: float, c: float, steps: range) -> float:
+    """Return a sum in which each term is the previous one times (n - 1) / n of the squared cosine."""
+    total = term = first
+    for n in steps:
+        term *= (n - 1) / n * c * c
+        total += term
+    return total
+
+
+def _residual(values: Sequence[float], by: Sequence[float]) -> list[float]:
+    """Return the values without the part that is linear in `by`; both are about their means."""
+    slope = _dot(values, by) / _dot(by, by)
+    return [value - slope * other for value, other in zip(values, by, strict=True)]
+
+
+def _about_mean(values: Sequence[float]) -> list[float]:
+    mean = sum(values) / len(values)
+    return [value - mean for value in values]
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:

@@ -1,8 +1,8 @@
-"""Result: what an A/B came to, from its runs alone, and which arm to keep.
+"""The result of an A/B, from its runs alone, and which arm to keep.
 
-The verdict rests on one measure that was named before, over all cells together: one question, asked once. What is said
-of each cell and measure beside it is held together by Holm's rule, so that of dozens none stands out by chance. Cells
-that are not believed take no part as long as any is.
+The verdict rests on one measure that was chosen before, over all cells together: one question, asked once. The findings
+for each cell and measure are adjusted together by Holm's rule, so that one of dozens does not stand out by chance.
+Cells that are not trusted do not count as long as any cell is trusted.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ from enum import StrEnum
 from math import exp, log
 from typing import Any
 
-from tpudeploy.ab_test.effect import MARGIN, Seen, effect, finding, holm
-from tpudeploy.ab_test.order import order
-from tpudeploy.ab_test.starts import counted, finding_of, repeats_of, start_rows
-from tpudeploy.accuracy.verdict import Judgement, Verdict
-from tpudeploy.benchmark.compare import is_believed
-from tpudeploy.domain.benchmark import Ended, Run
+from tpudeploy.ab_test.effect import MARGIN, Observed, effect, finding, holm
+from tpudeploy.ab_test.starts import counted, finding_of_starts, repeats_of, start_rows
+from tpudeploy.ab_test.turns import order
+from tpudeploy.domain.accuracy import Judgement, Verdict
+from tpudeploy.domain.benchmark import Ended, Run, Side
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.experiment import Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.domain.side import Side
 
 MEASURES = (Measure.REQUESTS, Measure.OUTPUT, Measure.TTFT, Measure.TTFT_P99, Measure.TPOT, Measure.TOKENS_PER_USD)
 # At one price it is the same question as the tokens themselves, and is not asked twice.
@@ -31,7 +29,7 @@ _SAME_QUESTION = {Measure.TOKENS_PER_USD: Measure.OUTPUT}
 
 
 class Reason(StrEnum):
-    """Why this arm is to be kept. What comes first counts first."""
+    """Why to keep this arm, the most important reason first."""
 
     NOT_IN_EFFECT = "not in effect"
     TOO_FEW = "too few repeats"
@@ -53,13 +51,13 @@ _BY_FINDING: Mapping[Finding, Reason] = {
 
 @frozen
 class Result:
-    """`overall` is the measure `decided_by` over all cells that count, or over the starts; None of too few repeats.
-    `decided_by` is `experiment.by`, but for starts that cannot be compared, or a server that became slower.
+    """`overall` is the effect on the measure `decided_by` over all counting cells, or starts; None: too few repeats.
 
-    `runs` are the repeats that are whole, in their order, `repeats` the same with their starts, and `starts` what
-    differs between these. `keep` is None where nothing can be said yet, and where the profile says neither value and
-    no difference was found: then it stays as it is. `is_doubted`:
-    no cell is believed in all repeats, and all count.
+    `decided_by` is `experiment.by`, except where starts cannot be compared, or a server became slower.
+
+    `runs` are the complete repeats in their order, `repeats` the same with their starts, and `starts` the differences
+    between these. `keep` is None where nothing can be concluded yet, and where the profile declares neither value and
+    no difference was found. `is_doubted`: no cell is trusted in all repeats, so all count.
     """
 
     experiment: Experiment
@@ -79,7 +77,7 @@ class Result:
 
     @property
     def left(self) -> int:
-        """How many repeats are missing."""
+        """The number of missing repeats."""
         return len(order(self.experiment.repeats)) - len(self.runs)
 
     @property
@@ -88,71 +86,77 @@ class Result:
 
     @property
     def is_refused(self) -> bool:
-        """Whether a check says no to B: the engine does not do it, or quality fell."""
+        """Whether a check refuses B: the engine does not do what it declares, or quality fell."""
         return self.reason in {Reason.NOT_IN_EFFECT, Reason.FELL}
 
     def to_dict(self) -> dict[str, Any]:
-        """What `tpudeploy compare --ab --json` prints, but for its format."""
-        told = {**to_json(self), "left": self.left, "margin": MARGIN}
-        told["quality"] = None if self.quality is None else self.quality.to_dict()
-        return told
+        """Return the document of `tpudeploy compare --ab --json` without its format."""
+        quality = None if self.quality is None else self.quality.to_dict()
+        return {**to_json(self), "left": self.left, "margin": MARGIN, "quality": quality}
 
 
-def result(of: Experiment, runs: Sequence[Run], quality: Verdict | None) -> Result:
-    """`runs` may hold others: counted are those of this experiment that are whole."""
-    whole = repeats(of, runs)
-    believed, is_doubted = _points(whole)
-    each = repeats_of(whole)
-    by, overall = _deciding(of, whole, each, believed)
-    found = None if overall is None else _finding(overall, by)
-    reason = _reason(of, found, quality)
+def result(experiment: Experiment, runs: Sequence[Run], quality: Verdict | None) -> Result:
+    """Return the result. Of `runs`, the complete ones of this experiment count."""
+    complete = repeats(experiment, runs)
+    points, is_doubted = _counting_points(complete)
+    starts = repeats_of(complete)
+    by, overall = _overall_effect(experiment, complete, starts, points)
+    overall_finding = None if overall is None else _finding(overall, by)
+    reason = _reason(experiment, overall_finding, quality)
     return Result(
-        experiment=of,
-        runs=tuple(run.id for run in whole),
+        experiment=experiment,
+        runs=tuple(run.id for run in complete),
         overall=overall,
-        finding=found,
-        rows=tuple(_rows(whole)),
+        finding=overall_finding,
+        rows=tuple(_rows(complete)),
         quality=quality,
         reason=reason,
-        keep=_keep(of, reason),
+        keep=_arm_to_keep(experiment, reason),
         is_doubted=is_doubted,
-        is_emulated=any(run.subject.is_emulated for run in whole),
-        slices=len({run.subject.url for run in whole}),
-        repeats=each,
-        starts=start_rows(each),
+        is_emulated=any(run.subject.is_emulated for run in complete),
+        slices=len({run.subject.url for run in complete}),
+        repeats=starts,
+        starts=start_rows(starts),
         decided_by=by,
     )
 
 
-def _deciding(
-    of: Experiment, whole: Sequence[Run], each: Sequence[Repeat], believed: set[Point]
+def repeats(experiment: Experiment, runs: Sequence[Run]) -> list[Run]:
+    """Return the complete runs of this experiment in their order."""
+    by_place = {run.turn.place: run for run in runs if run.turn is not None and run.turn.experiment == experiment.id}
+    return [by_place[place] for place in sorted(by_place) if by_place[place].ended is Ended.COMPLETE]
+
+
+def _overall_effect(
+    experiment: Experiment, runs: Sequence[Run], starts: Sequence[Repeat], points: set[Point]
 ) -> tuple[Measure, Effect | None]:
     """Return the measure that decides, and its effect.
 
     A value that should only change starts is still refused where it makes the server slower and its starts no better,
     and judged by its requests where the starts cannot be compared.
     """
-    if not of.by.is_of_start:
-        return of.by, effect(list(_overall(whole, believed, of.by)))
-    starts = effect(counted(each, of.by))
-    served = effect(list(_overall(whole, believed, Measure.REQUESTS)))
-    if served is None:
-        return of.by, starts
-    is_slower = _finding(served, Measure.REQUESTS) is Finding.WORSE
-    if starts is None or (is_slower and _finding(starts, of.by) is not Finding.BETTER):
-        return Measure.REQUESTS, served
-    return of.by, starts
+    by = experiment.by
+    if not by.is_of_start:
+        return by, effect(list(_over_cells(runs, points, by)))
+    of_starts = effect(counted(starts, by))
+    of_requests = effect(list(_over_cells(runs, points, Measure.REQUESTS)))
+    if of_requests is None:
+        return by, of_starts
+    is_slower = _finding(of_requests, Measure.REQUESTS) is Finding.WORSE
+    if of_starts is None or (is_slower and _finding(of_starts, by) is not Finding.BETTER):
+        return Measure.REQUESTS, of_requests
+    return by, of_starts
 
 
-def _finding(of: Effect, by: Measure) -> Finding:
-    return finding_of(of) if by.is_of_start else finding(of, is_better_low=by.is_better_low)
+def _finding(effect: Effect, by: Measure) -> Finding:
+    return finding_of_starts(effect) if by.is_of_start else finding(effect, is_better_low=by.is_better_low)
 
 
-def _keep(of: Experiment, reason: Reason) -> Side | None:
-    """Return the arm to keep: what the profile says where no difference shows, for a change would be for nothing.
+def _arm_to_keep(experiment: Experiment, reason: Reason) -> Side | None:
+    """Return the arm to keep: the one in the profile where no difference shows, because a change would gain nothing.
 
-    None where the profile says neither, or where nothing can be said yet. Where B could not be judged, the profile
-    stays as well, and A is what a profile that says neither is measured by.
+    None where the profile declares neither, or where nothing can be concluded yet. Where B could not be judged, the
+    profile stays as well, and A is the reference of a profile that declares neither.
     """
     match reason:
         case Reason.BETTER:
@@ -162,64 +166,63 @@ def _keep(of: Experiment, reason: Reason) -> Side | None:
         case Reason.TOO_FEW:
             return None
         case Reason.SAME | Reason.NO_DIFFERENCE:
-            return of.written
+            return experiment.written
         case Reason.NOT_IN_EFFECT | Reason.CANNOT_TELL:
-            return of.written or Side.A
+            return experiment.written or Side.A
 
 
-def repeats(of: Experiment, runs: Sequence[Run]) -> list[Run]:
-    """Those of this experiment that are whole, in their order."""
-    mine = {run.turn.place: run for run in runs if run.turn is not None and run.turn.experiment == of.id}
-    return [mine[place] for place in sorted(mine) if mine[place].ended is Ended.COMPLETE]
-
-
-def _reason(of: Experiment, found: Finding | None, quality: Verdict | None) -> Reason:
-    if InEffect.NO in {of.a.in_effect, of.b.in_effect}:
+def _reason(experiment: Experiment, overall: Finding | None, quality: Verdict | None) -> Reason:
+    if InEffect.NO in {experiment.a.in_effect, experiment.b.in_effect}:
         return Reason.NOT_IN_EFFECT
     if quality is not None and quality.judgement is Judgement.FELL:
         return Reason.FELL
-    if found is None:
+    if overall is None:
         return Reason.TOO_FEW
-    is_untold = bool(of.questions) and (quality is None or quality.judgement is Judgement.CANNOT_TELL)
-    return Reason.CANNOT_TELL if is_untold and found is not Finding.WORSE else _BY_FINDING[found]
+    is_undecided = quality is None or quality.judgement is Judgement.CANNOT_TELL
+    if experiment.questions and is_undecided and overall is not Finding.WORSE:
+        return Reason.CANNOT_TELL
+    return _BY_FINDING[overall]
 
 
-def _points(runs: Sequence[Run]) -> tuple[set[Point], bool]:
-    """The cells that every repeat has, and believes where any such is; and whether none is."""
-    each = [{cell.point: cell for cell in run.cells if cell.figures is not None} for run in runs]
-    shared = set.intersection(*map(set, each)) if each else set()
-    believed = {point for point in shared if all(is_believed(cells[point]) for cells in each)}
-    return believed or shared, bool(shared) and not believed
+def _counting_points(runs: Sequence[Run]) -> tuple[set[Point], bool]:
+    """Return the cells that every repeat has and trusts; if there are none, all that every repeat has, and True."""
+    cells_by_run = [{cell.point: cell for cell in run.cells if cell.figures is not None} for run in runs]
+    shared = set.intersection(*map(set, cells_by_run)) if cells_by_run else set()
+    trusted = {point for point in shared if all(cells[point].is_trusted for cells in cells_by_run)}
+    return trusted or shared, bool(shared) and not trusted
 
 
-def _overall(runs: Sequence[Run], points: set[Point], by: Measure) -> Iterator[Seen]:
-    """Of each repeat the geometric mean over its cells: each weighs the same, however fast it is."""
+def _over_cells(runs: Sequence[Run], points: set[Point], by: Measure) -> Iterator[Observed]:
+    """Yield the geometric mean over the cells of each repeat: each cell has the same weight, however fast it is."""
     for run in runs:
         values = [by.value_in(cell, run.subject) for cell in run.cells if cell.point in points]
-        known = [log(value) for value in values if value]
-        if run.turn is not None and known and len(known) == len(points):
-            yield Seen(side=run.turn.side, place=run.turn.place, value=exp(sum(known) / len(known)))
+        logs = [log(value) for value in values if value]
+        if run.turn is not None and logs and len(logs) == len(points):
+            yield Observed(side=run.turn.side, place=run.turn.place, value=exp(sum(logs) / len(logs)))
 
 
 def _rows(runs: Sequence[Run]) -> Iterator[Row]:
     points = dict.fromkeys(cell.point for run in runs for cell in run.cells)
-    found = {(p, m): known for p in points for m in MEASURES if (known := effect(list(_seen(runs, p, m)))) is not None}
-    chances = holm({key: each.chance for key, each in found.items() if key[1] not in _SAME_QUESTION})
-    for (point, measure), each in found.items():
-        asked = chances.get((point, _SAME_QUESTION.get(measure, measure)))
+    keys = [(point, measure) for point in points for measure in MEASURES]
+    effects = {key: effect(list(_in_cell(runs, *key))) for key in keys}
+    chances = holm({key: e.chance for key, e in effects.items() if e is not None and key[1] not in _SAME_QUESTION})
+    for (point, measure), of_cell in effects.items():
+        if of_cell is None:
+            continue
+        by_chance = chances.get((point, _SAME_QUESTION.get(measure, measure)))
         cells = [cell for run in runs for cell in run.cells if cell.point == point]
         yield Row(
             point=point,
             measure=measure,
-            effect=each,
-            finding=finding(each, is_better_low=measure.is_better_low, by_chance=asked),
-            is_doubted=not all(map(is_believed, cells)),
+            effect=of_cell,
+            finding=finding(of_cell, is_better_low=measure.is_better_low, by_chance=by_chance),
+            is_doubted=not all(cell.is_trusted for cell in cells),
         )
 
 
-def _seen(runs: Sequence[Run], point: Point, measure: Measure) -> Iterator[Seen]:
+def _in_cell(runs: Sequence[Run], point: Point, measure: Measure) -> Iterator[Observed]:
     for run in runs:
         for cell in run.cells:
             value = measure.value_in(cell, run.subject) if cell.point == point else None
             if value and run.turn is not None:
-                yield Seen(side=run.turn.side, place=run.turn.place, value=value)
+                yield Observed(side=run.turn.side, place=run.turn.place, value=value)

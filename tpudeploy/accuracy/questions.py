@@ -1,10 +1,13 @@
-"""Question and QuestionSet: questions with their right answers, from a file of the user or in the form of GSM8K."""
+"""Questions with their right answers: from a file of the user, in the form of GSM8K, or built in; and their grading."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import zlib
 from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from tpudeploy.domain.errors import UsageError
@@ -14,6 +17,13 @@ _QUESTION = ("question", "prompt")
 _ANSWER = ("answer", "expected", "target")
 # GSM8K ends a worked solution with its answer after this mark.
 _MARK = "####"
+ARITHMETIC = "arithmetic"  # the name of the built-in questions
+ARITHMETIC_QUESTIONS = 400
+_FORM = 'Each line is {"question": "...", "answer": "..."}.'
+_MINUS = "\N{MINUS SIGN}"  # models write it, and Python does not parse it
+_NUMBER = re.compile(rf"[-{_MINUS}]?\d[\d,]*(?:\.\d+)?")
+_ANSWER_LINE = re.compile(r"answer\s*(?:is)?\s*[:=]\s*(?P<said>.+)", re.IGNORECASE)
+_MARKUP = re.compile(r"[*_`$\s.]+|\\boxed\{|\}")
 INSTRUCTION = "Think as long as you need, then end with one line: `Answer: ` and the answer alone."
 
 
@@ -58,9 +68,6 @@ def parsed(text: str, *, name: str) -> QuestionSet:
     return QuestionSet(name=name, questions=questions)
 
 
-_FORM = 'Each line is {"question": "...", "answer": "..."}.'
-
-
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
@@ -84,3 +91,70 @@ def _first(tree: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     values = (tree.get(name) for name in names)
     texts = (str(v) for v in values if isinstance(v, str | int | float) and not isinstance(v, bool))
     return next((text for text in texts if text.strip()), None)
+
+
+def arithmetic(count: int = ARITHMETIC_QUESTIONS) -> QuestionSet:
+    """Return the built-in questions: arithmetic of several steps. They detect defects and do not rank models."""
+    return QuestionSet(name=ARITHMETIC, questions=tuple(_generate(count)))
+
+
+def _generate(count: int) -> Iterator[Question]:
+    """Yield easy and harder questions in turn, because a set that every model passes could not show a fall."""
+    for number in range(count):
+        forms = _forms(
+            a=_number(number, 0, 100, 999),
+            b=_number(number, 1, 100, 999),
+            c=_number(number, 2, 12, 99),
+            d=_number(number, 3, 3, 49),
+        )
+        text, answer = forms[number % len(forms)]
+        yield Question(id=str(number + 1), text=text, answer=str(answer))
+
+
+def _forms(*, a: int, b: int, c: int, d: int) -> tuple[tuple[str, int], ...]:
+    return (
+        (f"What is {a} + {b}?", a + b),
+        (f"What is {a} - {b}?", a - b),
+        (f"What is {c} * {d}?", c * d),
+        (f"What is {c} * {d} + {a}?", c * d + a),
+        (f"What is ({a} + {b}) * {d} - {c}?", (a + b) * d - c),
+        (f"A shop has {a} boxes, gets {b} more, and sells {c}. How many boxes are left?", a + b - c),
+        (f"{c} shelves hold {d} books each, and {d} books in all are lent. How many books are left?", c * d - d),
+    )
+
+
+def _number(question: int, place: int, least: int, most: int) -> int:
+    """Return a pseudo-random number that is the same in every version of Python."""
+    return least + zlib.crc32(f"{question}.{place}".encode()) % (most - least + 1)
+
+
+def is_right(text: str, answer: str) -> bool:
+    """Return whether the answer in `text` is right: the same number, or the same words without markup and case."""
+    expected = _value(answer)
+    line = _answer_line(text)
+    if expected is None:
+        return _plain(line) == _plain(answer)
+    numbers = _NUMBER.findall(line) or _NUMBER.findall(text)
+    return bool(numbers) and _value(numbers[-1]) == expected
+
+
+def _answer_line(text: str) -> str:
+    """Return the text after the last `Answer:`, or the last line that is not empty."""
+    marked_answers = _ANSWER_LINE.findall(text)
+    if marked_answers:
+        return str(marked_answers[-1])
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _value(text: str) -> Decimal | None:
+    stripped = text.strip().lstrip("$").rstrip(".%").replace(",", "").replace(_MINUS, "-")
+    try:
+        value = Decimal(stripped)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub(" ", text).strip(" ()\"'").casefold()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tpudeploy.ab_test import experimentfile
 from tpudeploy.adapters.ids import find_path
 from tpudeploy.adapters.state import disk
 from tpudeploy.domain import errors
 from tpudeploy.domain.experiment import Experiment
+from tpudeploy.serialization import sealed
 
+FORMAT = "tpudeploy.experiment/1"
 PREFIX = "ab-"  # begins the id of every A/B, and of no run
 
 
@@ -24,7 +25,7 @@ class LocalExperiments:
 
     def keep(self, experiment: Experiment) -> Experiment:
         """Write the experiment and return it. Raise `errors.StateError` where the file cannot be written."""
-        disk.replace(self.path(experiment), experimentfile.dumps(experiment))
+        disk.replace(self.path(experiment), sealed.dumps(experiment, FORMAT))
         disk.hide_from_git(self.folder)
         return experiment
 
@@ -39,4 +40,8 @@ class LocalExperiments:
             text = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as cause:
             raise errors.RunUnreadable(f"{path} cannot be read: {cause}.") from cause
-        return experimentfile.loads(text, source=str(path))
+        try:
+            return sealed.loads(Experiment, text, FORMAT)
+        except ValueError as cause:
+            hint = "Start a new one: `tpudeploy compare --ab`."
+            raise errors.RunUnreadable(f"{path} is not a readable A/B: {cause}.", hint=hint) from cause

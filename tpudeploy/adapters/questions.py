@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tpudeploy.accuracy.grading import is_right
-from tpudeploy.accuracy.questions import Question
+from tpudeploy.accuracy.questions import Question, is_right
 from tpudeploy.accuracy.sheet import Answer
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, NothingSaid, VllmClient
 

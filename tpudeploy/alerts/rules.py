@@ -3,10 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any
 
-from tpudeploy.alerts.rule import Alert, Group, Severity
 from tpudeploy.alerts.watched import SCRAPE_SECONDS, WAITING_SECONDS, Watched
+from tpudeploy.domain.frozen import frozen
 from tpudeploy.metrics.load import KV_CACHE_FULL
+
+
+class Severity(StrEnum):
+    """`critical` pages someone at once; `warning` can wait until working hours."""
+
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+@frozen
+class Alert:
+    """An alert rule. `expr` is PromQL and must be true for `held_seconds`. Texts may contain Prometheus' templates."""
+
+    name: str
+    expr: str
+    held_seconds: int
+    severity: Severity
+    summary: str
+    description: str
+
+    def to_dict(self, deployment: str) -> dict[str, Any]:
+        return {
+            "alert": self.name,
+            "expr": self.expr,
+            "for": f"{self.held_seconds}s",
+            "labels": {"severity": str(self.severity), "deployment": deployment},
+            "annotations": {"summary": self.summary, "description": self.description},
+        }
+
+
+@frozen
+class Group:
+    """The rules of one deployment, evaluated together every `every_seconds`."""
+
+    deployment: str
+    every_seconds: int
+    rules: tuple[Alert, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": f"vllm-{self.deployment}",
+            "interval": f"{self.every_seconds}s",
+            "rules": [rule.to_dict(self.deployment) for rule in self.rules],
+        }
 
 
 def group(deployment: Watched) -> Group:

@@ -1,12 +1,15 @@
-"""Watched: the facts of a deployment for rules and panels, with every threshold decided."""
+"""Watched: the facts of a deployment for rules and panels, with every threshold, and targets from benchmark runs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
+from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.recommendation import Aim, OperatingPoint
 from tpudeploy.node.serving import served_model
 
 # Source, also of `KV_CACHE_FULL`: a published write-up of this stack says "alert when vllm:kv_cache_usage_perc > 0.85,
@@ -19,6 +22,9 @@ TTFT_EDGES = (
     *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
     *(20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
 )
+
+# The margin above a measured time, because a value of a quiet day must not raise an alarm on a busy one.
+ROOM = 1.5
 
 
 @frozen
@@ -85,3 +91,32 @@ def _max_num_seqs(deployment: Deployment) -> int | None:
         return configured
     budget = deployment.budget
     return budget.engine.max_num_seqs if isinstance(budget, HbmBudget) else None
+
+
+@frozen
+class TtftTarget:
+    """A limit for first tokens. `measured` is the time that 95 of 100 of them took in `cell`.
+
+    `source` is a caveat to show with the limit: that the emulator measured it, or "".
+    """
+
+    seconds: float
+    measured: float
+    cell: Cell
+    source: str = ""
+
+
+def ttft_target(run: Run, points: Iterable[OperatingPoint]) -> TtftTarget | None:
+    """Return the target from the slowest first tokens of the run's balanced points, or None without measurements.
+
+    It is rounded up to an edge of the server's own histogram, which cannot resolve values between two edges.
+    """
+    balanced = [point.cell for point in points if point.aim is Aim.BALANCED]
+    tails = [(cell.ttft_seconds.tail, cell) for cell in balanced if cell.ttft_seconds is not None]
+    if not tails:
+        return None
+    slowest, cell = max(tails, key=lambda pair: pair[0])
+    with_margin = ROOM * slowest
+    limit = next((edge for edge in TTFT_EDGES if edge >= with_margin), with_margin)
+    source = f"{limit:g} s is from run {run.id}, measured on the emulator, and says nothing about a TPU."
+    return TtftTarget(seconds=limit, measured=slowest, cell=cell, source=source if run.subject.is_emulated else "")

@@ -1,1 +1,1 @@
-"""Benchmarks as arithmetic: which cells, what may be asked, what the samples come to, and whether to believe it."""
+"""Benchmarks as arithmetic: which cells to measure, figures from samples, whether to trust them, what follows."""

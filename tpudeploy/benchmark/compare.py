@@ -1,4 +1,4 @@
-"""Runs held against each other. What is not believed is shown, and best only where there is nothing else."""
+"""Comparison of runs. Doubtful cells are shown; one of them is a run's best only where no cell is trusted."""
 
 from __future__ import annotations
 
@@ -6,96 +6,85 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import log2
 
-from tpudeploy.domain.benchmark import Cell, CellStatus, Run
-from tpudeploy.domain.comparison import Comparison, Measure, Row, Scaling
+from tpudeploy.domain.benchmark import Cell, Run
+from tpudeploy.domain.comparison import Comparison, Row, Scaling
 from tpudeploy.domain.errors import UsageError
-from tpudeploy.domain.load import Point
+from tpudeploy.domain.load import Load, Point
 
-# Throughput with a queue is throughput; all other doubts are about the figure itself.
-_BELIEVED = frozenset({CellStatus.OK, CellStatus.OVERSUBSCRIBED})
+_AXES = {"streams": "concurrency", "context": "context_tokens", "output": "output_tokens"}
 
 
 def compare(runs: Sequence[Run]) -> Comparison:
-    """Cells of the same streams, context and output stand beside each other.
+    """Compare cells of the same streams, context and output.
 
-    Runs of one context and one length of answer each are compared by streams alone, and that they differ is told.
-
+    Runs that have one context and one answer length each are compared by streams alone, and a note says what differs.
     Raise `errors.UsageError` where they have nothing in common.
     """
-    shapes = [{(p.context_tokens, p.output_tokens) for p in (cell.point for cell in run.cells)} for run in runs]
-    by_streams = all(len(shape) == 1 for shape in shapes) and len(set.union(*shapes)) > 1
+    loads = [{cell.point.load for cell in run.cells} for run in runs]
+    by_streams = all(len(of_run) == 1 for of_run in loads) and len(set.union(*loads)) > 1
     rows = tuple(_rows(runs, by_streams=by_streams))
     bests = tuple(map(best, runs))
     scalings = tuple(_scalings(runs, bests))
     if not rows and not scalings:
-        told = "; ".join(f"{run.id}: {_grid(run)}" for run in runs)
-        raise UsageError("These runs have no cell in common.", hint=f"{told}.")
-    notes = tuple(_notes(runs, shapes if by_streams else []))
+        grids = "; ".join(f"{run.id}: {_axes(run)}" for run in runs)
+        raise UsageError("These runs have no cell in common.", hint=f"{grids}.")
+    notes = tuple(_notes(runs, by_streams=by_streams))
     return Comparison(runs=tuple(runs), rows=rows, bests=bests, scalings=scalings, notes=notes)
 
 
 def best(run: Run) -> Cell | None:
-    """The cell with the most requests a second: of those that are believed, if any is."""
-    rated = [(is_believed(cell), rate, cell) for cell in run.cells if (rate := _rate(cell, run)) is not None]
-    return max(rated, key=lambda each: each[:2])[2] if rated else None
-
-
-def is_believed(cell: Cell) -> bool:
-    return cell.status in _BELIEVED
-
-
-def _rate(cell: Cell, run: Run) -> float | None:
-    return Measure.REQUESTS.value_in(cell, run.subject)
+    """Return the cell with the most requests per second, among the trusted ones if there are any."""
+    rated = [cell for cell in run.cells if cell.requests_per_second is not None]
+    return max(rated, key=lambda cell: (cell.is_trusted, cell.requests_per_second or 0.0), default=None)
 
 
 def _rows(runs: Sequence[Run], *, by_streams: bool) -> Iterator[Row]:
     def key(point: Point) -> tuple[int | None, ...]:
-        return (point.concurrency, *(() if by_streams else (point.context_tokens, point.output_tokens)))
+        return (point.concurrency,) if by_streams else (*point.load, point.concurrency)
 
-    found = [{key(cell.point): cell for cell in run.cells if cell.figures is not None} for run in runs]
+    cells_by_key = [{key(cell.point): cell for cell in run.cells if cell.figures is not None} for run in runs]
     points = {key(cell.point): cell.point for run in runs for cell in run.cells}
-    for each in sorted(points, key=lambda k: [part or 0 for part in (*k[1:], k[0])]):
-        cells = tuple(of.get(each) for of in found)
-        if sum(cell is not None for cell in cells) > 1 and points[each].concurrency is not None:
-            yield Row(point=points[each], cells=cells)
+    for row_key in sorted(points, key=lambda parts: [part or 0 for part in parts]):
+        cells = tuple(cells.get(row_key) for cells in cells_by_key)
+        if sum(cell is not None for cell in cells) > 1 and points[row_key].concurrency is not None:
+            yield Row(point=points[row_key], cells=cells)
 
 
 def _scalings(runs: Sequence[Run], bests: Sequence[Cell | None]) -> Iterator[Scaling]:
-    """Of each pair of runs of one model on more and fewer chips of one generation, whose bests are of one load."""
-    known = [(run, cell) for run, cell in zip(runs, bests, strict=True) if cell is not None and run.subject.chips]
-    for (one, its), (other, others) in combinations(known, 2):
-        (fewer, low), (more, high) = sorted(((one, its), (other, others)), key=lambda pair: pair[0].subject.chips or 0)
-        chips = (more.subject.chips or 0) / (fewer.subject.chips or 1)
-        rate, rates = _rate(low, fewer), _rate(high, more)
-        if chips > 1 and _is_alike(fewer, more) and _load(low) == _load(high) and rate and rates:
-            ratio = rates / rate
-            yield Scaling(
-                fewer=fewer.id,
-                more=more.id,
-                chips=chips,
-                ratio=ratio,
-                per_doubling=ratio ** (1 / log2(chips)),
-                is_doubted=not (is_believed(low) and is_believed(high)),
-            )
-
-
-def _load(cell: Cell) -> tuple[int | None, int | None]:
-    return cell.point.context_tokens, cell.point.output_tokens
+    """Yield the gain of more chips for each pair of runs of one model and generation whose best cells have one load."""
+    rated = [
+        (run.subject.chips, run, cell, cell.requests_per_second)
+        for run, cell in zip(runs, bests, strict=True)
+        if cell is not None and cell.requests_per_second and run.subject.chips
+    ]
+    for pair in combinations(rated, 2):
+        (chips, fewer, low, rate), (more_chips, more, high, more_rate) = sorted(pair, key=lambda row: row[0])
+        if more_chips == chips or not _is_alike(fewer, more) or low.point.load != high.point.load:
+            continue
+        times, ratio = more_chips / chips, more_rate / rate
+        yield Scaling(
+            fewer=fewer.id,
+            more=more.id,
+            chips=times,
+            ratio=ratio,
+            per_doubling=ratio ** (1 / log2(times)),
+            is_doubted=not (low.is_trusted and high.is_trusted),
+        )
 
 
 def _is_alike(one: Run, other: Run) -> bool:
-    kinds = {run.subject.accelerator_type.rpartition("-")[0] for run in (one, other)}
-    return one.subject.model_id == other.subject.model_id and len(kinds) == 1
+    generations = {run.subject.accelerator_type.rpartition("-")[0] for run in (one, other)}
+    return one.subject.model_id == other.subject.model_id and len(generations) == 1
 
 
-def _notes(runs: Sequence[Run], shapes: Sequence[set[tuple[int | None, int | None]]]) -> Iterator[str]:
-    if shapes:
-        told = ", ".join(f"{run.id} {_shape(*next(iter(shape)))}" for run, shape in zip(runs, shapes, strict=True))
-        yield f"Not the same load: {told}."
-    for name, what in (("image_digest", "image"), ("spec_fingerprint", "server")):
-        several = {getattr(run.subject, name) for run in runs}
-        if len(several) > 1 and all(several):
-            yield f"Not the same {what}."
+def _notes(runs: Sequence[Run], *, by_streams: bool) -> Iterator[str]:
+    if by_streams:
+        loads = ", ".join(f"{run.id} {_load_text(run.cells[0].point.load)}" for run in runs)
+        yield f"Not the same load: {loads}."
+    for name, thing in (("image_digest", "image"), ("spec_fingerprint", "server")):
+        values = {getattr(run.subject, name) for run in runs}
+        if len(values) > 1 and all(values):
+            yield f"Not the same {thing}."
     emulated = [run.id for run in runs if run.subject.is_emulated]
     if emulated:
         yield f"{', '.join(emulated)}: measured on the emulator, where no model runs; the figures say nothing of a TPU."
@@ -105,13 +94,16 @@ def _notes(runs: Sequence[Run], shapes: Sequence[set[tuple[int | None, int | Non
     yield from (f"{', '.join(ids)}: {source}." for source, ids in sources.items() if source)
 
 
-def _shape(context: int | None, output: int | None) -> str:
+def _load_text(load: Load) -> str:
+    context, output = load
     prompt = "prompts of unknown length" if context is None else f"{context:,} in"
     return f"{prompt}, {'answers of unknown length' if output is None else f'{output:,} out'}"
 
 
-def _grid(run: Run) -> str:
-    points = [cell.point for cell in run.cells]
-    names = {"streams": "concurrency", "context": "context_tokens", "output": "output_tokens"}
-    values = {what: sorted({getattr(point, name) or 0 for point in points}) for what, name in names.items()}
-    return ", ".join(f"{what} {','.join(str(n or 'unknown') for n in of)}" for what, of in values.items())
+def _axes(run: Run) -> str:
+    """Return the streams, contexts and outputs of a run's cells."""
+    texts = []
+    for axis, name in _AXES.items():
+        sizes = sorted({getattr(cell.point, name) or 0 for cell in run.cells})
+        texts.append(f"{axis} {','.join(str(size or 'unknown') for size in sizes)}")
+    return ", ".join(texts)

@@ -1,4 +1,4 @@
-"""Samples become figures: latencies of requests, rates of the window, and what they say of the client.
+"""Samples become figures: latencies of requests, rates of the window, and the load on the client.
 
 Requests do not end where the window does. One that lies partly in it counts by that part, so that a rate is right
 whether or not streams move in step, and however long a request is; counting only what ends within a window of fixed
@@ -12,84 +12,98 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import sqrt
 
-from tpudeploy.benchmark.quantiles import of_sorted, quantile
 from tpudeploy.domain.benchmark import Evidence, Figures, Slo, Spread
 from tpudeploy.domain.load import Answer, Observation
 
 Window = tuple[float, float]
 
 
-def figures(seen: Observation, slo: Slo) -> Figures:
-    """Of an observation that was not cut off before its window."""
-    assert seen.window is not None
-    window = seen.window
-    whole = [answer for answer in seen.answers if not answer.error]
+def figures(observation: Observation, slo: Slo) -> Figures:
+    """Return the figures of an observation that reached its window."""
+    assert observation.window is not None
+    window = observation.window
+    complete = [answer for answer in observation.answers if not answer.error]
     # The warm-up counts for no latency. Its last requests may reach no further than the window's beginning.
-    measured = [answer for answer in whole if answer.turn > 0]
-    rate = _per_second(((a.sent_at, a.ended_at, 1.0) for a in whole), window)
+    measured = [answer for answer in complete if answer.turn > 0]
+    rate = _per_second(((a.sent_at, a.ended_at, 1.0) for a in complete), window)
+    # A prompt is processed until its first token comes.
+    prompts = ((a.sent_at, a.arrivals[0], a.prompt_tokens or 0) for a in complete)
+    gaps = [late - early for answer in measured for early, late in pairwise(answer.arrivals)]
+    times_per_token = [_tpot(answer) for answer in measured]
     return Figures(
         requests=len(measured),
-        requests_failed=sum(1 for answer in seen.answers if answer.error),
+        requests_failed=sum(1 for answer in observation.answers if answer.error),
         window_seconds=window[1] - window[0],
         requests_per_second=rate,
         goodput_requests_per_second=_goodput(measured, slo, rate),
-        # A prompt is worked on until its first token comes.
-        input_tokens_per_second=_per_second(((a.sent_at, a.arrivals[0], a.prompt_tokens or 0) for a in whole), window),
-        output_tokens_per_second=_arrived(whole, window),
-        prompt_tokens_mean=_mean([a.prompt_tokens for a in measured if a.prompt_tokens is not None]),
-        output_tokens_mean=_mean([a.output_tokens for a in measured if a.output_tokens is not None]),
-        ttft_seconds=spread([_ttft(a) for a in measured]),
-        itl_seconds=spread([late - early for a in measured for early, late in pairwise(a.arrivals)]),
-        tpot_seconds=spread([tpot for a in measured if (tpot := _tpot(a)) is not None]),
-        e2e_seconds=spread([a.ended_at - a.sent_at for a in measured]),
+        input_tokens_per_second=_per_second(prompts, window),
+        output_tokens_per_second=_output_rate(complete, window),
+        prompt_tokens_mean=_mean([answer.prompt_tokens for answer in measured]),
+        output_tokens_mean=_mean([answer.output_tokens for answer in measured]),
+        ttft_seconds=spread([_ttft(answer) for answer in measured]),
+        itl_seconds=spread(gaps),
+        tpot_seconds=spread([time for time in times_per_token if time is not None]),
+        e2e_seconds=spread([answer.ended_at - answer.sent_at for answer in measured]),
     )
 
 
-def of_client(seen: Observation) -> Evidence:
-    """What the client says of itself."""
-    assert seen.window is not None
+def of_client(observation: Observation) -> Evidence:
+    """Return what the client observed about itself."""
+    assert observation.window is not None
+    window = observation.window
+    in_flight = sum(_overlap(answer.sent_at, answer.ended_at, window) for answer in observation.answers)
     return Evidence(
-        client_lag_p99_seconds=quantile(seen.lags, 0.99) if seen.lags else None,
-        client_cpu_share=seen.cpu_share,
-        streams_mean=_under_way(seen.answers, seen.window),
+        client_lag_p99_seconds=quantile(observation.lags, 0.99) if observation.lags else None,
+        client_cpu_share=observation.cpu_share,
+        streams_mean=_over(in_flight, window),
     )
 
 
 def errors(answers: Iterable[Answer]) -> Mapping[str, int]:
-    """Each text with how often it came, the commonest first."""
+    """Return the number of each error, the most frequent first."""
     return dict(Counter(answer.error for answer in answers if answer.error).most_common())
 
 
 def spread(samples: Sequence[float]) -> Spread | None:
-    """None of no samples."""
     if not samples:
         return None
     ordered, count = sorted(samples), len(samples)
     mean = sum(ordered) / count
-    square = sum((sample - mean) ** 2 for sample in ordered)
-    return Spread(
-        count=count,
-        mean=mean,
-        deviation=sqrt(square / (count - 1)) if count > 1 else None,
-        p50=of_sorted(ordered, 0.50),
-        p90=of_sorted(ordered, 0.90),
-        p95=of_sorted(ordered, 0.95),
-        p99=of_sorted(ordered, 0.99),
-        most=ordered[-1],
-    )
+    squares = sum((sample - mean) ** 2 for sample in ordered)
+    p50, p90, p95, p99 = (_quantile_of_sorted(ordered, share) for share in (0.50, 0.90, 0.95, 0.99))
+    deviation = sqrt(squares / (count - 1)) if count > 1 else None
+    return Spread(count=count, mean=mean, deviation=deviation, p50=p50, p90=p90, p95=p95, p99=p99, most=ordered[-1])
+
+
+def quantile(samples: Sequence[float], share: float) -> float:
+    """Return a quantile, linear between the two nearest samples (type 7 of Hyndman and Fan).
+
+    Raise ValueError without samples.
+    """
+    if not samples:
+        raise ValueError("no samples")
+    return _quantile_of_sorted(sorted(samples), share)
+
+
+def _quantile_of_sorted(ordered: Sequence[float], share: float) -> float:
+    position = share * (len(ordered) - 1)
+    below = int(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 def _goodput(measured: Sequence[Answer], slo: Slo, rate: float) -> float | None:
-    """None where no SLO was given, or nothing was measured."""
+    """Return the rate of the requests that met the objective, or None without an objective or without requests."""
     if slo == Slo() or not measured:
         return None
-    return rate * (sum(_keeps(answer, slo) for answer in measured) / len(measured))  # of all, the rate to the last bit
+    return rate * (sum(_meets(answer, slo) for answer in measured) / len(measured))  # if all met it, exactly the rate
 
 
-def _keeps(answer: Answer, slo: Slo) -> bool:
+def _meets(answer: Answer, slo: Slo) -> bool:
+    if slo.ttft_seconds is not None and _ttft(answer) > slo.ttft_seconds:
+        return False
     tpot = _tpot(answer)
-    is_soon = slo.ttft_seconds is None or _ttft(answer) <= slo.ttft_seconds
-    return is_soon and (slo.tpot_seconds is None or tpot is None or tpot <= slo.tpot_seconds)
+    return slo.tpot_seconds is None or tpot is None or tpot <= slo.tpot_seconds
 
 
 def _ttft(answer: Answer) -> float:
@@ -97,39 +111,37 @@ def _ttft(answer: Answer) -> float:
 
 
 def _tpot(answer: Answer) -> float | None:
-    """By tokens, not by pieces; None for a single token."""
+    """Return the time per token, not per piece, or None for a single token."""
     tokens = answer.output_tokens or 0
     return (answer.arrivals[-1] - answer.arrivals[0]) / (tokens - 1) if tokens > 1 else None
 
 
 def _per_second(spans: Iterable[tuple[float, float, float]], window: Window) -> float:
-    """Spans with a weight each, by the part of them that lies in the window."""
+    """Return the rate of spans (begin, end, weight), each counted by the part of it that lies in the window."""
+    inside = sum(weight * _overlap(begin, end, window) / (end - begin) for begin, end, weight in spans if end > begin)
+    return _over(inside, window)
+
+
+def _output_rate(answers: Iterable[Answer], window: Window) -> float:
+    """Return output tokens per second. Each piece counts as the mean number of tokens per piece of its answer."""
     begin, end = window
-    inside = sum(weight * _overlap(a, b, window) / (b - a) for a, b, weight in spans if b > a)
-    return inside / (end - begin) if end > begin else 0.0
-
-
-def _under_way(answers: Iterable[Answer], window: Window) -> float:
-    begin, end = window
-    held = sum(_overlap(answer.sent_at, answer.ended_at, window) for answer in answers)
-    return held / (end - begin) if end > begin else 0.0
-
-
-def _arrived(answers: Iterable[Answer], window: Window) -> float:
-    """Output tokens per second. A piece counts as many tokens as its answer had for each."""
-    begin, end = window
-    if end <= begin:
-        return 0.0
     tokens = 0.0
     for answer in answers:
         inside = sum(begin <= at < end for at in answer.arrivals)
         tokens += inside * (answer.output_tokens or 0) / len(answer.arrivals)
-    return tokens / (end - begin)
+    return _over(tokens, window)
 
 
 def _overlap(begin: float, end: float, window: Window) -> float:
     return max(0.0, min(end, window[1]) - max(begin, window[0]))
 
 
-def _mean(of: Sequence[int]) -> float | None:
-    return sum(of) / len(of) if of else None
+def _over(amount: float, window: Window) -> float:
+    """Return an amount per second of the window."""
+    begin, end = window
+    return amount / (end - begin) if end > begin else 0.0
+
+
+def _mean(counts: Sequence[int | None]) -> float | None:
+    reported = [count for count in counts if count is not None]
+    return sum(reported) / len(reported) if reported else None

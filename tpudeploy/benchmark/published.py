@@ -1,39 +1,42 @@
-"""Published figures as runs, each cell with what speaks against it: found here, by the same rules as for our own.
+"""Published tables as runs, each cell with the doubts about it, found by the same rules as for our own runs.
 
-A table cannot be believed where another subject's has the same figure to the last digit: one of them was copied.
+A cell is doubtful if another subject has the same figure to the last digit: one of the two was copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tpudeploy import catalog
-from tpudeploy.benchmark.judge import judge
-from tpudeploy.benchmark.roofline import Roofline
-from tpudeploy.benchmark.subject import roofline
-from tpudeploy.catalog.baselines import BASELINES
-from tpudeploy.domain.baseline import Baseline, Claim
-from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Evidence, Figures, Run, Spread, Subject, Sweep
+from tpudeploy.benchmark.cells import judge_cell
+from tpudeploy.benchmark.roofline import Roofline, roofline
+from tpudeploy.catalog.baselines import BASELINES, Baseline, Claim
+from tpudeploy.domain.benchmark import Cell, CellStatus, Driver, Ended, Figures, Run, Spread, Subject, Sweep
 from tpudeploy.domain.load import Point
 from tpudeploy.version import VERSION
 
-# Fewer digits meet by chance.
-_TELLING_DIGITS = 3
+_TELLING_DIGITS = 3  # figures with fewer digits are equal by chance
 
 
 def published() -> Mapping[str, Run]:
-    """Every baseline as a run, by its id."""
-    return {each.id: _run(each, BASELINES) for each in BASELINES}
+    """Return every published table as a run, by its id."""
+    return {baseline.id: _run(baseline) for baseline in BASELINES}
 
 
-def _run(of: Baseline, all_of_them: Iterable[Baseline]) -> Run:
-    others = tuple(each for each in all_of_them if each.id != of.id)
-    subject = _subject(of)
-    line = roofline(subject, None)
-    cells = tuple(_cell(claim, line, others) for claim in of.claims)
+def _run(baseline: Baseline) -> Run:
+    """Return a table as a run without a price, because no author says what was paid."""
+    kind = catalog.accelerator_type(baseline.accelerator_type) if baseline.accelerator_type else None
+    subject = Subject(
+        model=baseline.model,
+        model_id=baseline.model,
+        accelerator_type=baseline.accelerator_type,
+        chips=None if kind is None else kind.chips,
+    )
+    limits = roofline(subject, None)
+    cells = tuple(_cell(baseline, claim, limits) for claim in baseline.claims)
     return Run(
-        id=of.id,
+        id=baseline.id,
         began_at=0.0,
         version=VERSION,
         driver=Driver.PUBLISHED,
@@ -41,22 +44,11 @@ def _run(of: Baseline, all_of_them: Iterable[Baseline]) -> Run:
         sweep=Sweep(points=tuple(cell.point for cell in cells)),
         cells=cells,
         ended=Ended.COMPLETE,
-        source="; ".join((of.source, *of.caveats)),
+        source="; ".join((baseline.source, *baseline.caveats)),
     )
 
 
-def _subject(of: Baseline) -> Subject:
-    """Without a price: no author tells what was paid."""
-    kind = catalog.accelerator_type(of.accelerator_type) if of.accelerator_type else None
-    return Subject(
-        model=of.model,
-        model_id=of.model,
-        accelerator_type=of.accelerator_type,
-        chips=None if kind is None else kind.chips,
-    )
-
-
-def _cell(claim: Claim, line: Roofline | None, others: Iterable[Baseline]) -> Cell:
+def _cell(baseline: Baseline, claim: Claim, limits: Roofline | None) -> Cell:
     figures = Figures(
         requests=None,
         requests_failed=0,
@@ -66,27 +58,25 @@ def _cell(claim: Claim, line: Roofline | None, others: Iterable[Baseline]) -> Ce
         ttft_seconds=_mean(claim.ttft_mean_seconds),
         tpot_seconds=_mean(claim.tpot_mean_seconds),
     )
-    evidence = Evidence(peak_share=None if line is None else line.peak_share(figures))
     point = Point(concurrency=claim.users, context_tokens=claim.context_tokens, output_tokens=claim.output_tokens)
-    status, reasons = judge(point, figures, evidence, None)
-    cell = Cell(point=point, status=status, reasons=reasons, figures=figures, evidence=evidence)
-    twins = [each.id for each in others for other in each.claims if _is_copy(claim, other)]
+    cell = judge_cell(Cell(point=point, status=CellStatus.OK, figures=figures), limits)
+    twins = [
+        other.id for other in BASELINES if other.id != baseline.id and any(_is_copy(claim, c) for c in other.claims)
+    ]
     if not twins:
         return cell
-    said = f"{claim.requests_per_second} requests/s stands in {', '.join(dict.fromkeys(twins))} too"
-    return replace(cell, status=CellStatus.COPY_SUSPECT, reasons=(*reasons, said))
+    reason = f"{', '.join(twins)} has {claim.requests_per_second} requests/s too"
+    return replace(cell, status=CellStatus.COPY_SUSPECT, reasons=(*cell.reasons, reason))
 
 
 def _is_copy(one: Claim, other: Claim) -> bool:
     rate = one.requests_per_second
-    return (
-        rate is not None
-        and rate == other.requests_per_second
-        and len(f"{rate:.2f}".replace(".", "").strip("0")) >= _TELLING_DIGITS
-    )
+    if rate is None or rate != other.requests_per_second:
+        return False
+    return len(f"{rate:.2f}".replace(".", "").strip("0")) >= _TELLING_DIGITS
 
 
-def _mean(of: float | None) -> Spread | None:
-    if of is None:
+def _mean(value: float | None) -> Spread | None:
+    if value is None:
         return None
-    return Spread(count=None, mean=of, deviation=None, p50=None, p90=None, p95=None, p99=None, most=None)
+    return Spread(count=None, mean=value, deviation=None, p50=None, p90=None, p95=None, p99=None, most=None)

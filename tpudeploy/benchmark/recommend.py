@@ -1,4 +1,4 @@
-"""What would serve a workload: what was measured to do so, cheapest first; else what has the memory for it."""
+"""Recommendation of a slice for a workload: measured runs, cheapest first, or else slices with enough memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tpudeploy import catalog
-from tpudeploy.benchmark.compare import is_believed
-from tpudeploy.benchmark.operating import tail
 from tpudeploy.domain.accelerator import AcceleratorType
 from tpudeploy.domain.benchmark import Cell, Run
 from tpudeploy.domain.budget import Engine, HbmBudget
@@ -19,111 +17,116 @@ from tpudeploy.sizing.sweep import fault
 
 _LENGTH_STEP = 1_024
 _EMULATED = "it was measured on the emulator, where no model runs (--emulated accepts it)"
+_ENGINE_SETTINGS = ("tensor_parallel_size", "data_parallel_size", "max_model_len")
 
 
 def recommend(
-    of: Deployment, workload: Workload, runs: Iterable[Run], *, takes_emulated: bool = False
+    deployment: Deployment, workload: Workload, runs: Iterable[Run], *, takes_emulated: bool = False
 ) -> Recommendation:
-    """For the model of `of`, whose settings are kept where nothing speaks against them.
+    """Return the choices for the deployment's model; its other settings stay unless they are in the way.
 
-    Runs on the emulator are no evidence, for no TPU ran there, unless `takes_emulated`.
-    Published tables are no runs: prose decides nothing. Where a run serves the workload, the size model is not asked.
+    Runs on the emulator are evidence only with `takes_emulated`, because no TPU ran there. Published tables are never
+    evidence. If a run serves the workload, the size model is not used.
     """
-    mine = [run for run in runs if run.subject.model_id == of.model_id and run.subject.chips]
-    measured, refused = [], []
-    for run in mine:
-        if run.subject.is_emulated and not takes_emulated:
-            refused.append(f"run {run.id} on {run.subject.accelerator_type}: {_EMULATED}")
+    choices, refused = [], []
+    for run in runs:
+        if run.subject.model_id != deployment.model_id or not run.subject.chips:
             continue
-        found = _measured(run, workload)
-        if isinstance(found, str):
-            refused.append(f"run {run.id} on {run.subject.accelerator_type}: {found}")
+        is_refused = run.subject.is_emulated and not takes_emulated
+        choice = _EMULATED if is_refused else _measured_choice(run, workload)
+        if isinstance(choice, str):
+            refused.append(f"run {run.id} on {run.subject.accelerator_type}: {choice}")
         else:
-            measured.append(found)
-    if measured:
-        return Recommendation(workload=workload, choices=tuple(sorted(measured, key=_price)), refused=tuple(refused))
-    sized, too_little = _sized(of, workload)
-    return Recommendation(workload=workload, choices=tuple(sorted(sized, key=_price)), refused=(*refused, *too_little))
+            choices.append(choice)
+    if not choices:
+        choices, refused_sizes = _sized_choices(deployment, workload)
+        refused += refused_sizes
+    choices.sort(key=lambda choice: (choice.usd_per_month is None, choice.usd_per_month or 0.0))
+    return Recommendation(workload=workload, choices=tuple(choices), refused=tuple(refused))
 
 
-def _price(of: Choice) -> tuple[bool, float]:
-    return of.usd_per_month is None, of.usd_per_month or 0.0
-
-
-def _measured(run: Run, workload: Workload) -> Choice | str:
-    """The choice that a run speaks for, or why it does not."""
+def _measured_choice(run: Run, workload: Workload) -> Choice | str:
+    """Return the choice that a run supports, or why it supports none."""
     cells = [cell for cell in run.cells if _covers(cell, workload)]
     if not cells:
-        return "no cell that can be believed has so many streams of such a length"
+        return "it has no trusted cell with that many streams of that length"
     cell = min(cells, key=lambda cell: cell.point.sizes)
-    first = tail(cell.figures.ttft_seconds) if cell.figures is not None else None
-    if workload.ttft_seconds is not None and (first is None or first > workload.ttft_seconds):
-        return (
-            "it does not tell the time to the first token" if first is None else f"the first token takes {first:.3g} s"
-        )
+    ttft = None if cell.ttft_seconds is None else cell.ttft_seconds.tail
+    if workload.ttft_seconds is not None:
+        if ttft is None:
+            return "it does not have the time to the first token"
+        if ttft > workload.ttft_seconds:
+            return f"the first token takes {ttft:.3g} s"
     month = None if run.subject.usd_per_hour is None else run.subject.usd_per_hour * HOURS_PER_MONTH
-    if workload.usd_per_month is not None and (month is None or month > workload.usd_per_month):
-        return "its price is not known" if month is None else f"it costs ${month:,.0f} a month"
+    if _is_too_expensive(month, workload):
+        return "its price is unknown" if month is None else f"it costs ${month:,.0f} a month"
     streams, context, output = cell.point.sizes
     why = f"measured at {streams:,} streams of {context:,} tokens in and {output:,} out"
     return Choice(
-        settings=dict(_settings_of(run)),
+        settings=dict(_measured_settings(run)),
         accelerator_type=run.subject.accelerator_type,
         usd_per_month=month,
-        why=why if first is None else f"{why}: the first token within {first:.3g} s",
+        why=why if ttft is None else f"{why}: the first token within {ttft:.3g} s",
         run=run.id,
         cell=cell,
         is_emulated=run.subject.is_emulated,
     )
 
 
-def _covers(cell: Cell, of: Workload) -> bool:
+def _covers(cell: Cell, workload: Workload) -> bool:
     """Return whether a trusted cell has at least this load. A cell of unknown size covers none."""
     point = cell.point
-    if cell.figures is None or not is_believed(cell):
+    if cell.figures is None or not cell.is_trusted:
         return False
     if point.concurrency is None or point.context_tokens is None or point.output_tokens is None:
         return False
-    is_enough = point.concurrency >= of.users and point.context_tokens >= of.context_tokens
-    return is_enough and point.output_tokens >= of.output_tokens
+    is_enough = point.concurrency >= workload.users and point.context_tokens >= workload.context_tokens
+    return is_enough and point.output_tokens >= workload.output_tokens
 
 
-def _settings_of(run: Run) -> Iterator[tuple[str, Json]]:
-    of = run.subject
-    yield "tpu.type", of.accelerator_type
-    for name in ("tensor_parallel_size", "data_parallel_size", "max_model_len"):
-        if of.engine.get(name, "").isdecimal():
-            yield f"serving.{name}", int(of.engine[name])
-    if of.provisioning:
-        yield "placement.provisioning", [of.provisioning]
+def _is_too_expensive(usd_per_month: float | None, workload: Workload) -> bool:
+    if workload.usd_per_month is None:
+        return False
+    return usd_per_month is None or usd_per_month > workload.usd_per_month
 
 
-def _sized(of: Deployment, workload: Workload) -> tuple[list[Choice], list[str]]:
-    found = of.budget
-    if not isinstance(found, HbmBudget):
-        return [], [f"the size model: {found.because}"]
+def _measured_settings(run: Run) -> Iterator[tuple[str, Json]]:
+    subject = run.subject
+    yield "tpu.type", subject.accelerator_type
+    for name in _ENGINE_SETTINGS:
+        if subject.engine.get(name, "").isdecimal():
+            yield f"serving.{name}", int(subject.engine[name])
+    if subject.provisioning:
+        yield "placement.provisioning", [subject.provisioning]
+
+
+def _sized_choices(deployment: Deployment, workload: Workload) -> tuple[list[Choice], list[str]]:
+    current = deployment.budget
+    if not isinstance(current, HbmBudget):
+        return [], [f"the size model: {current.because}"]
     choices, refused = [], []
-    prices = _prices(of)
-    for kind, engine in _engines(found, workload):
-        what = f"{kind.name}, tensor parallel {engine.tensor_parallel} x data parallel {engine.data_parallel}"
-        sized = compute_budget(found.model, kind, engine)
-        because = fault(sized)
-        if because or not isinstance(sized, HbmBudget):
-            refused.append(f"{what}: {because}")
+    prices = _prices(deployment)
+    provisioning = min(prices, key=lambda name: prices[name], default="")
+    for kind, engine in _engines(current, workload):
+        name = f"{kind.name}, tensor parallel {engine.tensor_parallel} x data parallel {engine.data_parallel}"
+        sized = compute_budget(current.model, kind, engine)
+        problem = fault(sized)
+        if problem or not isinstance(sized, HbmBudget):
+            refused.append(f"{name}: {problem}")
             continue
         verdict = can_serve(sized, users=workload.users, context=workload.context_tokens, output=workload.output_tokens)
-        provisioning, usd = min(prices.items(), key=lambda pair: pair[1]) if prices else ("", None)
-        month = None if usd is None else usd * kind.chips * HOURS_PER_MONTH
+        month = prices[provisioning] * kind.chips * HOURS_PER_MONTH if prices else None
         if verdict.service is not Service.FITS:
-            refused.append(f"{what}: {verdict.why}")
-        elif workload.usd_per_month is not None and (month is None or month > workload.usd_per_month):
-            refused.append(f"{what}: {'no price is known' if month is None else f'${month:,.0f} a month'}")
+            refused.append(f"{name}: {verdict.why}")
+        elif _is_too_expensive(month, workload):
+            refused.append(f"{name}: {'its price is unknown' if month is None else f'${month:,.0f} a month'}")
         else:
-            choices.append(_choice(kind, engine, provisioning, month, why=verdict.why))
+            settings = _sized_settings(kind, engine, provisioning)
+            choices.append(Choice(settings=settings, accelerator_type=kind.name, usd_per_month=month, why=verdict.why))
     return choices, refused
 
 
-def _choice(kind: AcceleratorType, engine: Engine, provisioning: str, month: float | None, *, why: str) -> Choice:
+def _sized_settings(kind: AcceleratorType, engine: Engine, provisioning: str) -> dict[str, Json]:
     settings: dict[str, Json] = {
         "tpu.type": kind.name,
         "serving.tensor_parallel_size": engine.tensor_parallel,
@@ -131,35 +134,35 @@ def _choice(kind: AcceleratorType, engine: Engine, provisioning: str, month: flo
         "serving.max_model_len": engine.max_model_len,
         "serving.max_num_seqs": engine.max_num_seqs,
     }
-    if provisioning:
-        settings["placement.provisioning"] = [provisioning]
-    return Choice(settings=settings, accelerator_type=kind.name, usd_per_month=month, why=why)
+    return {**settings, "placement.provisioning": [provisioning]} if provisioning else settings
 
 
-def _engines(of: HbmBudget, workload: Workload) -> Iterator[tuple[AcceleratorType, Engine]]:
-    """Every slice of one host and every split of it, no longer and for no more sequences than it takes."""
-    tokens = workload.context_tokens + workload.output_tokens
-    length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(of.model.max_position, tokens))
-    for kind in catalog.generation(of.accelerator.generation).types:
-        for tensor in (n for n in range(1, kind.chips + 1) if kind.hosts == 1 and kind.chips % n == 0):
+def _engines(current: HbmBudget, workload: Workload) -> Iterator[tuple[AcceleratorType, Engine]]:
+    """Yield each slice of one host with each split of it, at the least length and sequences for the workload."""
+    engine, tokens = current.engine, workload.context_tokens + workload.output_tokens
+    length = min(-(-tokens // _LENGTH_STEP) * _LENGTH_STEP, max(current.model.max_position, tokens))
+    for kind in catalog.generation(current.accelerator.generation).types:
+        for tensor in range(1, kind.chips + 1):
+            if kind.hosts > 1 or kind.chips % tensor:
+                continue
             data = kind.chips // tensor
-            seqs = max(of.engine.max_num_seqs, -(-workload.users // data))
             yield (
                 kind,
                 replace(
-                    of.engine,
+                    engine,
                     tensor_parallel=tensor,
                     data_parallel=data,
-                    max_model_len=max(length, of.engine.max_model_len),
-                    max_num_seqs=seqs,
+                    max_model_len=max(length, engine.max_model_len),
+                    max_num_seqs=max(engine.max_num_seqs, -(-workload.users // data)),
                 ),
             )
 
 
-def _prices(of: Deployment) -> Mapping[str, float]:
-    """The least list price of a chip-hour for each way to have it that the profile allows."""
-    known: dict[str, float] = {}
-    for each in of.candidates:
-        if each.usd_per_chip_hour is not None:
-            known[each.provisioning] = min(each.usd_per_chip_hour, known.get(each.provisioning, each.usd_per_chip_hour))
-    return known
+def _prices(deployment: Deployment) -> Mapping[str, float]:
+    """Return the lowest list price of a chip-hour for each provisioning model that the profile allows."""
+    prices: dict[str, float] = {}
+    for candidate in deployment.candidates:
+        usd, provisioning = candidate.usd_per_chip_hour, candidate.provisioning
+        if usd is not None:
+            prices[provisioning] = min(usd, prices.get(provisioning, usd))
+    return prices

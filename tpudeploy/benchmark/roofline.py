@@ -1,17 +1,20 @@
-"""What the chips can do at most, held against figures: the least arithmetic and reading that these tokens need.
+"""The limits of the chips: the least arithmetic and reading that the measured tokens need, as a share of what they do.
 
 Both are lower bounds. Arithmetic leaves out attention over the context, sampling and everything padded; reading leaves
 out the KV cache, and counts the weights that one token needs, whatever the batch. So a share above 1 cannot be, and
-one above `core.bench.judge`'s limit has never been seen of a real server.
+one above the limit of `benchmark.cells` has never been seen of a real server.
 """
 
 from __future__ import annotations
 
 from tpudeploy import catalog
+from tpudeploy.catalog import families
 from tpudeploy.domain.accelerator import AcceleratorType
-from tpudeploy.domain.benchmark import Figures
+from tpudeploy.domain.benchmark import Figures, Subject
+from tpudeploy.domain.budget import HbmBudget
+from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.frozen import frozen
-from tpudeploy.domain.model import LanguageModel
+from tpudeploy.domain.model import LanguageModel, NotCovered
 from tpudeploy.sizing.numbers import itemsize
 from tpudeploy.sizing.weights import active_parameters, head_parameters
 
@@ -21,7 +24,7 @@ _TERA, _GIGA = 1e12, 1e9
 
 @frozen
 class Roofline:
-    """`chips` work on one model together: those of a tensor-parallel rank. `ranks` are as many engines beside it."""
+    """A model on the `chips` of one tensor-parallel rank, and the number of such `ranks`."""
 
     model: LanguageModel
     accelerator: AcceleratorType
@@ -29,19 +32,46 @@ class Roofline:
     ranks: int = 1
     dtype: str = "bfloat16"
 
-    def peak_share(self, of: Figures) -> float | None:
-        """Of the arithmetic that all chips do in bfloat16; None where the figures have no rates."""
-        if of.input_tokens_per_second is None and of.output_tokens_per_second is None:
+    def peak_share(self, figures: Figures) -> float | None:
+        """Return the share of the bfloat16 arithmetic of all chips, or None for figures without rates."""
+        if figures.input_tokens_per_second is None and figures.output_tokens_per_second is None:
             return None
-        given, made = of.input_tokens_per_second or 0.0, of.output_tokens_per_second or 0.0
+        prompt, answer = figures.input_tokens_per_second or 0.0, figures.output_tokens_per_second or 0.0
         peak = catalog.generation(self.accelerator.generation).peak_bf16_tflops * _TERA * self.chips * self.ranks
-        needed = active_parameters(self.model) * (given + made) + head_parameters(self.model) * made
+        needed = active_parameters(self.model) * (prompt + answer) + head_parameters(self.model) * answer
         return _FLOPS * needed / peak
 
-    def bandwidth_share(self, of: Figures) -> float | None:
-        """Of a rank's memory bandwidth: every piece of a stream is a step, which reads the weights of a token once."""
-        if of.itl_seconds is None or of.itl_seconds.mean <= 0:
+    def bandwidth_share(self, figures: Figures) -> float | None:
+        """Return the share of a rank's memory bandwidth: each piece of a stream is a step that reads all weights."""
+        if figures.itl_seconds is None or figures.itl_seconds.mean <= 0:
             return None
-        read = (active_parameters(self.model) + head_parameters(self.model)) * itemsize(self.dtype)
-        most = catalog.generation(self.accelerator.generation).hbm_gbytes_per_second * _GIGA * self.chips
-        return read / most / of.itl_seconds.mean
+        weights = (active_parameters(self.model) + head_parameters(self.model)) * itemsize(self.dtype)
+        bandwidth = catalog.generation(self.accelerator.generation).hbm_gbytes_per_second * _GIGA * self.chips
+        return weights / bandwidth / figures.itl_seconds.mean
+
+
+def roofline(subject: Subject, deployment: Deployment | None) -> Roofline | None:
+    """Return the limits for a subject, or None if its model or its chips are unknown.
+
+    Without a deployment, bfloat16 and tensor parallelism over all chips are assumed.
+    """
+    kind = catalog.accelerator_type(subject.accelerator_type)
+    if kind is None:
+        return None
+    if deployment is None:
+        try:
+            model = families.find_model(subject.model_id)
+        except NotCovered:
+            return None
+        return None if model is None else Roofline(model=model, accelerator=kind, chips=kind.chips)
+    budget = deployment.budget
+    if not isinstance(budget, HbmBudget):
+        return None
+    engine = budget.engine
+    return Roofline(
+        model=budget.model,
+        accelerator=kind,
+        chips=engine.tensor_parallel,
+        ranks=engine.data_parallel,
+        dtype=engine.dtype,
+    )

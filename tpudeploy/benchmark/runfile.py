@@ -1,6 +1,6 @@
-"""A run ↔ JSON: the format `tpudeploy.run/1`, with a hash of its content, so that a figure is what was measured.
+"""A run ↔ JSON: the format `tpudeploy.run/1`, with a hash of its content that shows a changed figure.
 
-A cell is a line: what was written of it once is written again as it was, while a run grows by hundreds of them.
+A cell is one line, and a line that was written before is reused, because a run grows by hundreds of cells.
 """
 
 from __future__ import annotations
@@ -19,23 +19,17 @@ from tpudeploy.serialization.typed import read
 FORMAT = "tpudeploy.run/1"
 
 
-def dumps(of: Run, lines: Sequence[str] | None = None) -> str:
-    """What `bench --json` prints and what is kept. `lines` are `line` of each cell, where they are known already."""
-    known = list(map(line, of.cells)) if lines is None else lines
-    head = _head(of)
-    begin = json.dumps({"format": FORMAT, "hash": _hash(head, known), **head}, ensure_ascii=False)
-    return f'{begin[:-1]}, "cells": [\n' + ",\n".join(known) + "\n]}\n"
+def dumps(run: Run, lines: Sequence[str] | None = None) -> str:
+    """Return the text that is stored, and that `bench --json` prints. `lines` are the cells' lines, if they exist."""
+    cell_lines = list(map(line, run.cells)) if lines is None else lines
+    head = _head(run)
+    begin = json.dumps({"format": FORMAT, "hash": _hash(head, cell_lines), **head}, ensure_ascii=False)
+    return f'{begin[:-1]}, "cells": [\n' + ",\n".join(cell_lines) + "\n]}\n"
 
 
-def digest(of: Run) -> str:
-    """The hash of its content, which its file begins with."""
-    return _hash(_head(of), map(line, of.cells))
-
-
-def _head(of: Run) -> Any:
-    head = to_json(replace(of, cells=()))
-    del head["cells"]
-    return head
+def digest(run: Run) -> str:
+    """Return the hash of a run's content, which is in its file."""
+    return _hash(_head(run), map(line, run.cells))
 
 
 def line(cell: Cell) -> str:
@@ -43,16 +37,16 @@ def line(cell: Cell) -> str:
 
 
 def loads(text: str, *, source: str) -> Run:
-    """Raise `errors.RunUnreadable`; `source` names the file."""
+    """Return the run in a text. Raise `errors.RunUnreadable`; `source` names the file."""
     try:
         content = json.loads(text)
-        written, stamp, cells = content.pop("format"), content.pop("hash"), content.pop("cells")
+        form, stamp, cells = content.pop("format"), content.pop("hash"), content.pop("cells")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as cause:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
     if not isinstance(cells, list):
-        raise _unreadable(source, "its cells are no list")
-    if written != FORMAT:
-        raise _unreadable(source, f"its format is `{written}`, and this tpudeploy reads `{FORMAT}`")
+        raise _unreadable(source, "its cells are not a list")
+    if form != FORMAT:
+        raise _unreadable(source, f"its format is `{form}`, and this tpudeploy reads `{FORMAT}`")
     if stamp != _hash(content, map(_canonical, cells)):
         raise _unreadable(source, "it was changed after it was measured")
     try:
@@ -64,15 +58,21 @@ def loads(text: str, *, source: str) -> Run:
         raise _unreadable(source, f"{type(cause).__name__}: {cause}") from cause
 
 
+def _head(run: Run) -> Any:
+    head = to_json(replace(run, cells=()))
+    del head["cells"]
+    return head
+
+
 def _hash(head: Any, lines: Iterable[str]) -> str:
-    """Of all fields, however they are laid out."""
+    """Return the hash of all fields, independent of their layout."""
     text = "\n".join((_canonical(head), *lines))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _canonical(of: Any) -> str:
-    return json.dumps(of, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 def _unreadable(source: str, why: str) -> RunUnreadable:
-    return RunUnreadable(f"{source} is no run that we can read: {why}.", hint="Measure it again: `tpudeploy bench`.")
+    return RunUnreadable(f"{source} is not a readable run: {why}.", hint="Measure it again: `tpudeploy bench`.")

@@ -1,30 +1,40 @@
-"""`compare --ab`: one flag, two values, deployed in turns on the slice that is there, and held against each other."""
+"""Run `compare --ab`: deploy two values of one flag in turns on the existing slice, and compare them."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tpudeploy.cli import documents, exits, options, sweeping
+from tpudeploy.cli import accuracy, documents, exits, options, sweeping
+from tpudeploy.cli.boundary import interrupted, report
 from tpudeploy.cli.context import Context
-from tpudeploy.domain.errors import Interrupted, UsageError
+from tpudeploy.cli.interrupts import stopping_gracefully
+from tpudeploy.domain.errors import Interrupted, TpudeployError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tpudeploy.ab_test.proposal import Proposal
+    from tpudeploy.ab_test.arms import Flag
+    from tpudeploy.ab_test.turns import Proposal
+    from tpudeploy.accuracy.sheet import Sheet
+    from tpudeploy.config.profile import Profile
+    from tpudeploy.domain import events
+    from tpudeploy.domain.benchmark import Side
     from tpudeploy.domain.experiment import Experiment
-    from tpudeploy.operations.ab_test import Arms, Experimenting
+    from tpudeploy.operations.ab_test import AbTests, Arms, AskQuestions
+    from tpudeploy.operations.accuracy import AccuracyTests
 
 # Few cells: each costs its window in every repeat.
 GRID = sweeping.Grid(streams=(1, 64), contexts=(1024,), outputs=(128,))
 _REPEATS = 3
-# What one that goes on has been told already; and what says nothing where there is none.
+# Options that a resumed A/B has already, and those that need an A/B.
 _OF_THE_BEGINNING = (
     *("ab", "repeats", "concurrency", "context", "output", "window", "driver", "tokenizer"),
     *("accuracy", "questions", "no_accuracy"),
 )
 _OF_THE_AB = (*_OF_THE_BEGINNING, "duration", "max_cost", "auto_approve", "resume")
+_STOPPED = "Interrupted: the complete measurements are kept."
+_BACK = "Restoring {name} to its profile. Ctrl-C leaves it as it is."
+_NOT_BACK = "{name} does not match its profile yet: `tpudeploy plan` shows the rest, `tpudeploy apply` does it."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,8 +77,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.lock_timeout(parser)
 
 
-def is_meant(given: argparse.Namespace) -> bool:
-    return given.ab is not None or given.resume is not None
+def is_requested(args: argparse.Namespace) -> bool:
+    return args.ab is not None or args.resume is not None
 
 
 def is_id(text: str) -> bool:
@@ -77,145 +87,241 @@ def is_id(text: str) -> bool:
     return text.startswith(PREFIX)
 
 
-def check(given: argparse.Namespace) -> None:
-    """Raise `errors.UsageError` for what means nothing without an A/B."""
-    for option in _written(given, _OF_THE_AB):
+def check(args: argparse.Namespace) -> None:
+    """Raise `errors.UsageError` for an option that needs an A/B."""
+    for option in _options_on_command_line(args, _OF_THE_AB):
         raise UsageError(f"{option} goes with --ab.", hint="Try --ab PATH=A,B and a profile.")
 
 
-def _written(given: argparse.Namespace, names: Sequence[str]) -> Iterator[str]:
-    """Those of these options that stand on the command line; what the environment says is for whom it concerns."""
+def _options_on_command_line(args: argparse.Namespace, names: Sequence[str]) -> Iterator[str]:
+    """Yield those of these options that the command line has. The environment's values hold where they apply."""
     for name in names:
-        if getattr(given, name) and not options.environment_value(name.replace("_", "-")):
+        if getattr(args, name) and not options.environment_value(name.replace("_", "-")):
             yield f"--{name.replace('_', '-')}"
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.cli.experiments import UnderWay
-    from tpudeploy.operations.ab_test import Experimenting
+def run(args: argparse.Namespace, context: Context) -> int:
+    from tpudeploy.operations.ab_test import AbTests
     from tpudeploy.views import ab as view
 
-    if len(given.runs) != 1:
+    if len(args.runs) != 1:
         raise UsageError("An A/B is of one profile.", hint="tpudeploy compare PROFILE --ab serving.padding_gap=0,512")
-    workspace = context.workspace(given.runs, lock_timeout=given.lock_timeout)
-    experimenting = Experimenting(workspace)
-    experiment, arms = _asked(given, context, experimenting)
-    found = experimenting.propose(experiment, arms)
-    if not found.turns:
-        return _tell(given, context, experimenting, experiment)
-    sweeping.check_price(given, found.usd_per_hour)
-    _approve(given, context, found)
-    under_way = UnderWay(given, context, experimenting, arms)
+    tests = AbTests(context.workspace(args.runs, lock_timeout=args.lock_timeout))
+    experiment, arms = _experiment(args, context, tests)
+    proposal = tests.propose(experiment, arms)
+    if not proposal.turns:
+        return _show_result(args, context, tests, experiment)
+    sweeping.check_price(args, proposal.usd_per_hour)
+    _approve(args, context, proposal)
+    command = _Command(args, context, tests, arms)
     try:
-        done = under_way.carried_out(found)
+        experiment = command.run(proposal)
     except (Exception, KeyboardInterrupt) as error:
-        under_way.bring_back()
+        command.bring_back()
         if not isinstance(error, Interrupted):
-            context.terminal.talk(view.goes_on(experiment, left=len(experimenting.left(experiment))))
+            context.terminal.talk(view.how_to_continue(experiment, missing=len(tests.remaining_turns(experiment))))
         raise
-    failed = under_way.bring_back()
-    code = _tell(given, context, experimenting, done)
-    return code if failed is None else failed.exit_code
+    failure = command.bring_back()
+    code = _show_result(args, context, tests, experiment)
+    return code if failure is None else failure.exit_code
 
 
-def show(given: argparse.Namespace, context: Context) -> int:
-    """One that was made before, by its runs alone."""
-    from tpudeploy.operations.ab_test import Experimenting
+def show(args: argparse.Namespace, context: Context) -> int:
+    """Show the result of an earlier A/B, from its runs alone."""
+    from tpudeploy.operations.ab_test import AbTests
 
-    experimenting = Experimenting(context.workspace())
-    return _tell(given, context, experimenting, _begun(given, experimenting, given.runs[0]))
+    tests = AbTests(context.workspace())
+    return _show_result(args, context, tests, _find(args, tests, args.runs[0]))
 
 
-def _begun(given: argparse.Namespace, experimenting: Experimenting, id_: str) -> Experiment:
-    """Raise `errors.UsageError` where it is to be decided by another measure than was named before."""
-    begun = experimenting.experiments.find(id_)
-    if given.by is not None and given.by != begun.by:
+def _find(args: argparse.Namespace, tests: AbTests, id_: str) -> Experiment:
+    """Return a stored experiment. Raise `errors.UsageError` for another measure than it began with."""
+    experiment = tests.experiments.find(id_)
+    if args.by is not None and args.by != experiment.by:
         raise UsageError(
-            f"{begun.id} is decided by {begun.by}, as was said before it began; its figures tell the rest.",
+            f"{experiment.id} is decided by {experiment.by}, which was chosen before it began; its result has the "
+            "other measures.",
             hint="Leave --by out.",
         )
-    return begun
+    return experiment
 
 
-def _asked(given: argparse.Namespace, context: Context, experimenting: Experimenting) -> tuple[Experiment, Arms]:
-    """A new experiment, or the one that goes on; and its arms."""
-    from tpudeploy.ab_test.arms import Written, parsed
-    from tpudeploy.cli.experiments import loaded
+def _experiment(args: argparse.Namespace, context: Context, tests: AbTests) -> tuple[Experiment, Arms]:
+    """Return a new experiment, or the one to resume, and its arms."""
+    from tpudeploy.ab_test.arms import Flag, parsed
     from tpudeploy.domain.benchmark import Driver, Sweep
     from tpudeploy.domain.comparison import Measure
 
-    if given.resume is None:
-        arms = loaded(context, given.runs[0], given, parsed(given.ab))
-        sweep = Sweep(points=sweeping.points(given, GRID), window_seconds=given.window or sweeping.WINDOW)
-        made = experimenting.experiment(
-            arms,
-            sweep,
-            repeats=_repeats(given),
-            by=None if given.by is None else Measure(given.by),
-            driver=Driver(given.driver or Driver.TPUDEPLOY),
-            tokenizer=given.tokenizer or "",
-            questions=_questions(given, context, arms.path),
-            count=given.questions,
-        )
-        return made, arms
-    for option in _written(given, _OF_THE_BEGINNING):
-        raise UsageError(
-            f"{option} cannot be changed when resuming.",
-            hint=f"Omit {option}, or start a new A/B without --resume.",
-        )
-    begun = _begun(given, experimenting, given.resume)
-    return begun, loaded(context, given.runs[0], given, Written(path=begun.path, values=(begun.a.value, begun.b.value)))
+    if args.resume is not None:
+        for option in _options_on_command_line(args, _OF_THE_BEGINNING):
+            raise UsageError(
+                f"{option} cannot be changed when resuming.",
+                hint=f"Omit {option}, or start a new A/B without --resume.",
+            )
+        experiment = _find(args, tests, args.resume)
+        flag = Flag(path=experiment.path, values=(experiment.a.value, experiment.b.value))
+        return experiment, load_arms(context, args.runs[0], args, flag)
+    arms = load_arms(context, args.runs[0], args, parsed(args.ab))
+    experiment = tests.experiment(
+        arms,
+        Sweep(points=sweeping.points(args, GRID), window_seconds=args.window or sweeping.WINDOW),
+        repeats=_repeats(args),
+        by=None if args.by is None else Measure(args.by),
+        driver=Driver(args.driver or Driver.TPUDEPLOY),
+        tokenizer=args.tokenizer or "",
+        questions=_questions(args, context, arms.path),
+        count=args.questions,
+    )
+    return experiment, arms
 
 
-def _questions(given: argparse.Namespace, context: Context, path: str) -> str:
-    """What both arms are asked, "" for nothing; read now, so that nothing is wrong with it later."""
+def load_arms(context: Context, path: str, args: argparse.Namespace, flag: Flag) -> Arms:
+    """Load a profile as it is written, and with each value. A problem of any of them is reported now."""
+    from tpudeploy.operations.ab_test import Arms
+
+    (base,) = context.load([path], args)
+    a, b = (
+        context.read(path, argparse.Namespace(overlays=args.overlays, sets=[*args.sets, f"{flag.path}={value}"]))
+        for value in flag.values
+    )
+    return Arms(base=base, a=a, b=b, path=flag.path, values=flag.values)
+
+
+def _questions(args: argparse.Namespace, context: Context, path: str) -> str:
+    """Return the questions for both arms, or "". They are read now, so that an error in them comes first."""
     from tpudeploy.ab_test.arms import is_risky
-    from tpudeploy.accuracy.arithmetic import NAME
-    from tpudeploy.cli.accuracy import is_lm_eval, questions_of
+    from tpudeploy.accuracy.questions import ARITHMETIC
 
-    if given.no_accuracy and given.accuracy:
+    if args.no_accuracy and args.accuracy:
         raise UsageError("--accuracy and --no-accuracy do not go together.", hint="Leave one out.")
-    named: str = given.accuracy or (NAME if is_risky(path) and not given.no_accuracy else "")
-    if not named and given.questions is not None:
+    source: str = args.accuracy or (ARITHMETIC if is_risky(path) and not args.no_accuracy else "")
+    if not source and args.questions is not None:
         raise UsageError("--questions goes with --accuracy.", hint="Try --accuracy arithmetic.")
-    if named and not is_lm_eval(named):
-        questions_of(named, given.questions, context)
-    return named
+    if source and not accuracy.is_lm_eval(source):
+        accuracy.questions_of(source, args.questions, context)
+    return source
 
 
-def _repeats(given: argparse.Namespace) -> int:
-    from tpudeploy.ab_test.order import FEWEST
+def _repeats(args: argparse.Namespace) -> int:
+    from tpudeploy.ab_test.turns import FEWEST
 
-    repeats: int = given.repeats or _REPEATS
+    repeats: int = args.repeats or _REPEATS
     if repeats < FEWEST:
         raise UsageError(
-            f"{repeats} repeat tells no difference from noise.",
-            hint=f"--repeats {FEWEST} is the fewest, more see more.",
+            f"{repeats} repeat cannot separate a difference from noise.",
+            hint=f"Use --repeats {FEWEST} or more; more repeats detect smaller differences.",
         )
     return repeats
 
 
-def _approve(given: argparse.Namespace, context: Context, found: Proposal) -> None:
+def _approve(args: argparse.Namespace, context: Context, proposal: Proposal) -> None:
     """Raise `errors.NotApproved`."""
     from tpudeploy.cli.approval import approve
     from tpudeploy.views import ab as view
     from tpudeploy.views import excerpt
 
     terminal = context.terminal
-    terminal.data(view.proposal(found, terminal.paint))
-    if found.diagnostics:
-        terminal.talk(f"\n{excerpt.diagnostics(found.diagnostics, terminal.paint)}")
-    if not given.auto_approve:
+    terminal.data(view.proposal(proposal, terminal.paint))
+    if proposal.diagnostics:
+        terminal.talk(f"\n{excerpt.diagnostics(proposal.diagnostics, terminal.paint)}")
+    if not args.auto_approve:
         approve(context, "Do you want to perform these actions?", otherwise="Review the list, then pass -auto-approve.")
 
 
-def _tell(given: argparse.Namespace, context: Context, experimenting: Experimenting, done: Experiment) -> int:
+class _Command:
+    """The part of an A/B that one command runs, after its approval."""
+
+    def __init__(self, args: argparse.Namespace, context: Context, tests: AbTests, arms: Arms) -> None:
+        self._args = args
+        self._context = context
+        self._tests = tests
+        self._arms = arms
+        self._rows = sweeping.Rows(context.terminal)
+
+    def run(self, proposal: Proposal) -> Experiment:
+        """Run the remaining turns. Raise as `AbTests.run` does; `bring_back` follows then too."""
+        from tpudeploy.domain.benchmark import Bounds
+        from tpudeploy.operations.ab_test import Listener
+
+        args, rows = self._args, self._rows
+        listener = Listener(on_turn=self._turn, on_event=self._event, on_point=rows.begin_cell, on_cell=rows.end_cell)
+        rows.talk("")
+        rows.begin()
+        try:
+            with stopping_gracefully(self._tests.stop, rows.talk, message=_STOPPED, is_last=False):
+                return self._tests.run(
+                    proposal.experiment,
+                    self._arms,
+                    bounds=Bounds(seconds=args.duration, usd=args.max_cost),
+                    usd_per_hour=proposal.usd_per_hour,
+                    reset=args.auto_approve,
+                    ask_questions=question_asker(proposal.experiment, self._context, self._tests.accuracy),
+                    listener=listener,
+                )
+        finally:
+            rows.clear()
+
+    def bring_back(self) -> TpudeployError | None:
+        """Restore the profile in a new workspace, because an interrupt has stopped the other. Report a failure."""
+        from tpudeploy.domain import events
+        from tpudeploy.operations.ab_test import AbTests
+
+        args, context = self._args, self._context.unstopped()
+        workspace = context.workspace(args.runs, lock_timeout=args.lock_timeout)
+        name = self._arms.base.spec.name
+
+        def show(event: events.Event) -> None:
+            if isinstance(event, events.ChangeStarted):
+                self._rows.talk("\n" + _BACK.format(name=name))
+            self._event(event)
+
+        try:
+            with stopping_gracefully(workspace.stop, self._rows.talk):
+                AbTests(workspace).bring_back(self._arms, reset=args.auto_approve, on_event=show)
+        except (KeyboardInterrupt, TpudeployError) as error:
+            self._rows.clear()
+            failure = error if isinstance(error, TpudeployError) else interrupted()
+            report(context.terminal, failure)
+            self._rows.talk(_NOT_BACK.format(name=name))
+            return failure
+        return None
+
+    def _turn(self, experiment: Experiment, place: int, side: Side) -> None:
+        from tpudeploy.views import ab as view
+
+        self._rows.talk("\n" + view.turn(experiment, place, side, self._context.terminal.paint))
+
+    def _event(self, event: events.Event) -> None:
+        """Keep the line of a restart's end, and of each problem; the next line replaces all others."""
+        from tpudeploy.domain import events
+        from tpudeploy.views.events import line
+
+        lasting = (events.ChangeDone, events.ChangeFailed, events.Warned, events.LockWaiting)
+        text = line(event, self._context.terminal.paint)
+        if isinstance(event, lasting) or (isinstance(event, events.Verified) and event.broken):
+            self._rows.talk(text)
+        elif not isinstance(event, events.Outlook | events.LockHeld | events.ChangeLeft):  # as in views/repeats.py
+            self._rows.passing(text)
+
+
+def question_asker(experiment: Experiment, context: Context, tests: AccuracyTests) -> AskQuestions:
+    """Return the function that asks an arm the questions of this experiment."""
+    request = accuracy.QuestionRequest(source=experiment.questions, count=experiment.count)
+
+    def ask(profile: Profile, before: Sheet | None) -> Sheet:
+        server = tests.deployment(profile)
+        return accuracy.ask(request, context, tests, server, at_once=server.at_once, before=before)
+
+    return ask
+
+
+def _show_result(args: argparse.Namespace, context: Context, tests: AbTests, experiment: Experiment) -> int:
     from tpudeploy.views import ab as view
 
-    terminal, found = context.terminal, experimenting.result(done)
-    if given.json:
-        context.reply.set(documents.ab(found))
+    terminal, result = context.terminal, tests.result(experiment)
+    if args.json:
+        context.reply.set(documents.ab(result))
     else:
-        kept = str(experimenting.experiments.path(done))
-        terminal.data("\n" + view.result(found, terminal.paint, kept=kept, width=terminal.width))
-    return exits.REFUSED if found.is_refused else exits.SUCCESS
+        path = str(tests.experiments.path(experiment))
+        terminal.data("\n" + view.result(result, terminal.paint, path=path, width=terminal.width))
+    return exits.REFUSED if result.is_refused else exits.SUCCESS

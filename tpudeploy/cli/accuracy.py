@@ -15,9 +15,9 @@ from tpudeploy.domain.frozen import frozen
 if TYPE_CHECKING:
     from tpudeploy.accuracy.questions import QuestionSet
     from tpudeploy.accuracy.sheet import Sheet
-    from tpudeploy.accuracy.verdict import Verdict
+    from tpudeploy.domain.accuracy import Verdict
     from tpudeploy.loading import Profile
-    from tpudeploy.operations.accuracy import Examining, Server
+    from tpudeploy.operations.accuracy import AccuracyTests, Server
 
 _KEY = "VLLM_API_KEY"
 _LM_EVAL = "lm_eval:"
@@ -57,11 +57,12 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, context: Context, profile: Profile) -> int:
-    from tpudeploy.accuracy.verdict import Judgement, verdict
-    from tpudeploy.operations.accuracy import Examining
+    from tpudeploy.accuracy.verdict import verdict
+    from tpudeploy.domain.accuracy import Judgement
+    from tpudeploy.operations.accuracy import AccuracyTests
 
-    examining = Examining(context.workspace([args.profile]))
-    test = _Comparison(args, context, examining)
+    tests = AccuracyTests(context.workspace([args.profile]))
+    test = _Comparison(args, context, tests)
     before = None if args.against is None else test.before(profile)
     after = test.after(profile, before)
     verdict_ = None if before is None else verdict(before, after)
@@ -74,23 +75,23 @@ def run(args: argparse.Namespace, context: Context, profile: Profile) -> int:
 class _Comparison:
     """Asks both servers in the same way."""
 
-    def __init__(self, args: argparse.Namespace, context: Context, examining: Examining) -> None:
+    def __init__(self, args: argparse.Namespace, context: Context, tests: AccuracyTests) -> None:
         self._args = args
         self._context = context
-        self._examining = examining
+        self._tests = tests
 
     def before(self, profile: Profile) -> Sheet:
         against = self._args.against
         if "://" not in against:
-            return _read(self._examining.sheets.path(against, self._context.folder))
-        server = self._examining.address(against, api_key=os.environ.get(_KEY))
-        return self._ask(server, self._examining.deployment(profile).at_once, None)
+            return _read(self._tests.sheets.path(against, self._context.folder))
+        server = self._tests.address(against, api_key=os.environ.get(_KEY))
+        return self._ask(server, self._tests.deployment(profile).at_once, None)
 
     def after(self, profile: Profile, before: Sheet | None) -> Sheet:
         answers = _answers(self._args.accuracy, self._context)
         if answers is not None:
             return answers
-        server = self._examining.deployment(profile)
+        server = self._tests.deployment(profile)
         return self._ask(server, server.at_once, before)
 
     def _ask(self, server: Server, at_once: int, before: Sheet | None) -> Sheet:
@@ -99,7 +100,7 @@ class _Comparison:
         request = QuestionRequest(
             source=args.accuracy, count=args.questions, concurrency=args.concurrency, max_tokens=args.max_tokens
         )
-        return ask(request, self._context, self._examining, server, at_once=at_once, before=before)
+        return ask(request, self._context, self._tests, server, at_once=at_once, before=before)
 
 
 @frozen
@@ -119,7 +120,7 @@ def is_lm_eval(source: str) -> bool:
 def ask(
     request: QuestionRequest,
     context: Context,
-    examining: Examining,
+    tests: AccuracyTests,
     server: Server,
     *,
     at_once: int,
@@ -134,21 +135,21 @@ def ask(
     if is_lm_eval(request.source):
         task = request.source.removeprefix(_LM_EVAL)
         say(f"lm_eval asks {server.client.url}, {concurrency} questions at once...")
-        return examining.run_lm_eval(server, task, count=request.count, concurrency=concurrency, max_tokens=max_tokens)
+        return tests.run_lm_eval(server, task, count=request.count, concurrency=concurrency, max_tokens=max_tokens)
     question_set = questions_of(request.source, request.count, context)
     say(f"Asking {server.client.url} {len(question_set.questions)} questions, {concurrency} at once...")
-    return examining.ask(server, question_set, concurrency=concurrency, max_tokens=max_tokens)
+    return tests.ask(server, question_set, concurrency=concurrency, max_tokens=max_tokens)
 
 
 def questions_of(source: str, count: int | None, context: Context) -> QuestionSet:
     """Return the first `count` questions of a file or of the built-in set. Raise `errors.UsageError`."""
     from dataclasses import replace
 
-    from tpudeploy.accuracy import arithmetic, questions
+    from tpudeploy.accuracy import questions
     from tpudeploy.adapters import sheets
 
-    if source == arithmetic.NAME:
-        return arithmetic.questions(count or arithmetic.QUESTIONS)
+    if source == questions.ARITHMETIC:
+        return questions.arithmetic(count or questions.ARITHMETIC_QUESTIONS)
     question_set = questions.parsed(sheets.text(context.folder / source), name=Path(source).name)
     if count is not None and count > len(question_set.questions):
         raise UsageError(f"{source} has {len(question_set.questions)} questions, not {count}.")

@@ -13,11 +13,11 @@ from tpudeploy.domain.serialization import to_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tpudeploy.ab_test.proposal import Proposal
     from tpudeploy.ab_test.result import Result
+    from tpudeploy.ab_test.turns import Proposal
     from tpudeploy.accuracy.sheet import Sheet
-    from tpudeploy.accuracy.verdict import Verdict
     from tpudeploy.adapters.vllm_client import Completion
+    from tpudeploy.domain.accuracy import Verdict
     from tpudeploy.domain.attestation import Verification
     from tpudeploy.domain.availability import Zones
     from tpudeploy.domain.benchmark import Run

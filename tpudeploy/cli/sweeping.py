@@ -1,4 +1,4 @@
-"""A sweep's options and its rows: what `bench` and `compare --ab` share."""
+"""The options and the live rows of a sweep, which `bench` and `compare --ab` share."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ if TYPE_CHECKING:
 
 WINDOW = 60.0  # seconds
 _DRIVERS = ("vllm", "guidellm", "aiperf")
-_OVER = "\r\033[K"  # the line of the cell under way makes room for its row
+_ERASE = "\r\033[K"  # the row of a cell replaces the line that was shown during it
 
 
 @frozen
 class Grid:
-    """The cells of a command that names none."""
+    """The default cells of a command."""
 
     streams: tuple[int, ...]
     contexts: tuple[int, ...]
     outputs: tuple[int, ...]
 
 
-def grid(parser: argparse.ArgumentParser, usual: Grid) -> None:
+def grid(parser: argparse.ArgumentParser, default: Grid) -> None:
     several: dict[str, Any] = {"metavar": "N,N…", "type": _numbers}
-    options.option(
-        parser, "concurrency", f"Concurrent streams, e.g. 1..2048 (default {_listed(usual.streams)}).", **several
+    streams, contexts, outputs = (
+        ",".join(map(str, axis)) for axis in (default.streams, default.contexts, default.outputs)
     )
-    options.option(parser, "context", f"Tokens in a prompt (default {_listed(usual.contexts)}).", **several)
-    options.option(parser, "output", f"Tokens in an answer (default {_listed(usual.outputs)}).", **several)
+    options.option(parser, "concurrency", f"Concurrent streams, e.g. 1..2048 (default {streams}).", **several)
+    options.option(parser, "context", f"Tokens in a prompt (default {contexts}).", **several)
+    options.option(parser, "output", f"Tokens in an answer (default {outputs}).", **several)
     options.option(
         parser, "window", "Measure each cell for at most TIME (default 60s).", metavar="TIME", type=options.seconds
     )
@@ -51,23 +52,23 @@ def client(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def points(given: argparse.Namespace, usual: Grid) -> tuple[Point, ...]:
-    from tpudeploy.benchmark.grid import grid as cells
+def points(args: argparse.Namespace, default: Grid) -> tuple[Point, ...]:
+    from tpudeploy.benchmark.cells import grid as cells
 
-    return cells(given.concurrency or usual.streams, given.context or usual.contexts, given.output or usual.outputs)
+    return cells(args.concurrency or default.streams, args.context or default.contexts, args.output or default.outputs)
 
 
-def check_price(given: argparse.Namespace, usd_per_hour: float | None) -> None:
-    """Raise `errors.UsageError` for a bound that could not be kept."""
-    if given.max_cost is not None and usd_per_hour is None:
-        hint = "Bound it by time: --duration."
-        if hasattr(given, "usd_per_hour"):
-            hint = "Name it: --usd-per-hour. Or bound it: --duration."
-        raise UsageError("--max-cost needs a price, and none is known.", hint=hint)
+def check_price(args: argparse.Namespace, usd_per_hour: float | None) -> None:
+    """Raise `errors.UsageError` for a bound that needs an unknown price."""
+    if args.max_cost is not None and usd_per_hour is None:
+        hint = "Use --duration instead."
+        if hasattr(args, "usd_per_hour"):
+            hint = "Set it with --usd-per-hour, or use --duration."
+        raise UsageError("--max-cost needs a price, and it is unknown.", hint=hint)
 
 
 class Rows:
-    """A line a cell on stderr; at a terminal also of the one that is under way."""
+    """Prints a row for each cell on stderr, and at a terminal also the cell that is being measured."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -77,36 +78,35 @@ class Rows:
 
         self.talk(row_header(self._terminal.paint))
 
-    def under_way(self, run: Run, point: Point) -> None:
+    def begin_cell(self, run: Run, point: Point) -> None:
         from tpudeploy.views.bench import unfinished_row
 
         self.passing(unfinished_row(run, point))
 
+    def end_cell(self, run: Run, cell: Cell) -> None:
+        from tpudeploy.views.bench import row
+
+        self.talk(row(run, cell, self._terminal.paint))
+
     def passing(self, text: str) -> None:
-        """What the next line takes the place of: for a person who looks, and for nobody else."""
+        """Show a line that the next one replaces, at a terminal in the foreground."""
         terminal = self._terminal
         if terminal.is_drawable and terminal.is_in_foreground:
             from tpudeploy.views.words import cut
 
-            terminal.draw(_OVER + cut(text, terminal.size.columns - 1))
-
-    def done(self, run: Run, cell: Cell) -> None:
-        from tpudeploy.views.bench import row
-
-        self.talk(row(run, cell, self._terminal.paint))
+            terminal.draw(_ERASE + cut(text, terminal.size.columns - 1))
 
     def talk(self, text: str) -> None:
         self.clear()
         self._terminal.talk(text)
 
     def clear(self) -> None:
-        """Nothing passes by any more."""
         if self._terminal.is_drawable:
-            self._terminal.draw(_OVER)
+            self._terminal.draw(_ERASE)
 
 
 def index(text: str) -> int:
-    """A count from 0."""
+    """Parse a number from 0 on."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"`{text}` is not an index; write 0, 1, 2, …")
     return int(text)
@@ -114,22 +114,18 @@ def index(text: str) -> int:
 
 def usd(text: str) -> float:
     try:
-        found = float(text.removeprefix("$"))
+        amount = float(text.removeprefix("$"))
     except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"`{text}` is no amount of USD; write 2.50")
-    return found
+        amount = -1.0
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"`{text}` is not an amount of USD; write 2.50")
+    return amount
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    from tpudeploy.benchmark.grid import numbers
+    from tpudeploy.benchmark.cells import numbers
 
     try:
         return numbers(text)
     except ValueError as cause:
         raise argparse.ArgumentTypeError(f"{cause}; write 1,2,8, or 1..64 for 1, 2, 4 … 64") from cause
-
-
-def _listed(of: tuple[int, ...]) -> str:
-    return ",".join(map(str, of))

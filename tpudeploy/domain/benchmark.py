@@ -12,9 +12,19 @@ from enum import StrEnum
 
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
-from tpudeploy.domain.side import Side
 
 _HOUR = 3600.0
+
+
+class Side(StrEnum):
+    """One of the two arms of an A/B."""
+
+    A = "A"
+    B = "B"
+
+    @property
+    def other(self) -> Side:
+        return Side.B if self is Side.A else Side.A
 
 
 class CellStatus(StrEnum):

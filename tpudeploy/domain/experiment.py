@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from tpudeploy.domain.benchmark import Driver, Ended, Start, Sweep
+from tpudeploy.domain.benchmark import Driver, Ended, Side, Start, Sweep
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
-from tpudeploy.domain.side import Side
 
 
 class InEffect(StrEnum):

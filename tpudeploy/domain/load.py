@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from tpudeploy.domain.frozen import frozen
+
+Load: TypeAlias = tuple[int | None, int | None]  # tokens of a prompt and of an answer; None: unknown
 
 
 @frozen
@@ -15,6 +19,10 @@ class Point:
     concurrency: int | None
     context_tokens: int | None
     output_tokens: int | None
+
+    @property
+    def load(self) -> Load:
+        return self.context_tokens, self.output_tokens
 
     @property
     def sizes(self) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Experimenting: two values of one flag, deployed in turns on the slice that is there, measured, held together."""
+"""A/B tests of a workspace: two values of one flag, deployed in turns on the existing slice, measured, compared."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tpudeploy.ab_test import arms
-from tpudeploy.ab_test.order import order
-from tpudeploy.ab_test.proposal import Proposal, start_seconds
 from tpudeploy.ab_test.result import Result, repeats, result
 from tpudeploy.ab_test.starts import deciding_measure
+from tpudeploy.ab_test.turns import Proposal, order, start_seconds
 from tpudeploy.accuracy.sheet import Sheet
-from tpudeploy.accuracy.verdict import Judgement, Verdict, verdict
+from tpudeploy.accuracy.verdict import verdict
 from tpudeploy.adapters import ids
 from tpudeploy.adapters.experiments import PREFIX, LocalExperiments
-from tpudeploy.benchmark.subject import runs_as_declared, serving_attempt
 from tpudeploy.config.profile import Profile
-from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
+from tpudeploy.domain.accuracy import Judgement, Verdict
+from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Side, Sweep, Turn
 from tpudeploy.domain.comparison import Measure
 from tpudeploy.domain.deployment import Deployment
 from tpudeploy.domain.diagnostics import errors_in
@@ -35,18 +34,17 @@ from tpudeploy.domain.experiment import Arm, Experiment, InEffect
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.plan import Action
-from tpudeploy.domain.side import Side
-from tpudeploy.domain.state import Attempt, State
-from tpudeploy.operations.accuracy import Examining
-from tpudeploy.operations.benchmark import Benching
+from tpudeploy.domain.state import Attempt
+from tpudeploy.operations.accuracy import AccuracyTests
+from tpudeploy.operations.benchmark import Benchmarks, seconds_left
+from tpudeploy.operations.endpoint import no_endpoint, runs_as_declared, serving_attempt
 from tpudeploy.plans import Plan
 from tpudeploy.reconcile import prices
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
-# A profile's server asked, as the sheet says that the other arm was.
-Examine: TypeAlias = Callable[[Profile, Sheet | None], Sheet]
-_HOUR = 3600.0
+# Asks a profile's server the questions, as the sheet says that the other arm was asked.
+AskQuestions: TypeAlias = Callable[[Profile, Sheet | None], Sheet]
 _UNBOUND = Bounds()
 
 
@@ -60,13 +58,13 @@ class Arms:
     path: str
     values: tuple[str, str]
 
-    def of(self, side: Side) -> Profile:
+    def profile(self, side: Side) -> Profile:
         return self.a if side is Side.A else self.b
 
 
 @frozen
 class Listener:
-    """Who hears how it goes: each turn before it begins, what is deployed, and cells as in `Benching.run`."""
+    """The callbacks of an A/B: before each turn, for each event of a deployment, and as in `Benchmarks.run`."""
 
     on_turn: Callable[[Experiment, int, Side], None] = lambda _experiment, _place, _side: None
     on_event: Callable[[Event], None] = lambda _event: None
@@ -75,37 +73,29 @@ class Listener:
 
 
 @frozen
-class _Terms:
-    """How one command goes about it: the arguments of `Experimenting.run`."""
+class _Request:
+    """The arguments of `AbTests.run`."""
 
+    arms: Arms
     bounds: Bounds
     usd_per_hour: float | None
     reset: bool
-    examine: Examine | None
-    hear: Listener
-
-    def left(self, spent: float) -> tuple[float | None, Ended]:
-        """Seconds until the nearer bound, and which that is."""
-        found: list[tuple[float, Ended]] = []
-        if self.bounds.seconds is not None:
-            found.append((self.bounds.seconds - spent, Ended.DURATION))
-        if self.bounds.usd is not None and self.usd_per_hour:
-            found.append((self.bounds.usd / self.usd_per_hour * _HOUR - spent, Ended.COST))
-        return min(found) if found else (None, Ended.NOT_YET)
+    ask_questions: AskQuestions | None
+    listener: Listener
 
 
-class Experimenting:
-    """Experiments are kept in `experiments`, their runs in `workspace.runs`."""
+class AbTests:
+    """Runs A/B tests. Experiments are kept in `experiments`, their runs in `workspace.runs`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._benching = Benching(workspace)
-        self.examining = Examining(workspace)
+        self._benchmarks = Benchmarks(workspace)
+        self.accuracy = AccuracyTests(workspace)
         self.experiments = LocalExperiments(workspace.runs.folder / "ab")
 
     def experiment(
         self,
-        of: Arms,
+        profiles: Arms,
         sweep: Sweep,
         *,
         repeats: int,
@@ -115,279 +105,290 @@ class Experimenting:
         questions: str = "",
         count: int | None = None,
     ) -> Experiment:
-        """Return a new one; nothing of it is kept or done yet. `by` None: what this path is decided by."""
+        """Return a new experiment that is neither stored nor started. `by` None: the default measure of this path."""
         now = self._workspace.clock.now()
-        base, a, b = (self._deployment(profile) for profile in (of.base, of.a, of.b))
-        file, origin = of.base.origins["name"].file, of.base.origins.get(of.path)
-        written = [side for side, arm in zip(Side, (a, b), strict=True) if arms.arm_print(arm) == arms.arm_print(base)]
+        base, a, b = (arms.arm_print(self._deployment(p)) for p in (profiles.base, profiles.a, profiles.b))
+        file, origin = profiles.base.origins["name"].file, profiles.base.origins.get(profiles.path)
         return Experiment(
             id=f"{PREFIX}{ids.new(now)}",
             began_at=now,
             version=VERSION,
-            deployment=of.base.spec.name,
-            path=of.path,
+            deployment=profiles.base.spec.name,
+            path=profiles.path,
             file=file,
             line=origin.line if origin is not None and origin.file == file else None,
-            written=written[0] if written else None,
-            a=Arm(value=of.values[0], fingerprint=arms.arm_print(a)),
-            b=Arm(value=of.values[1], fingerprint=arms.arm_print(b)),
+            written=Side.A if a == base else Side.B if b == base else None,
+            a=Arm(value=profiles.values[0], fingerprint=a),
+            b=Arm(value=profiles.values[1], fingerprint=b),
             sweep=sweep,
             repeats=repeats,
-            by=deciding_measure(of.path) if by is None else by,
+            by=deciding_measure(profiles.path) if by is None else by,
             driver=driver,
             tokenizer=tokenizer,
             questions=questions,
             count=count,
         )
 
-    def propose(self, experiment: Experiment, of: Arms) -> Proposal:
-        """What is going to be done, with everything checked that can be before anything is touched.
+    def propose(self, experiment: Experiment, profiles: Arms) -> Proposal:
+        """Return what the A/B will do, after every check that is possible without a change.
 
-        Raise `errors.UsageError` for arms that cannot be compared in place, or another profile than it began with;
-        `errors.CheckFailed` for one that cannot be deployed, `errors.QueryFailed` where nothing serves.
+        Raise `errors.UsageError` for arms that cannot be compared in place, or for another profile than the experiment
+        began with; `errors.CheckFailed` for an arm that cannot be deployed, `errors.QueryFailed` without a server.
         """
-        base, a, b = (self._deployment(profile) for profile in (of.base, of.a, of.b))
-        arms.check(of.path, base, a, b)
+        base, a, b = (self._deployment(profile) for profile in (profiles.base, profiles.a, profiles.b))
+        arms.check(profiles.path, base, a, b)
         _check_same(experiment, a, b)
         state = self._workspace.states.read(base.name).state
-        attempt = serving_attempt(state)
-        # One that was cut short in the middle of a restart serves nothing yet; its machine is there.
-        standing = attempt if attempt is not None or not self._has_begun(experiment) else _standing(state)
-        if standing is None:
-            raise QueryFailed(f"{base.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
-        self._benching.check(of.base, experiment.driver, tokenizer=experiment.tokenizer)
-        plans = [self._plan(profile) for profile in (of.base, of.a, of.b)]
+        serving = machine = serving_attempt(state)
+        if machine is None and state is not None and self.experiments.path(experiment).exists():
+            # An A/B that was interrupted during a restart has a machine, but no server yet.
+            granted = (a for a in state.attempts if a.granted_at is not None and a.releasing_at is None)
+            machine = next(granted, None)
+        if machine is None:
+            raise no_endpoint(base.name)
+        self._benchmarks.check(profiles.base, experiment.driver, tokenizer=experiment.tokenizer)
+        plans = [self._plan(profile) for profile in (profiles.base, profiles.a, profiles.b)]
         for side, plan in zip(Side, plans[1:], strict=True):
-            _check_arm(plan, f"Arm {side} ({of.path}={experiment.arm(side).value})")
-        now = [side for side, arm in zip(Side, (a, b), strict=True) if attempt and runs_as_declared(arm, attempt)]
+            _check_arm(plan, f"Arm {side} ({profiles.path}={experiment.arm(side).value})")
         span = start_seconds((base, a, b), self._workspace.patience)
         return Proposal(
             experiment=experiment,
-            turns=self.left(experiment),
-            now=now[0] if now else None,
+            turns=self.remaining_turns(experiment),
+            now=_current_side(serving, a, b),
             then=experiment.written,
             least=None if span is None else span[0],
             most=None if span is None else span[1],
-            where=", ".join((base.accelerator.name, str(standing.zone), str(standing.provisioning))),
-            usd_per_hour=prices.usd_per_hour(standing),
-            diagnostics=tuple(dict.fromkeys(said for plan in plans for said in plan.diagnostics)),
+            where=", ".join((base.accelerator.name, str(machine.zone), str(machine.provisioning))),
+            usd_per_hour=prices.usd_per_hour(machine),
+            diagnostics=tuple(dict.fromkeys(diagnostic for plan in plans for diagnostic in plan.diagnostics)),
         )
 
     def run(
         self,
         experiment: Experiment,
-        of: Arms,
+        profiles: Arms,
         *,
         bounds: Bounds = _UNBOUND,
         usd_per_hour: float | None = None,
         reset: bool = False,
-        examine: Examine | None = None,
-        hear: Listener | None = None,
+        ask_questions: AskQuestions | None = None,
+        listener: Listener | None = None,
     ) -> Experiment:
-        """Every turn that is left, kept after each, as far as `bounds` let it go: they count restarts too.
+        """Run the remaining turns within `bounds`, which include restarts; the experiment is stored after each.
 
-        `examine` puts the experiment's questions to each arm, once, after its first repeat.
+        `ask_questions` asks each arm the experiment's questions once, after its first repeat.
 
-        Ends as soon as more repeats would change nothing: where an engine does not do what its arm says, or quality
-        fell. What is deployed at its end stays so: `bring_back` is for whoever calls. Raise as `Workspace.apply`,
-        `Benching.run` and `examine` do, the error of a deployment that failed, and `errors.UsageError` where the slice
-        is no longer there, `errors.StalePlan` where somebody else changed the deployment under way, or where its slice
-        was taken away.
+        The A/B ends early where more repeats would change nothing: where an engine does not do what its arm declares,
+        or where quality fell. The last arm stays deployed; the caller calls `bring_back`. Raise as `Workspace.apply`,
+        `Benchmarks.run` and `ask_questions` do, the error of a failed deployment, and `errors.StalePlan` where the
+        deployment was changed meanwhile, or lost its slice.
         """
-        heard = hear if hear is not None else Listener()
-        terms = _Terms(bounds=bounds, usd_per_hour=usd_per_hour, reset=reset, examine=examine, hear=heard)
+        request = _Request(
+            arms=profiles,
+            bounds=bounds,
+            usd_per_hour=usd_per_hour,
+            reset=reset,
+            ask_questions=ask_questions,
+            listener=Listener() if listener is None else listener,
+        )
         try:
-            return self._turns(experiment, of, terms)
+            return self._run_turns(experiment, request)
         except (Interrupted, KeyboardInterrupt) as cause:
             count = len(order(experiment.repeats))
             raise Interrupted(
-                f"Interrupted. {count - len(self.left(experiment))} of {count} repeats are kept.",
-                hint=f"Go on with: tpudeploy compare {experiment.file} --resume {experiment.id}",
+                f"Interrupted. {count - len(self.remaining_turns(experiment))} of {count} repeats are kept.",
+                hint=f"Continue with: tpudeploy compare {experiment.file} --resume {experiment.id}",
             ) from cause
 
-    def _turns(self, experiment: Experiment, of: Arms, by: _Terms) -> Experiment:
-        before = experiment.seconds
-        kept = self.experiments.keep(replace(experiment, ended=Ended.NOT_YET))
-        for place, side in self.left(kept):
-            left, ended = by.left(kept.seconds - before)
-            if left is not None and left <= 0:
-                return self.experiments.keep(replace(kept, ended=ended))
-            by.hear.on_turn(kept, place, side)
-            kept = self._deployed(kept, of, side, by)
-            if kept.arm(side).in_effect is InEffect.NO:
-                return kept
-            left, ended = by.left(kept.seconds - before)
-            run, seconds = self._measured(kept, of, Turn(experiment=kept.id, place=place, side=side), left, by.hear)
-            kept = self.experiments.keep(replace(kept, seconds=kept.seconds + seconds))
+    def _run_turns(self, experiment: Experiment, request: _Request) -> Experiment:
+        seconds_before = experiment.seconds
+        experiment = self.experiments.keep(replace(experiment, ended=Ended.NOT_YET))
+
+        def remaining() -> tuple[float | None, Ended]:
+            return seconds_left(request.bounds, experiment.seconds - seconds_before, request.usd_per_hour)
+
+        for place, side in self.remaining_turns(experiment):
+            seconds, ended = remaining()
+            if seconds is not None and seconds <= 0:
+                return self.experiments.keep(replace(experiment, ended=ended))
+            request.listener.on_turn(experiment, place, side)
+            experiment = self._deploy(experiment, side, request)
+            if experiment.arm(side).in_effect is InEffect.NO:
+                return experiment
+            seconds, ended = remaining()
+            turn = Turn(experiment=experiment.id, place=place, side=side)
+            run, measuring_seconds = self._measure(experiment, turn, seconds, request)
+            experiment = self.experiments.keep(replace(experiment, seconds=experiment.seconds + measuring_seconds))
             if run.ended is not Ended.COMPLETE:
-                return self.experiments.keep(replace(kept, ended=ended))
-            kept = self._examined(kept, of, side, by.examine)
-            if self._has_fallen(kept):
-                return kept
-        return self.experiments.keep(replace(kept, ended=Ended.COMPLETE))
+                return self.experiments.keep(replace(experiment, ended=ended))
+            experiment = self._ask(experiment, side, request)
+            quality = self._quality(experiment)
+            if quality is not None and quality.judgement is Judgement.FELL:
+                return experiment
+        return self.experiments.keep(replace(experiment, ended=Ended.COMPLETE))
 
-    def bring_back(self, of: Arms, *, reset: bool = False, on_event: Callable[[Event], None] | None = None) -> bool:
-        """Have the profile again as it is written; whether anything had to be done.
+    def bring_back(
+        self, profiles: Arms, *, reset: bool = False, on_event: Callable[[Event], None] | None = None
+    ) -> bool:
+        """Deploy the profile as it is written, and return whether that changed anything.
 
-        Raise as `run` does, where it cannot be: the next plan shows what is left to change.
+        Raise as `run` does where it cannot be deployed: the next plan shows what remains to change.
         """
-        plan = self._plan(of.base)
+        plan = self._plan(profiles.base)
         arms.check_in_place(plan)
-        self._carried_out(plan, on_event, reset=reset)
+        self._apply(plan, on_event, reset=reset)
         return not plan.is_empty
 
-    def result(self, of: Experiment) -> Result:
-        """What its runs say, as far as there are any. Raise `errors.RunUnreadable`."""
-        return result(of, self._workspace.runs.all(), self._quality(of))
+    def result(self, experiment: Experiment) -> Result:
+        """Return what the experiment's runs show so far. Raise `errors.RunUnreadable`."""
+        return result(experiment, self._workspace.runs.all(), self._quality(experiment))
 
-    def left(self, of: Experiment) -> tuple[tuple[int, Side], ...]:
-        """The turns that have no whole run yet, each with its place."""
-        done = {run.turn.place for run in repeats(of, self._workspace.runs.all()) if run.turn is not None}
-        return tuple((place, side) for place, side in enumerate(order(of.repeats)) if place not in done)
+    def remaining_turns(self, experiment: Experiment) -> tuple[tuple[int, Side], ...]:
+        """Return the turns without a complete run, each with its place."""
+        runs = repeats(experiment, self._workspace.runs.all())
+        places = {run.turn.place for run in runs if run.turn is not None}
+        return tuple((place, side) for place, side in enumerate(order(experiment.repeats)) if place not in places)
 
     def stop(self) -> None:
-        """End what is under way, from whichever thread. What was measured is kept."""
-        self._benching.stop()
+        """End the work in progress, from any thread. What was measured is stored."""
+        self._benchmarks.stop()
 
-    def _examined(self, kept: Experiment, of: Arms, side: Side, examine: Examine | None) -> Experiment:
-        """With the answers of this arm, asked as the other one was."""
-        arm, other = kept.arm(side), kept.b if side is Side.A else kept.a
-        if not kept.questions or examine is None or arm.sheet:
-            return kept
+    def _deploy(self, experiment: Experiment, side: Side, request: _Request) -> Experiment:
+        """Deploy an arm, and ask its engine once per command whether the value is in effect."""
+        began, profile = self._workspace.clock.now(), request.arms.profile(side)
+        plan = self._plan(profile)
+        arms.check_in_place(plan)
+        self._apply(plan, request.listener.on_event, reset=request.reset)
+        arm, other = experiment.arm(side), experiment.arm(side.other)
+        if arm.in_effect in {None, InEffect.NO}:
+            verification = self._workspace.verify(profile)
+            in_effect = arms.in_effect(experiment.path, verification, other.told)
+            arm = replace(arm, told=arms.reported_settings(verification), in_effect=in_effect)
+        return self._store(experiment, side, arm, began)
+
+    def _ask(self, experiment: Experiment, side: Side, request: _Request) -> Experiment:
+        """Ask an arm the questions, in the same way as the other arm, unless it has answered them."""
+        arm, other = experiment.arm(side), experiment.arm(side.other)
+        if not experiment.questions or request.ask_questions is None or arm.sheet:
+            return experiment
         began = self._workspace.clock.now()
-        sheet = examine(of.of(side), self.examining.sheets.read(other.sheet) if other.sheet else None)
-        seconds = kept.seconds + self._workspace.clock.now() - began
-        return self.experiments.keep(replace(_with_arm(kept, side, replace(arm, sheet=sheet.id)), seconds=seconds))
+        other_sheet = self.accuracy.sheets.read(other.sheet) if other.sheet else None
+        sheet = request.ask_questions(request.arms.profile(side), other_sheet)
+        return self._store(experiment, side, replace(arm, sheet=sheet.id), began)
 
-    def _has_fallen(self, kept: Experiment) -> bool:
-        found = self._quality(kept)
-        return found is not None and found.judgement is Judgement.FELL
+    def _store(self, experiment: Experiment, side: Side, arm: Arm, began: float) -> Experiment:
+        """Store an arm, and the time since `began`."""
+        seconds = experiment.seconds + self._workspace.clock.now() - began
+        changed = replace(experiment, a=arm) if side is Side.A else replace(experiment, b=arm)
+        return self.experiments.keep(replace(changed, seconds=seconds))
 
-    def _quality(self, of: Experiment) -> Verdict | None:
-        """None where not both have answered."""
-        if not of.a.sheet or not of.b.sheet:
+    def _quality(self, experiment: Experiment) -> Verdict | None:
+        """Return the verdict on the answers, or None until both arms have answered."""
+        if not experiment.a.sheet or not experiment.b.sheet:
             return None
-        return verdict(self.examining.sheets.read(of.a.sheet), self.examining.sheets.read(of.b.sheet))
-
-    def _has_begun(self, experiment: Experiment) -> bool:
-        return self.experiments.path(experiment).exists()
+        sheets = self.accuracy.sheets
+        return verdict(sheets.read(experiment.a.sheet), sheets.read(experiment.b.sheet))
 
     def _deployment(self, profile: Profile) -> Deployment:
         return self._workspace.deployment(profile, script=False)
 
-    def _plan(self, profile: Profile, on_event: Callable[[Event], None] | None = None) -> Plan:
-        return self._workspace.plan([profile], on_event=on_event)
+    def _plan(self, profile: Profile) -> Plan:
+        return self._workspace.plan([profile])
 
-    def _deployed(self, kept: Experiment, of: Arms, side: Side, by: _Terms) -> Experiment:
-        """With the arm serving, and its engine asked, the first time in this command, whether it does what it says."""
-        began, profile = self._workspace.clock.now(), of.of(side)
-        plan = self._plan(profile)
-        arms.check_in_place(plan)
-        self._carried_out(plan, by.hear.on_event, reset=by.reset)
-        arm = kept.arm(side)
-        if arm.in_effect in {None, InEffect.NO}:
-            found = self._workspace.verify(profile)
-            other = kept.b.told if side is Side.A else kept.a.told
-            arm = replace(arm, told=arms.told(found), in_effect=arms.in_effect(of.path, found, other))
-        seconds = kept.seconds + self._workspace.clock.now() - began
-        return self.experiments.keep(replace(_with_arm(kept, side, arm), seconds=seconds))
-
-    def _carried_out(self, plan: Plan, on_event: Callable[[Event], None] | None, *, reset: bool) -> None:
-        """Raise what a deployment failed of. A setting that is not in effect is asked for apart."""
+    def _apply(self, plan: Plan, on_event: Callable[[Event], None] | None, *, reset: bool) -> None:
+        """Apply a plan, and raise its first failure. Whether a setting is in effect is checked separately."""
         report = self._workspace.apply(plan, on_event=on_event, reset=reset)
         for error in report.failures:
             raise error
 
-    def _measured(
-        self, kept: Experiment, of: Arms, turn: Turn, left: float | None, heard: Listener
+    def _measure(
+        self, experiment: Experiment, turn: Turn, seconds: float | None, request: _Request
     ) -> tuple[Run, float]:
-        """One repeat, and how many seconds that took; one that was begun goes on with the cells it lacks."""
-        begun = next((run for run in self._workspace.runs.all() if run.turn == turn), None)
+        """Measure a repeat, or the remaining cells of one, and return it with the time that took."""
+        started = next((run for run in self._workspace.runs.all() if run.turn == turn), None)
+        profile = request.arms.profile(turn.side)
         try:
-            run = self._benching.run(
-                self._benching.deployment(of.of(turn.side)),
-                None if begun is not None else kept.sweep,
-                resume=None if begun is None else begun.id,
-                bounds=Bounds(seconds=left),
-                driver=kept.driver,
-                tokenizer=kept.tokenizer,
+            run = self._benchmarks.run(
+                self._benchmarks.deployment(profile),
+                experiment.sweep if started is None else None,
+                resume=None if started is None else started.id,
+                bounds=Bounds(seconds=seconds),
+                driver=experiment.driver,
+                tokenizer=experiment.tokenizer,
                 turn=turn,
-                on_point=heard.on_point,
-                on_cell=heard.on_cell,
+                on_point=request.listener.on_point,
+                on_cell=request.listener.on_cell,
             )
         except (QueryFailed, BenchFailed) as cause:
-            if self._is_slice_gone(of.of(turn.side)):
-                raise self._taken_away(of, turn) from cause
+            if self._is_slice_gone(profile):
+                raise _slice_gone(profile, turn) from cause
             raise
-        self._must_still_be(of, turn, run)
-        run = self._with_start(of, run)
-        return run, run.seconds - (0.0 if begun is None else begun.seconds)
+        self._check_unchanged(profile, turn, run)
+        run = self._with_start(profile, run)
+        return run, run.seconds - (0.0 if started is None else started.seconds)
 
-    def _with_start(self, of: Arms, run: Run) -> Run:
-        """Return the run with the start of its server, kept; looked for afterwards, when all of the log is there."""
-        if run.start is not None:
-            return run
-        name = of.base.spec.name
-        attempt = serving_attempt(self._workspace.states.read(name).state)
-        if attempt is None:
+    def _with_start(self, profile: Profile, run: Run) -> Run:
+        """Store the start of the run's server with it. The log has all of it only after the run."""
+        attempt = serving_attempt(self._workspace.states.read(profile.spec.name).state)
+        if run.start is not None or attempt is None:
             return run
         try:
             start = self._workspace.last_start(attempt)
         except CloudError:
-            return run  # The figures count without it; the result names the start as not known.
+            # The figures count without it; the result shows this start as unknown.
+            return run
         run = replace(run, start=start)
         self._workspace.runs.keep(run)
         return run
 
-    def _must_still_be(self, of: Arms, turn: Turn, run: Run) -> None:
-        """Raise `errors.StalePlan` where another server came while this arm was measured: then the run is no repeat."""
-        deployment = self._deployment(of.of(turn.side))
+    def _check_unchanged(self, profile: Profile, turn: Turn, run: Run) -> None:
+        """Raise `errors.StalePlan` where the server changed while this arm was measured: the run is no repeat then."""
+        deployment = self._deployment(profile)
         attempt = serving_attempt(self._workspace.states.read(deployment.name).state)
-        is_gone = self._is_slice_gone(of.of(turn.side))
+        is_gone = self._is_slice_gone(profile)
         if attempt is not None and runs_as_declared(deployment, attempt) and not is_gone:
             return
         self._workspace.runs.keep(replace(run, turn=None))
         if is_gone:
-            raise self._taken_away(of, turn)
+            raise _slice_gone(profile, turn)
         raise StalePlan(
             f"{deployment.name} was changed while arm {turn.side} was measured: that repeat does not count.",
-            hint="See who else applies to it, and what `tpudeploy status` says; then go on.",
+            hint="Find out who else applies to it, see `tpudeploy status`, then resume the A/B.",
         )
 
     def _is_slice_gone(self, profile: Profile) -> bool:
-        """Return whether a look finds no slice of the deployment: it was preempted, or deleted."""
+        """Return whether an observation finds no slice of the deployment: it was preempted, or deleted."""
         return any(change.action is Action.CREATE for change in self._plan(profile).changes)
 
-    def _taken_away(self, of: Arms, turn: Turn) -> StalePlan:
-        name = of.base.spec.name
-        return StalePlan(
-            f"The slice of {name} was taken away while arm {turn.side} was measured: that repeat does not count.",
-            hint="Run `tpudeploy apply` for another slice, then resume the A/B.",
-        )
+
+def _slice_gone(profile: Profile, turn: Turn) -> StalePlan:
+    return StalePlan(
+        f"The slice of {profile.spec.name} was taken away while arm {turn.side} was measured: that repeat does not "
+        "count.",
+        hint="Run `tpudeploy apply` for another slice, then resume the A/B.",
+    )
 
 
-def _with_arm(of: Experiment, side: Side, arm: Arm) -> Experiment:
-    return replace(of, a=arm) if side is Side.A else replace(of, b=arm)
-
-
-def _standing(state: State | None) -> Attempt | None:
-    """The machine of a deployment, whether or not it serves."""
-    known = () if state is None else state.attempts
-    return next((a for a in known if a.granted_at is not None and a.releasing_at is None), None)
+def _current_side(serving: Attempt | None, a: Deployment, b: Deployment) -> Side | None:
+    """Return the arm that the server runs as, or None for neither."""
+    if serving is None:
+        return None
+    return next((side for side, arm in zip(Side, (a, b), strict=True) if runs_as_declared(arm, serving)), None)
 
 
 def _check_same(experiment: Experiment, a: Deployment, b: Deployment) -> None:
-    """Raise `errors.UsageError` where the profile has moved on since it began."""
+    """Raise `errors.UsageError` where the profile was changed since the experiment began."""
     for arm, deployment in ((experiment.a, a), (experiment.b, b)):
         if arm.fingerprint != arms.arm_print(deployment):
             raise UsageError(
-                f"{experiment.id} was begun with another profile: what was measured is not what would be.",
-                hint="Name the same profile, -f and --set; or begin another: leave out --resume.",
+                f"{experiment.id} began with another profile, so its repeats cannot be compared with new ones.",
+                hint="Use the same profile, -f and --set; or start a new A/B without --resume.",
             )
 
 
 def _check_arm(plan: Plan, arm: str) -> None:
-    forbidden = errors_in(plan.diagnostics)
-    if forbidden:
-        raise CheckFailed(f"{arm} cannot be deployed: {forbidden[0].message}", hint=forbidden[0].hint)
+    """Raise `errors.CheckFailed` or `errors.UsageError` for an arm that cannot be deployed in place."""
+    problems = errors_in(plan.diagnostics)
+    if problems:
+        raise CheckFailed(f"{arm} cannot be deployed: {problems[0].message}", hint=problems[0].hint)
     arms.check_in_place(plan)

@@ -1,9 +1,8 @@
-"""Examining: servers asked questions whose answers are known. Wires the clients to the questions and to the disk."""
+"""Accuracy tests of a workspace: servers are asked questions with known answers, and the answers are stored."""
 
 from __future__ import annotations
 
 import tempfile
-from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,24 +12,22 @@ from tpudeploy.accuracy.sheet import Answer, Sheet, Terms
 from tpudeploy.adapters import ids, lm_eval, questions
 from tpudeploy.adapters.sheets import LocalSheets
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.benchmark.subject import runs_as_declared, serving_attempt
 from tpudeploy.config.profile import Profile
-from tpudeploy.domain.budget import Engine, HbmBudget
+from tpudeploy.domain.budget import HbmBudget
 from tpudeploy.domain.errors import Interrupted, QueryFailed, UsageError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.node.serving import served_model
+from tpudeploy.operations.endpoint import check_declared, no_answer, published_endpoint
 from tpudeploy.workspace import Workspace
 
-# Where nobody says how many requests a server is to take at once.
-CONCURRENCY = 64
+CONCURRENCY = 64  # for a server whose maximum of parallel requests is unknown
 MAX_TOKENS = 512
-# Seconds without a byte: a question may wait in a queue behind hundreds of others.
-_PATIENCE = 600.0
+_TIMEOUT = 600.0  # seconds without a byte: a question may wait in a queue behind hundreds of others
 
 
 @frozen
 class Server:
-    """Who is asked. `at_once` is how many requests it is said to run together."""
+    """The server to ask. `at_once` is the number of requests that it can run together."""
 
     client: VllmClient
     api_key: str | None
@@ -41,44 +38,41 @@ class Server:
     command: tuple[str, ...] = ()
 
 
-class Examining:
-    """Sheets are kept in `sheets`."""
+class AccuracyTests:
+    """Asks servers. The answers are kept in `sheets`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.sheets = LocalSheets(workspace.runs.folder / "accuracy")
 
     def deployment(self, profile: Profile) -> Server:
-        """A deployment's published endpoint.
+        """Return the published endpoint of a deployment.
 
-        Raise `errors.QueryFailed` where it has none, `errors.UsageError` where what serves is not what the profile
-        says: whoever compares two flags is not to compare one with itself.
+        Raise `errors.QueryFailed` where it has none, `errors.UsageError` where its server is not the one that the
+        profile declares: a comparison of two flags must not compare one with itself.
         """
-        workspace = self._workspace
-        deployment = workspace.deployment(profile, script=False)
-        published = workspace.endpoint(deployment.name)
-        if published is None:
-            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
-        attempt = serving_attempt(workspace.states.read(deployment.name).state)
-        if attempt is not None and not runs_as_declared(deployment, attempt):
-            hint = "Run `tpudeploy apply` first."
-            raise UsageError(f"What serves as {deployment.name} is not what its profile says.", hint=hint)
-        key, budget = workspace.probe.key(deployment), deployment.budget
+        endpoint = published_endpoint(self._workspace, profile)
+        deployment, budget = endpoint.deployment, endpoint.deployment.budget
+        check_declared(deployment, endpoint.attempt, deployment.name, hint="Run `tpudeploy apply` first.")
+        at_once = CONCURRENCY
+        if isinstance(budget, HbmBudget):
+            # As many as the server may run: the errors of less exact numbers show in full batches.
+            at_once = budget.engine.max_num_seqs * budget.engine.data_parallel
         return Server(
-            client=VllmClient(str(published["url"]), api_key=key, timeout=_PATIENCE),
-            api_key=key,
+            client=VllmClient(endpoint.url, api_key=endpoint.api_key, timeout=_TIMEOUT),
+            api_key=endpoint.api_key,
             model=served_model(deployment),
-            at_once=_at_once(budget.engine) if isinstance(budget, HbmBudget) else CONCURRENCY,
+            at_once=at_once,
             deployment=deployment.name,
             image=deployment.container.image,
             command=deployment.container.serve,
         )
 
     def address(self, url: str, *, api_key: str | None = None) -> Server:
-        """Whoever answers there, by the first name it serves. Raise `errors.QueryFailed`, `errors.UsageError`."""
+        """Return any server, by the first name that it serves. Raise `errors.QueryFailed` or `errors.UsageError`."""
         if not urlsplit(url).hostname:
-            raise UsageError(f"`{url}` is no address.", hint="Write http://HOST:PORT.")
-        client = VllmClient(url.rstrip("/"), api_key=api_key, timeout=_PATIENCE)
+            raise UsageError(f"`{url}` is not an address.", hint="Write http://HOST:PORT.")
+        client = VllmClient(url.rstrip("/"), api_key=api_key, timeout=_TIMEOUT)
         try:
             names = client.models()
         except (NoAnswer, BadAnswer) as cause:
@@ -87,16 +81,16 @@ class Examining:
             raise QueryFailed(f"{url} serves no model.")
         return Server(client=client, api_key=api_key, model=names[0], at_once=CONCURRENCY)
 
-    def ask(self, server: Server, asked: QuestionSet, *, concurrency: int, max_tokens: int) -> Sheet:
-        """Every question, kept. Raise `errors.QueryFailed` where the first one is not answered.
+    def ask(self, server: Server, question_set: QuestionSet, *, concurrency: int, max_tokens: int) -> Sheet:
+        """Ask every question and store the answers. Raise `errors.QueryFailed` where the first one gets no answer.
 
-        Raise `errors.Interrupted` for a KeyboardInterrupt: some answers are no test, and are not kept.
+        Raise `errors.Interrupted` for a KeyboardInterrupt. Some of the answers are no test, so none is stored then.
         """
         try:
             answers = questions.ask(
                 server.client,
                 server.model,
-                asked.questions,
+                question_set.questions,
                 concurrency=concurrency,
                 max_tokens=max_tokens,
                 now=self._workspace.clock.now,
@@ -106,11 +100,11 @@ class Examining:
         except KeyboardInterrupt as cause:
             hint = "Run the same command again; -questions N asks fewer."
             raise Interrupted("Interrupted before every question was answered: nothing is kept.", hint=hint) from cause
-        terms = Terms(questions=asked.name, digest=asked.digest, max_tokens=max_tokens)
-        return self._kept(server, terms, answers, concurrency)
+        terms = Terms(questions=question_set.name, digest=question_set.digest, max_tokens=max_tokens)
+        return self._store(server, terms, answers, concurrency)
 
     def run_lm_eval(self, server: Server, task: str, *, count: int | None, concurrency: int, max_tokens: int) -> Sheet:
-        """One of lm_eval's tasks, by its own program. Raise `errors.UsageError` where that is not installed."""
+        """Run a task of lm_eval in its own program. Raise `errors.UsageError` where that is not installed."""
         with tempfile.TemporaryDirectory(prefix="tpudeploy-lm-eval-") as folder:
             command = samples.command(
                 url=server.client.url,
@@ -122,14 +116,13 @@ class Examining:
                 out=folder,
             )
             text = lm_eval.samples(command, Path(folder), api_key=server.api_key)
-        found = samples.sheet(text, source="lm_eval", task=task)
-        return self._kept(server, found.terms, found.answers, concurrency)
+        sheet = samples.sheet(text, source="lm_eval", task=task)
+        return self._store(server, sheet.terms, sheet.answers, concurrency)
 
-    def _kept(self, server: Server, terms: Terms, answers: tuple[Answer, ...], concurrency: int) -> Sheet:
+    def _store(self, server: Server, terms: Terms, answers: tuple[Answer, ...], concurrency: int) -> Sheet:
         now = self._workspace.clock.now()
-        of = server.deployment or "address"
         sheet = Sheet(
-            id=f"{of}-{ids.new(now)}",
+            id=f"{server.deployment or 'address'}-{ids.new(now)}",
             at=now,
             url=server.client.url,
             model=server.model,
@@ -144,12 +137,5 @@ class Examining:
         return sheet
 
 
-def _at_once(engine: Engine) -> int:
-    """All that it may run: batches are what cheaper numbers show in."""
-    return engine.max_num_seqs * engine.data_parallel
-
-
 def _unanswered(client: VllmClient, cause: NoAnswer | BadAnswer) -> QueryFailed:
-    wants_key = isinstance(cause, BadAnswer) and cause.status == HTTPStatus.UNAUTHORIZED
-    hint = "It wants a key: set VLLM_API_KEY." if wants_key else "See `tpudeploy status` for what the machine says."
-    return QueryFailed(f"{client.url} did not answer: {cause}.", hint=hint)
+    return no_answer(client.url, cause, hint="See `tpudeploy status` for what the machine reports.")

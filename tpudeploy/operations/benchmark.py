@@ -1,89 +1,89 @@
-"""Benching: what can be measured in a workspace, measured. Wires the load drivers to the engine."""
+"""Benchmarks of a workspace: what can be measured, a sweep over it cell by cell, and results of other clients."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
-from http import HTTPStatus
 
 from tpudeploy import loading
 from tpudeploy.adapters import ids, vllm_facts
 from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer, VllmClient
-from tpudeploy.benchmark import foreign
-from tpudeploy.benchmark import subject as of
-from tpudeploy.benchmark.foreign.reading import Result
+from tpudeploy.benchmark import foreign, subject
+from tpudeploy.benchmark.cells import feasible, judge_cell
+from tpudeploy.benchmark.foreign import Result
 from tpudeploy.benchmark.prompts import SIZES
+from tpudeploy.benchmark.roofline import Roofline, roofline
 from tpudeploy.benchmark.subject import Target
 from tpudeploy.boot_log.settings import effective_settings
 from tpudeploy.config.profile import Profile
-from tpudeploy.domain.benchmark import Bounds, Cell, Driver, Ended, Run, Sweep, Turn
-from tpudeploy.domain.errors import CloudError, QueryFailed, StateError, UsageError
-from tpudeploy.domain.load import Point
+from tpudeploy.domain.benchmark import Bounds, Cell, CellStatus, Driver, Ended, Run, Subject, Sweep, Turn
+from tpudeploy.domain.errors import CloudError, Interrupted, QueryFailed, StateError, UsageError
+from tpudeploy.domain.load import Lookups, Offer, Point
 from tpudeploy.domain.names import address
-from tpudeploy.domain.state import Attempt, State
-from tpudeploy.engine.bench import Bench, bench, imported
+from tpudeploy.domain.state import Attempt
 from tpudeploy.node.serving import served_model
-from tpudeploy.ports import LoadDriver
+from tpudeploy.operations.endpoint import Endpoint, check_declared, no_answer, published_endpoint
+from tpudeploy.ports import LoadDriver, Runs
+from tpudeploy.sizing.serve import Service
 from tpudeploy.version import VERSION
 from tpudeploy.workspace import Workspace
 
-_FLEETING = {"process_bytes"}  # changes from look to look
+_VOLATILE = {"process_bytes"}  # facts that differ at every reading
+_ROUNDS = 3  # measured requests of each stream: with fewer, the window would not be steady
+_FEWEST_REQUESTS = 16  # with fewer, a percentile has no meaning
+_STEADY_SECONDS = 2.0  # the shortest window: in a few milliseconds, its edges would be most of it
+_HOUR = 3600.0
 _UNBOUND = Bounds()
 
 
-class Benching:
-    """Runs are kept in `workspace.runs`."""
+class Benchmarks:
+    """Measures deployments and addresses. Runs are kept in `workspace.runs`."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._driver: LoadDriver | None = None
 
     def replicas(self, profile: Profile) -> tuple[str, ...]:
-        """The addresses of what can be measured of a profile: of its replicas, or the deployment's where it is one."""
+        """Return the addresses to measure of a profile: of its replicas, or of the deployment if it has one replica."""
         count, name = self._workspace.deployment(profile, script=False).replicas, profile.spec.name
         return (name,) if count == 1 else tuple(address(name, index) for index in range(count))
 
     def deployment(self, profile: Profile, replica: str = "") -> Target:
-        """A deployment's published endpoint, with all that a benchmark of it is to be known by.
+        """Return the published endpoint of a deployment as a target, or its replica at the address `replica`.
 
-        `replica` is the address of the one of several that is wanted, whether or not clients are sent to it.
-
-        Raise `errors.QueryFailed` where it has none or does not answer, `errors.UsageError` where what serves is not
-        what the profile says.
+        Raise `errors.QueryFailed` where it has none or does not answer, `errors.UsageError` where its server is not
+        the one that the profile declares.
         """
-        workspace = self._workspace
-        deployment = workspace.deployment(profile, script=False)
-        published = workspace.endpoint(deployment.name)
-        if published is None:
-            raise QueryFailed(f"{deployment.name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
-        url, key = str(published["url"]), workspace.probe.key(deployment)
-        state = workspace.states.read(deployment.name).state
-        attempt = of.serving_attempt(state)
+        workspace, endpoint = self._workspace, published_endpoint(self._workspace, profile)
+        deployment, key, url, attempt = endpoint.deployment, endpoint.api_key, endpoint.url, endpoint.attempt
         if replica not in {"", deployment.name}:
-            url, attempt = self._replica(profile, state, replica)
-        if attempt is not None and not of.runs_as_declared(deployment, attempt):
-            hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
-            raise UsageError(f"What serves as {replica or deployment.name} is not what its profile says.", hint=hint)
-        engine, _ = _engine(url, key, served_model(deployment))
-        told = {**effective_settings(self._log(deployment.name, attempt)), **engine}
-        subject = of.of_deployment(deployment, attempt, url, told)
+            url, attempt = self._replica(profile, endpoint, replica)
+        hint = "Run `tpudeploy apply` first, or measure the address as it is: --url."
+        check_declared(deployment, attempt, replica or deployment.name, hint=hint)
+        reported, _ = _engine(url, key, served_model(deployment))
+        engine = {**effective_settings(self._boot_log(deployment.name, attempt)), **reported}
+        measured = subject.of_deployment(deployment, attempt, url, engine)
         if deployment.replicas > 1 and attempt is not None:
-            subject = replace(subject, replica=workspace.addresses(deployment.name).get(attempt.name, ""))
-        line = of.roofline(subject, deployment)
-        is_emulated = VllmClient(url, api_key=key).is_stand_in()
-        return Target(subject=subject, budget=deployment.budget, roofline=line, api_key=key, is_emulated=is_emulated)
+            measured = replace(measured, replica=workspace.addresses(deployment.name).get(attempt.name, ""))
+        return Target(
+            subject=measured,
+            budget=deployment.budget,
+            roofline=roofline(measured, deployment),
+            api_key=key,
+            is_emulated=VllmClient(url, api_key=key).is_stand_in(),
+        )
 
-    def _replica(self, profile: Profile, state: State | None, replica: str) -> tuple[str, Attempt | None]:
-        """Where this replica answers, and its slice. Raise `errors.QueryFailed` where it does not."""
+    def _replica(self, profile: Profile, endpoint: Endpoint, replica: str) -> tuple[str, Attempt | None]:
+        """Return the address of a replica's server, and its slice. Raise `errors.QueryFailed` if it does not serve."""
         (status,) = self._workspace.status([profile])
-        shown = [each for each in status.replicas if each.address == replica]
-        for each in shown:
-            if each.serving and each.url:
-                attempts = () if state is None else state.attempts
-                return each.url, next((a for a in attempts if a.name == each.slice_name), None)
-        why = next((f"{each.state}{f', {each.detail}' if each.detail else ''}" for each in shown), "it does not exist")
+        replica_status = next((each for each in status.replicas if each.address == replica), None)
+        if replica_status is not None and replica_status.serving and replica_status.url:
+            attempts = () if endpoint.state is None else endpoint.state.attempts
+            return replica_status.url, next((a for a in attempts if a.name == replica_status.slice_name), None)
+        facts = () if replica_status is None else (replica_status.state, replica_status.detail)
+        why = ", ".join(filter(None, facts)) or "it does not exist"
         raise QueryFailed(f"{replica} does not serve: {why}.", hint="See `tpudeploy status`.")
 
     def address(
@@ -95,28 +95,28 @@ class Benching:
         usd_per_hour: float | None = None,
         api_key: str | None = None,
     ) -> Target:
-        """An address, whoever runs it. `model` is the served name, the first one unless given; `type` the slice.
+        """Return any address as a target. `model` is the served name (default: the first), `type` its slice.
 
-        Raise `errors.QueryFailed` where it does not answer, `errors.UsageError` for a model or a type there is not.
+        Raise `errors.QueryFailed` where it does not answer, `errors.UsageError` for an unknown model or type.
         """
         kind = None if type is None else loading.accelerator_type(type)
         engine, root = _engine(url, api_key, model)
-        named = model or engine["served_model"].partition("\n")[0]
-        subject = of.of_address(url, named, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
+        name = model or engine["served_model"].partition("\n")[0]
+        measured = subject.of_address(url, name, engine, root=root, kind=kind, usd_per_hour=usd_per_hour)
         is_emulated = VllmClient(url, api_key=api_key).is_stand_in()
-        return Target(subject=subject, roofline=of.roofline(subject, None), api_key=api_key, is_emulated=is_emulated)
+        return Target(subject=measured, roofline=roofline(measured, None), api_key=api_key, is_emulated=is_emulated)
 
     def check_client(self, target: Target, driver: Driver, *, tokenizer: str = "") -> None:
         """Raise `errors.UsageError` where the load client is not installed, or cannot measure this target."""
-        named = tokenizer or target.subject.model_id
-        _driver(driver, target.subject.url, named, target.api_key).check()
+        tokenizer = tokenizer or target.subject.model_id
+        _load_driver(driver, target.subject.url, tokenizer, target.api_key).check()
 
     def check(self, profile: Profile, driver: Driver, *, tokenizer: str = "") -> None:
         """Raise `errors.UsageError` where the load client is not installed, or cannot measure this endpoint."""
         deployment = self._workspace.deployment(profile, script=False)
-        published = self._workspace.endpoint(deployment.name) or {}
-        found = _driver(driver, str(published.get("url", "")), tokenizer, self._workspace.probe.key(deployment))
-        found.check()
+        document = self._workspace.endpoint(deployment.name) or {}
+        key = self._workspace.probe.key(deployment)
+        _load_driver(driver, str(document.get("url", "")), tokenizer, key).check()
 
     def run(
         self,
@@ -131,36 +131,78 @@ class Benching:
         on_point: Callable[[Run, Point], None] | None = None,
         on_cell: Callable[[Run, Cell], None] | None = None,
     ) -> Run:
-        """Measure every cell of `sweep`, or those that are left of the run `resume`; kept after each.
+        """Measure every cell of `sweep`, or the remaining cells of the run `resume`; the run is stored after each.
 
-        `on_point` hears of each cell before it is asked for, `on_cell` once it has ended. `tokenizer` is for drivers
-        that make their prompts of words: a model id of the hub, or a folder. `turn` is that of an A/B.
+        `on_point` is called before each cell and `on_cell` after it. `tokenizer` is a model id of the hub or a folder,
+        for drivers that make prompts of words. `turn` is the place of the run in an A/B.
 
-        Raise `errors.UsageError` where the run is of another subject or driver, or the load client is not installed;
-        `errors.Interrupted` once `stop` was called, `errors.BenchFailed` where another's client fails: with what was
-        measured kept.
+        Raise `errors.UsageError` where the run has another subject or driver, or the load client is not installed;
+        `errors.Interrupted` after `stop`, `errors.BenchFailed` where another client fails. The measured cells are
+        stored then.
         """
-        run = self._begun(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
+        run = self._new_run(target, sweep, driver, turn) if resume is None else self._resumed(target, resume, driver)
+        tokenizer = tokenizer or target.subject.model_id
+        self._driver = _load_driver(driver, target.subject.url, tokenizer, target.api_key)
+        runs, seconds_before = self._workspace.runs, run.seconds
         client = VllmClient(target.subject.url, api_key=target.api_key)
-        named = tokenizer or target.subject.model_id
-        self._driver = _driver(driver, target.subject.url, named, target.api_key)
-        # Other clients make their prompts of words, by the model's tokenizer.
+        # Other clients make their prompts of words, with the model's tokenizer.
         vocabulary = vllm_facts.vocabulary(client, run.subject.model, SIZES) if driver is Driver.TPUDEPLOY else None
-        return bench(
-            run,
-            Bench(
-                driver=self._driver,
-                runs=self._workspace.runs,
-                clock=self._workspace.clock,
-                lookups=lambda: vllm_facts.lookups(client),
-                begins=on_point if on_point is not None else lambda _run, _point: None,
-                tell=on_cell if on_cell is not None else lambda _run, _cell: None,
-                bounds=bounds,
-                budget=target.budget,
-                roofline=target.roofline,
-                vocabulary=vocabulary,
-            ),
+        for point in run.remaining_points:
+            seconds, ended = seconds_left(bounds, run.seconds - seconds_before, run.subject.usd_per_hour)
+            if seconds is not None and seconds <= 0:
+                return _stored(runs, replace(run, ended=ended))
+            if on_point is not None:
+                on_point(run, point)
+            try:
+                cell = self._measure(run, point, target, client=client, vocabulary=vocabulary, most_seconds=seconds)
+            except (Interrupted, KeyboardInterrupt) as cause:
+                runs.keep(replace(run, ended=Ended.INTERRUPTED))
+                raise Interrupted(
+                    f"Interrupted. {len(run.cells)} of {len(run.sweep.points)} cells are kept.",
+                    hint=f"Continue with the same command and --resume {run.id}.",
+                ) from cause
+            if cell is None:
+                # The bound was reached before this cell had figures; the next --resume measures it.
+                return _stored(runs, replace(run, ended=ended))
+            run = _stored(runs, replace(run, cells=(*run.cells, cell), ended=Ended.NOT_YET))
+            if on_cell is not None:
+                on_cell(run, cell)
+        return _stored(runs, replace(run, ended=Ended.COMPLETE))
+
+    def _measure(
+        self,
+        run: Run,
+        point: Point,
+        target: Target,
+        *,
+        client: VllmClient,
+        vocabulary: int | None,
+        most_seconds: float | None,
+    ) -> Cell | None:
+        """Return one cell, or None where its time ended before there were figures."""
+        assert self._driver is not None
+        verdict = feasible(point, target.budget, run.subject.engine)
+        at_once = None if verdict is None else verdict.at_once
+        if verdict is not None and verdict.service is Service.REFUSED:
+            return Cell(point=point, status=CellStatus.SKIPPED_LEN, reasons=(verdict.why,), at_once=at_once)
+        if verdict is not None and verdict.service is Service.QUEUES and not run.sweep.asks_oversubscribed:
+            return Cell(point=point, status=CellStatus.OVERSUBSCRIBED, reasons=(verdict.why,), at_once=at_once)
+        began, before = self._workspace.clock.now(), vllm_facts.lookups(client)
+        offer = _offer(run, point, began, most_seconds, vocabulary)
+        measured = self._driver.measure(offer, run.sweep.slo)
+        if measured.is_cut or measured.figures is None:
+            return None
+        cell = Cell(
+            point=point,
+            status=CellStatus.OK,
+            at_once=at_once,
+            began_at=began,
+            seconds=measured.seconds,
+            figures=measured.figures,
+            evidence=replace(measured.evidence, cached_share=_cached_share(before, vllm_facts.lookups(client))),
+            errors=measured.errors,
         )
+        return judge_cell(cell, target.roofline, verdict)
 
     def imports(
         self,
@@ -170,45 +212,50 @@ class Benching:
         type: str | None = None,  # noqa: A002 - the command line's word
         usd_per_hour: float | None = None,
     ) -> Run:
-        """The results of another client as a run, kept: of one file, or of several that it wrote of one server.
+        """Store the results of another client as a run: one file, or several that it wrote about one server.
 
-        Raise `errors.UsageError` for a file that nobody here can read, or that does not go with the others.
+        Raise `errors.UsageError` for a file of another form, or that does not belong to the others.
         """
         kind = None if type is None else loading.accelerator_type(type)
-        read = {name: _foreign(name, content) for name, content in files.items()}
-        drivers = {driver for driver, _ in read.values()}
-        results = [result for _, found in read.values() for result in found]
+        contents = [_read_foreign(name, content) for name, content in files.items()]
+        drivers = {driver for driver, _ in contents}
+        results = [result for _, of_file in contents for result in of_file]
         models = {model or result.model for result in results}
         if len(drivers) != 1 or len(models) != 1:
-            what = "drivers" if len(drivers) > 1 else "models"
-            raise UsageError(f"These files are of several {what}.", hint="Import them one by one.")
-        twice = [point for point, count in Counter(result.point for result in results).items() if count > 1]
-        if twice:
-            raise UsageError(f"Two results are of the same cell: {_told(twice[0])}.", hint="Import them one by one.")
-        subject = of.of_address("", models.pop(), {}, kind=kind, usd_per_hour=usd_per_hour)
-        begun = self._begun(Target(subject=subject), Sweep(points=tuple(r.point for r in results)), drivers.pop())
+            kinds = "drivers" if len(drivers) > 1 else "models"
+            raise UsageError(f"These files are of several {kinds}.", hint="Import them one by one.")
+        points = Counter(result.point for result in results)
+        duplicate = next((point for point, count in points.items() if count > 1), None)
+        if duplicate is not None:
+            cell = f"{duplicate.concurrency} streams, {duplicate.context_tokens} tokens in"
+            raise UsageError(
+                f"Two results are of the same cell: {cell}, {duplicate.output_tokens} out.",
+                hint="Import them one by one.",
+            )
+        measured = subject.of_address("", models.pop(), {}, kind=kind, usd_per_hour=usd_per_hour)
+        limits = roofline(measured, None)
+        new_run = self._new_run(Target(subject=measured), Sweep(points=tuple(points)), drivers.pop())
         run = replace(
-            begun,
-            cells=imported(results, of.roofline(subject, None)),
+            new_run,
+            cells=tuple(_imported(result, limits) for result in results),
             ended=Ended.COMPLETE,
             source=", ".join(files),
-            source_hash=f"sha256:{sha256(b''.join(files.values())).hexdigest()}",
+            source_hash=f"sha256:{hashlib.sha256(b''.join(files.values())).hexdigest()}",
         )
-        self._workspace.runs.keep(run)
-        return run
+        return _stored(self._workspace.runs, run)
 
     def stop(self) -> None:
-        """End the run, from whichever thread. What was measured is kept."""
+        """End the run, from any thread. The measured cells are stored."""
         self._workspace.stop()
         if self._driver is not None:
             self._driver.stop()
 
-    def _is_emulated(self, target: Target) -> bool:
-        """Either is enough: a cloud that is emulated, or a server that says it is a stand-in."""
-        return self._workspace.is_emulated or target.is_emulated
+    def _subject(self, target: Target) -> Subject:
+        """Return the subject, marked where the cloud is emulated or the server says that it is a stand-in."""
+        return replace(target.subject, is_emulated=self._workspace.is_emulated or target.is_emulated)
 
-    def _log(self, name: str, attempt: Attempt | None) -> str:
-        """The boot log of this slice; "" where it cannot be read: the endpoint speaks for itself."""
+    def _boot_log(self, name: str, attempt: Attempt | None) -> str:
+        """Return the boot log of a slice, or "" where it cannot be read: the endpoint reports the most important."""
         if attempt is None:
             return ""
         try:
@@ -216,17 +263,16 @@ class Benching:
         except (CloudError, StateError):
             return ""
 
-    def _begun(self, target: Target, sweep: Sweep | None, driver: Driver, turn: Turn | None = None) -> Run:
+    def _new_run(self, target: Target, sweep: Sweep | None, driver: Driver, turn: Turn | None = None) -> Run:
         if sweep is None or not sweep.points:
             raise UsageError("A sweep without cells measures nothing.")
         now = self._workspace.clock.now()
-        subject = replace(target.subject, is_emulated=self._is_emulated(target))
         return Run(
             id=ids.new(now),
             began_at=now,
             version=VERSION,
             driver=driver,
-            subject=subject,
+            subject=self._subject(target),
             sweep=sweep,
             turn=turn,
         )
@@ -234,22 +280,74 @@ class Benching:
     def _resumed(self, target: Target, id: str, driver: Driver) -> Run:  # noqa: A002 - the record's word
         run = self._workspace.runs.find(id)
         if run.driver is not driver:
-            raise UsageError(f"Run {run.id} was driven by {run.driver}.", hint=f"Go on with --driver {run.driver}.")
-        now = replace(target.subject, is_emulated=self._is_emulated(target))
-        others = of.differences(run.subject, now)
-        if others:
-            told = "; ".join(
-                f"{name.replace('_', ' ')} was {getattr(run.subject, name) or 'unknown'}, "
-                f"is {getattr(now, name) or 'unknown'}"
-                for name in others
-            )
             raise UsageError(
-                f"Run {run.id} measured something else: {told}.", hint="Begin another: leave out --resume."
+                f"Run {run.id} was measured with {run.driver}.", hint=f"Continue with --driver {run.driver}."
+            )
+        before, now = run.subject, self._subject(target)
+        changes = "; ".join(
+            f"{name.replace('_', ' ')} was {getattr(before, name) or 'unknown'}, is {getattr(now, name) or 'unknown'}"
+            for name in subject.differences(before, now)
+        )
+        if changes:
+            raise UsageError(
+                f"Run {run.id} measured something else: {changes}.", hint="Start a new run: omit --resume."
             )
         return run
 
 
-def _driver(driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDriver:
+def seconds_left(bounds: Bounds, elapsed: float, usd_per_hour: float | None) -> tuple[float | None, Ended]:
+    """Return the seconds until the nearer bound, and which one that is; None without a bound."""
+    candidates: list[tuple[float, Ended]] = []
+    if bounds.seconds is not None:
+        candidates.append((bounds.seconds - elapsed, Ended.DURATION))
+    if bounds.usd is not None and usd_per_hour:
+        candidates.append((bounds.usd / usd_per_hour * _HOUR - elapsed, Ended.COST))
+    return min(candidates, key=lambda candidate: candidate[0], default=(None, Ended.DURATION))
+
+
+def _offer(run: Run, point: Point, began: float, most_seconds: float | None, vocabulary: int | None) -> Offer:
+    # A cell that is measured again must not hit the cache with the prompts of the first time.
+    text = f"{run.sweep.seed or f'{run.id} {began}'} {point}"
+    streams, _, _ = point.sizes
+    return Offer(
+        point=point,
+        model=run.subject.model,
+        seed=int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]),
+        requests=max(_ROUNDS * streams, _FEWEST_REQUESTS),
+        window_seconds=run.sweep.window_seconds,
+        least_seconds=min(_STEADY_SECONDS, run.sweep.window_seconds),
+        most_seconds=most_seconds,
+        vocabulary=vocabulary,
+    )
+
+
+def _cached_share(before: Lookups | None, after: Lookups | None) -> float | None:
+    if before is None or after is None or after.asked <= before.asked:
+        return None
+    return (after.had - before.had) / (after.asked - before.asked)
+
+
+def _imported(result: Result, limits: Roofline | None) -> Cell:
+    """Return the cell of another client, judged by what is known about it."""
+    if result.figures is None:
+        return Cell(point=result.point, status=CellStatus.OVERSUBSCRIBED, reasons=(result.why,))
+    cell = Cell(
+        point=result.point,
+        status=CellStatus.OK,
+        seconds=result.seconds,
+        figures=result.figures,
+        evidence=result.evidence,
+        errors=result.errors,
+    )
+    return judge_cell(cell, limits)
+
+
+def _stored(runs: Runs, run: Run) -> Run:
+    runs.keep(run)
+    return run
+
+
+def _load_driver(driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDriver:
     if driver is Driver.TPUDEPLOY:
         from tpudeploy.adapters.load.client import LoadClient
 
@@ -259,32 +357,25 @@ def _driver(driver: Driver, url: str, tokenizer: str, key: str | None) -> LoadDr
     return Installed(driver, url, tokenizer=tokenizer, api_key=key)
 
 
-def _foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:
+def _read_foreign(name: str, content: bytes) -> tuple[Driver, Sequence[Result]]:
     try:
         return foreign.read(content.decode())
     except ValueError as cause:
         raise UsageError(f"`{name}` cannot be imported: {cause}.") from cause
 
 
-def _told(point: Point) -> str:
-    return f"{point.concurrency} streams, {point.context_tokens} tokens in, {point.output_tokens} out"
-
-
 def _engine(url: str, key: str | None, model: str) -> tuple[Mapping[str, str], str]:
-    """What the engine says of itself, and the model behind the served name. Raise as `Benching.address`."""
+    """Return the engine's report, and the model behind the served name. Raise as `Benchmarks.address`."""
     client = VllmClient(url, api_key=key)
     try:
         cards = client.described()
     except (NoAnswer, BadAnswer) as cause:
-        wants_key = isinstance(cause, BadAnswer) and cause.status == HTTPStatus.UNAUTHORIZED
-        hint = "It wants a key: set VLLM_API_KEY." if wants_key else ""
-        raise QueryFailed(f"{url} did not answer: {cause}.", hint=hint) from cause
+        raise no_answer(url, cause) from cause
     names = [str(card.get("id", "")) for card in cards]
-    if not names or (model and model not in names):
-        raise UsageError(
-            f"{url} does not serve `{model}`." if names else f"{url} serves no model.",
-            hint=f"It serves {', '.join(names)}." if names else "",
-        )
+    if not names:
+        raise UsageError(f"{url} serves no model.")
+    if model and model not in names:
+        raise UsageError(f"{url} does not serve `{model}`.", hint=f"It serves {', '.join(names)}.")
     root = next(str(card.get("root") or "") for card in cards if card.get("id") == (model or names[0]))
-    told = vllm_facts.facts(client)
-    return {name: value for name, value in {**told.cache, **told.api}.items() if name not in _FLEETING}, root
+    facts = vllm_facts.facts(client)
+    return {name: value for name, value in {**facts.cache, **facts.api}.items() if name not in _VOLATILE}, root

@@ -1,4 +1,4 @@
-"""An A/B as text: what it is going to do, how each figure of B stands to A's, and which arm to keep."""
+"""Format an A/B: its proposal, the ratio of each figure of B to that of A, and which arm to keep."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from itertools import groupby
 
 from tpudeploy.ab_test.arms import differing, is_risky, setting
 from tpudeploy.ab_test.effect import MARGIN
-from tpudeploy.ab_test.order import order
-from tpudeploy.ab_test.proposal import Proposal
 from tpudeploy.ab_test.result import Reason, Result
 from tpudeploy.ab_test.starts import leaves_firsts_out
-from tpudeploy.accuracy.verdict import Verdict as Quality
+from tpudeploy.ab_test.turns import Proposal, order
+from tpudeploy.domain.accuracy import Verdict as Quality
+from tpudeploy.domain.benchmark import Side
 from tpudeploy.domain.comparison import Measure
-from tpudeploy.domain.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat, Row, StartRow
-from tpudeploy.domain.side import Side
+from tpudeploy.domain.experiment import CacheUse, Effect, Experiment, Finding, InEffect, Repeat
 from tpudeploy.views import words
 from tpudeploy.views.accuracy import JUDGEMENTS
-from tpudeploy.views.bench import EMULATED, number, seconds
+from tpudeploy.views.bench import EMULATED, count, number, seconds
 from tpudeploy.views.paint import Paint
 
 _NAMES = {
@@ -35,280 +34,264 @@ _NAMES = {
 _HEAD = "                       A         B       B/A       95 % interval"
 _MILLION = 1e6
 _TOO_FEW = "Too few repeats to tell a difference from noise."
-_UNSEEN = "Neither the logs nor the machines show enough starts to compare them."
+_NO_STARTS = "Neither the logs nor the machines show enough starts to compare them."
 _STARTS_NOTE = (
     "Start time: from the container's start until the server takes requests. Cold starts compile; warm ones have their "
     "programs from the compile cache."
 )
 _WITHOUT_FIRSTS = "The first start of each arm is not counted: it depends on what ran before."
 _WITH_FIRSTS = "With so few repeats, the first start of each arm is counted too, which depends on what ran before."
-_HOLM = "Of {count} figures some differ by chance: better and worse are said where they hold for all together (Holm)."
+_HOLM = "Some of {count} figures differ by chance: better and worse are marked where they hold for all together (Holm)."
 
 
-def proposal(of: Proposal, paint: Paint) -> str:
-    """Before anything is touched."""
-    return "\n".join(_proposed(of, paint))
+def proposal(proposal: Proposal, paint: Paint) -> str:
+    return "\n".join(_proposal_lines(proposal, paint))
 
 
-def turn(of: Experiment, place: int, side: Side, paint: Paint) -> str:
-    count = len(order(of.repeats))
-    return paint.bold(f"{place + 1}/{count}  {side}  ") + words.plain(f"{of.path}={of.arm(side).value}")
+def turn(experiment: Experiment, place: int, side: Side, paint: Paint) -> str:
+    heading = paint.bold(f"{place + 1}/{len(order(experiment.repeats))}  {side}  ")
+    return heading + words.plain(f"{experiment.path}={experiment.arm(side).value}")
 
 
-def goes_on(of: Experiment, *, left: int) -> str:
-    """After something went wrong."""
-    count = len(order(of.repeats))
-    return f"{count - left} of {count} repeats are kept: go on with tpudeploy compare {of.file} --resume {of.id}"
+def how_to_continue(experiment: Experiment, *, missing: int) -> str:
+    """Return the line to print after an error."""
+    count = len(order(experiment.repeats))
+    command = f"tpudeploy compare {experiment.file} --resume {experiment.id}"
+    return f"{count - missing} of {count} repeats are kept. Continue with {command}"
 
 
-def result(of: Result, paint: Paint, *, kept: str, width: int | None) -> str:
-    """All of it; `kept` is the file that the experiment stands in. Sentences are wrapped at `width`, None for never."""
+def result(result: Result, paint: Paint, *, path: str, width: int | None) -> str:
+    """Return the whole result. `path` is the experiment's file; sentences are wrapped at `width` (None: never)."""
+    notes = (paint.dim(line) for text in _notes(result) for line in words.wrapped(text, width, indent="   "))
+    remarks = (line for text in _remarks(result) for line in words.wrapped(words.plain(text), width, indent="  "))
     blocks = [
-        "\n".join(_title(of, paint)),
-        paint.yellow(EMULATED) if of.is_emulated else "",
-        "\n".join(_table(of, paint)),
-        "\n".join(_starts(of, paint, width)),
-        "\n".join(paint.dim(line) for text in _notes(of) for line in words.wrapped(text, width, indent="   ")),
-        "\n".join(line for text in _remarks(of) for line in words.wrapped(words.plain(text), width, indent="  ")),
-        "" if of.quality is None else "\n".join(_quality(of, of.quality, paint, width)),
-        "\n".join(_verdict(of, paint)),
-        f"A/B {of.experiment.id}, kept in {kept}",
+        "\n".join(_title(result, paint)),
+        paint.yellow(EMULATED) if result.is_emulated else "",
+        "\n".join(_table(result, paint)),
+        "\n".join(_starts(result, paint, width)),
+        "\n".join(notes),
+        "\n".join(remarks),
+        "" if result.quality is None else "\n".join(_quality(result.experiment, result.quality, paint, width)),
+        "\n".join(_verdict(result, paint)),
+        f"A/B {result.experiment.id}, kept in {path}",
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _proposed(of: Proposal, paint: Paint) -> Iterator[str]:
-    experiment = of.experiment
-    yield paint.bold(words.plain(f"A/B of {experiment.path} on {experiment.deployment}")) + f"  ({of.where})"
+def _proposal_lines(proposal: Proposal, paint: Paint) -> Iterator[str]:
+    experiment, restarts = proposal.experiment, proposal.restarts
+    title = words.plain(f"A/B of {experiment.path} on {experiment.deployment}")
+    yield f"{paint.bold(title)}  ({proposal.where})"
     yield ""
     for side in Side:
-        note = f"  ({experiment.file} says so)" if side is experiment.written else ""
+        note = f"  ({experiment.file} has this value)" if side is experiment.written else ""
         yield words.plain(f"  {side}  {experiment.arm(side).value}{note}")
-    cells, turns = len(experiment.sweep.points), len(of.turns)
-    sides = " ".join(side for _, side in of.turns)
+    cells, turns = len(experiment.sweep.points), len(proposal.turns)
+    sides = " ".join(side for _, side in proposal.turns)
     yield ""
     yield (
         f"  {turns} repeat{'s' if turns > 1 else ''} ({sides}) of {cells} cell{'s' if cells > 1 else ''}, "
         f"{words.duration(experiment.sweep.window_seconds)} each at most"
     )
-    silent = "nobody can say for how long" if of.least is None or of.most is None else words.span(of.least, of.most)
-    each = " each" if of.restarts > 1 else ""
-    yield f"  {_restarts(of.restarts)}: nothing serves for about {silent}{each}; the chips stay"
-    if of.seconds is not None:
-        cost = "" if of.usd is None else f", ${of.usd:.2f} of the slice"
-        yield f"  at most about {words.duration(of.seconds)} in all{cost}"
+    downtime = "an unpredictable time"
+    if proposal.least is not None and proposal.most is not None:
+        downtime = f"about {words.span(proposal.least, proposal.most)}"
+    each = " each" if restarts > 1 else ""
+    yield f"  {restarts} restart{'s' if restarts != 1 else ''}: nothing serves for {downtime}{each}; the chips stay"
+    if proposal.seconds is not None:
+        cost = "" if proposal.usd is None else f", ${proposal.usd:.2f} of the slice"
+        yield f"  at most about {words.duration(proposal.seconds)} in all{cost}"
     if experiment.by.is_of_start:
         yield "  the start time decides: this value changes how the server starts"
     if experiment.questions:
-        many = "" if experiment.count is None else f" (the first {experiment.count})"
-        yield words.plain(f"  each arm answers the questions of {experiment.questions}{many} once, on top of that")
+        count = "" if experiment.count is None else f" (the first {experiment.count})"
+        yield words.plain(f"  each arm also answers the questions of {experiment.questions}{count} once")
     elif is_risky(experiment.path):
-        yield paint.yellow(f"  quality is not asked for, and {experiment.path} may change it")
-    yield f"  at the end {experiment.deployment} is what {experiment.file} says"
+        yield paint.yellow(f"  quality is not measured, and {experiment.path} may change it")
+    yield f"  at the end {experiment.deployment} matches {experiment.file} again"
 
 
-def _restarts(count: int) -> str:
-    return f"{count} restart{'s' if count != 1 else ''}"
-
-
-def _title(of: Result, paint: Paint) -> Iterator[str]:
-    experiment = of.experiment
-    yield paint.bold(words.plain(f"{experiment.path} on {experiment.deployment}")) + words.plain(
-        f"  A = {experiment.a.value}, B = {experiment.b.value}"
-    )
+def _title(result: Result, paint: Paint) -> Iterator[str]:
+    experiment = result.experiment
+    values = words.plain(f"  A = {experiment.a.value}, B = {experiment.b.value}")
+    yield paint.bold(words.plain(f"{experiment.path} on {experiment.deployment}")) + values
     sides = order(experiment.repeats)
-    missing = f", {of.left} of them missing" if of.left else ""
-    yield paint.dim(f"{len(sides)} repeats ({' '.join(sides)}), each of a start of its own{missing}")
+    missing = f", {result.left} of them missing" if result.left else ""
+    yield paint.dim(f"{len(sides)} repeats ({' '.join(sides)}), each with its own start{missing}")
 
 
-def _table(of: Result, paint: Paint) -> Iterator[str]:
-    if not of.rows:
+def _table(result: Result, paint: Paint) -> Iterator[str]:
+    if not result.rows:
         return
     yield paint.bold(_HEAD)
-    for point, rows in groupby(of.rows, key=lambda row: row.point):
-        yield (
-            f"{point.concurrency:,} stream{'s' if point.concurrency > 1 else ''}, {point.context_tokens:,} tokens in, "
-            f"{point.output_tokens:,} out"
-        )
-        yield from (_row(row, paint) for row in rows)
+    for point, rows in groupby(result.rows, key=lambda row: row.point):
+        streams, context, output = point.sizes
+        yield f"{streams:,} stream{'s' if streams > 1 else ''}, {context:,} tokens in, {output:,} out"
+        for row in rows:
+            mark = "?" if row.is_doubted else " "
+            a, b = _value(row.effect.a, row.measure), _value(row.effect.b, row.measure)
+            yield f"  {_NAMES[row.measure].ljust(12)}{a:>9} {b:>9}{mark}{_change(row.effect, row.finding, paint)}"
 
 
-def _starts(of: Result, paint: Paint, width: int | None) -> Iterator[str]:
-    """How each repeat's server came up, and what differs between the arms' starts."""
-    if not any(each.start is not None for each in of.repeats):
+def _starts(result: Result, paint: Paint, width: int | None) -> Iterator[str]:
+    """Yield how each repeat's server started, and the differences between the arms' starts."""
+    if not any(repeat.start is not None for repeat in result.repeats):
         return
     yield paint.bold("Starts of the servers")
-    for each in of.repeats:
-        yield f"  {each.place + 1}  {each.side}  {_start(each)}"
-    for row in of.starts:
-        yield _start_row(row, paint)
-    firsts = _WITHOUT_FIRSTS if leaves_firsts_out(of.repeats) else _WITH_FIRSTS
+    for repeat in result.repeats:
+        yield f"  {repeat.place + 1}  {repeat.side}  {_start(repeat)}"
+    for row in result.starts:
+        a, b = ("-" if value is None else seconds(value) for value in (row.a, row.b))
+        change = f"  {paint.dim(f'{row.a_count} of A, {row.b_count} of B: too few to compare')}"
+        if row.effect is not None and row.finding is not None:
+            change = _change(row.effect, row.finding, paint)
+        yield f"  {_NAMES[row.measure].ljust(12)}{a:>9} {b:>9} {change}"
+    firsts = _WITHOUT_FIRSTS if leaves_firsts_out(result.repeats) else _WITH_FIRSTS
     for line in words.wrapped(f"{_STARTS_NOTE} {firsts}", width, indent="   "):
         yield paint.dim(line)
 
 
-def _start(of: Repeat) -> str:
-    start = of.start
+def _start(repeat: Repeat) -> str:
+    start = repeat.start
     if start is None:
-        return "not known: its log does not show it"
+        return "unknown: its log does not show it"
     compiled = "" if start.compile_seconds is None else f", {start.compile_seconds:.2f} s of it compiling"
-    return f"{start.seconds:.0f} s{compiled}; {_cache_of(of)}"
+    cache = "unknown, the log does not show it"
+    if repeat.cache is not CacheUse.UNKNOWN:
+        cache = f"{repeat.cache} ({start.programs_cached} of {start.programs} programs)"
+    elif repeat.is_warm is not None:
+        cache = f"{'hit' if repeat.is_warm else 'miss'}, inferred from the compile time"
+    return f"{start.seconds:.0f} s{compiled}; compile cache: {cache}"
 
 
-def _cache_of(of: Repeat) -> str:
-    """Whether a start hit the compile cache, and how that is known."""
-    start = of.start
-    if of.cache is not CacheUse.UNKNOWN and start is not None:
-        return f"compile cache: {of.cache} ({start.programs_cached} of {start.programs} programs)"
-    if of.is_warm is None:
-        return "compile cache: not known, the log does not say"
-    return f"compile cache: {'hit' if of.is_warm else 'miss'}, inferred from the compile time"
+def _notes(result: Result) -> Iterator[str]:
+    """Yield how to read the table."""
+    if result.rows:
+        yield _HOLM.format(count=len(result.rows))
+    if any(row.is_doubted for row in result.rows):
+        excluded = "" if result.is_doubted else ", and its cell does not count in the verdict"
+        yield f"?  a figure is not trusted{excluded}: `tpudeploy bench show RUN` says why"
 
 
-def _start_row(of: StartRow, paint: Paint) -> str:
-    a, b = ("-" if value is None else seconds(value) for value in (of.a, of.b))
-    name = f"  {_NAMES[of.measure].ljust(12)}{a:>9} {b:>9} "
-    if of.effect is None or of.finding is None:
-        return f"{name}  {paint.dim(f'{of.a_count} of A, {of.b_count} of B: too few to compare')}"
-    interval = f"{_percent(of.effect.change):>8}  {_interval(of.effect):>19}"
-    return f"{name}{interval}  {_coloured(of.finding, paint)}"
-
-
-def _notes(of: Result) -> Iterator[str]:
-    """How to read the table."""
-    if of.rows:
-        yield _HOLM.format(count=len(of.rows))
-    if any(row.is_doubted for row in of.rows):
-        apart = "" if of.is_doubted else ", and its cell takes no part in the verdict"
-        yield f"?  a figure is not believed{apart}: `tpudeploy bench show RUN` says why"
-
-
-def _row(row: Row, paint: Paint) -> str:
-    of, mark = row.effect, "?" if row.is_doubted else " "
-    return (
-        f"  {_NAMES[row.measure].ljust(12)}{_shown(of.a, row.measure):>9} {_shown(of.b, row.measure):>9}{mark}"
-        f"{_percent(of.change):>8}  {_interval(of):>19}  {_coloured(row.finding, paint)}"
-    )
-
-
-def _shown(value: float, measure: Measure) -> str:
+def _value(value: float, measure: Measure) -> str:
     if measure.is_better_low:
         return seconds(value)
     return number(value) if value < _MILLION else f"{value / _MILLION:.4g}M"
 
 
-def _percent(of: float) -> str:
-    """What rounds to nothing has no sign."""
-    return f"{of * 100:+.1f}%" if round(of * 100, 1) else "0.0%"
-
-
-def _interval(of: Effect) -> str:
-    return f"{_percent(of.low)} … {_percent(of.high)}"
-
-
-def _coloured(of: Finding, paint: Paint) -> str:
-    match of:
+def _change(effect: Effect, finding: Finding, paint: Paint) -> str:
+    match finding:
         case Finding.BETTER:
-            return paint.green(of)
+            text = paint.green(finding)
         case Finding.WORSE:
-            return paint.red(of)
+            text = paint.red(finding)
         case _:
-            return paint.dim(of)
+            text = paint.dim(finding)
+    return f"{_percent(effect.change):>8}  {_interval(effect):>19}  {text}"
 
 
-def _remarks(of: Result) -> Iterator[str]:
-    """What is to be known beside the figures."""
-    experiment = of.experiment
-    if of.slices > 1:
-        yield "The repeats ran on several slices: what differs may be the machine."
+def _percent(change: float) -> str:
+    """Return a change in percent, without a sign if it rounds to nothing."""
+    return f"{change * 100:+.1f}%" if round(change * 100, 1) else "0.0%"
+
+
+def _interval(effect: Effect) -> str:
+    return f"{_percent(effect.low)} … {_percent(effect.high)}"
+
+
+def _remarks(result: Result) -> Iterator[str]:
+    """Yield what to consider beside the figures."""
+    experiment = result.experiment
+    if result.slices > 1:
+        yield "The repeats ran on several slices, so a difference may come from the machine."
     if not experiment.questions and is_risky(experiment.path):
-        yield f"Quality was not asked for, and {experiment.path} may change it: --accuracy QUESTIONS."
-    if of.decided_by is not experiment.by and of.finding is not Finding.WORSE:
+        yield f"Quality was not measured, and {experiment.path} may change it: --accuracy QUESTIONS."
+    if result.decided_by is not experiment.by and result.finding is not Finding.WORSE:
         yield "The starts cannot be compared: too few are known. The requests decide instead."
-    if of.is_doubted:
-        yield "No cell is believed in all repeats; for want of others, all count."
+    if result.is_doubted:
+        yield "No cell is trusted in all repeats, so all cells count."
     a, b = experiment.a.told, experiment.b.told
-    if of.reason is not Reason.NOT_IN_EFFECT and experiment.b.in_effect is InEffect.UNTOLD and not differing(a, b):
+    differences = differing(a, b)
+    is_untold = result.reason is not Reason.NOT_IN_EFFECT and experiment.b.in_effect is InEffect.UNTOLD
+    if is_untold and not differences:
         yield (
-            f"Nobody tells whether {experiment.path} is in effect: all that the engine says of itself is the same in "
-            "both arms."
+            f"No source shows whether {experiment.path} is in effect: the engine reports the same settings in both "
+            "arms."
         )
     name = setting(experiment.path)
     if name in a and a[name] == b.get(name):
-        yield f"To the engine both arms may be the same: it says {name} {a[name]} in both."
-    yield from (f"{name}: {a[name]} -> {b[name]}" for name in differing(a, b))
+        yield f"To the engine both arms may be the same: it reports {name} {a[name]} in both."
+    yield from (f"{name}: {a[name]} -> {b[name]}" for name in differences)
 
 
-def _quality(of: Result, found: Quality, paint: Paint, width: int | None) -> Iterator[str]:
-    counts, experiment = found.counts, of.experiment
+def _quality(experiment: Experiment, quality: Quality, paint: Paint, width: int | None) -> Iterator[str]:
+    counts = quality.counts
     yield paint.bold(words.plain(f"Quality, by {experiment.questions}"))
     changed = f"{counts.lost} lost, {counts.gained} gained of {counts.questions}"
     yield f"  A has {counts.before:.1%} right, B {counts.after:.1%}: {changed}"
-    yield f"  {JUDGEMENTS[found.judgement]} A fall of up to {max(found.most, 0):.1%} cannot be excluded."
-    said = (*([f"{found.because}."] if found.because else []), *found.remarks)
-    yield from (line for text in said for line in words.wrapped(words.plain(f"  {text}"), width, indent="    "))
+    yield f"  {JUDGEMENTS[quality.judgement]} A fall of up to {max(quality.most, 0):.1%} cannot be excluded."
+    because = (f"{quality.because}.",) if quality.because else ()
+    for text in (*because, *quality.remarks):
+        yield from words.wrapped(words.plain(f"  {text}"), width, indent="    ")
 
 
-def _verdict(of: Result, paint: Paint) -> Iterator[str]:
-    experiment = of.experiment
-    yield from _found(of, paint)
-    if of.left and not of.is_refused:
-        yield f"{of.left} repeats are missing: tpudeploy compare {experiment.file} --resume {experiment.id}"
-    if of.keep is not None:
-        yield paint.bold(words.plain(f"Keep {of.keep}{_line(experiment, of.keep)}"))
-    elif of.reason is not Reason.TOO_FEW:
+def _verdict(result: Result, paint: Paint) -> Iterator[str]:
+    experiment = result.experiment
+    yield from _finding(result, paint)
+    if result.left and not result.is_refused:
+        yield f"{result.left} repeats are missing: tpudeploy compare {experiment.file} --resume {experiment.id}"
+    if result.keep is not None:
+        yield paint.bold(words.plain(f"Keep {result.keep}{_where_to_write(experiment, result.keep)}"))
+    elif result.reason is not Reason.TOO_FEW:
         yield paint.bold(words.plain(f"Keep {experiment.file} as it is: it sets neither value."))
 
 
-def _found(of: Result, paint: Paint) -> Iterator[str]:
-    overall, name = of.overall, _NAMES[of.decided_by]
-    several = _over_cells(of)
-    figure = "" if overall is None else f"{name}{several} {_percent(overall.change)} ({_interval(overall)})"
-    match of.reason:
+def _finding(result: Result, paint: Paint) -> Iterator[str]:
+    experiment, overall, name = result.experiment, result.overall, _NAMES[result.decided_by]
+    is_one_figure = len(experiment.sweep.points) == 1 or result.decided_by.is_of_start
+    cells = "" if is_one_figure else " over all cells"
+    figure = "" if overall is None else f"{name}{cells} {_percent(overall.change)} ({_interval(overall)})"
+    match result.reason:
         case Reason.NOT_IN_EFFECT:
-            yield from _not_in_effect(of.experiment, paint)
+            yield from _not_in_effect(experiment, paint)
         case Reason.TOO_FEW:
-            is_unseen = of.experiment.by.is_of_start and any(each.start is None for each in of.repeats)
-            yield _UNSEEN if is_unseen else _TOO_FEW
+            lacks_starts = experiment.by.is_of_start and any(repeat.start is None for repeat in result.repeats)
+            yield _NO_STARTS if lacks_starts else _TOO_FEW
         case Reason.FELL:
-            yield paint.red("Quality fell with B: no figure makes up for that.")
+            yield paint.red("Quality fell with B, and no figure outweighs that.")
         case Reason.CANNOT_TELL:
-            yield paint.yellow("Whether quality fell cannot be told") + f": {figure}"
+            yield paint.yellow("It is not known whether quality fell") + f": {figure}"
         case Reason.BETTER:
             yield paint.green(f"B is better: {figure}")
-            worse = [f"{_NAMES[row.measure]} at {row.point.concurrency:,} streams" for row in of.worse]
-            if worse:
+            if result.worse:
+                worse = (f"{_NAMES[row.measure]} at {count(row.point.concurrency)} streams" for row in result.worse)
                 yield paint.yellow(f"but worse: {', '.join(worse)}")
         case Reason.WORSE:
             yield paint.red(f"B is worse: {figure}")
         case Reason.SAME:
             yield f"The same within {MARGIN:.0%}: {figure}"
         case Reason.NO_DIFFERENCE:
-            smallest = "" if overall is None else f"; one of {overall.smallest:.1%} would be found 4 times in 5"
+            smallest = "" if overall is None else f"; one of {overall.smallest:.1%} would be detected 4 times in 5"
             yield f"No difference: {figure}{smallest}"
 
 
-def _over_cells(of: Result) -> str:
-    return "" if len(of.experiment.sweep.points) == 1 or of.decided_by.is_of_start else " over all cells"
-
-
-def _not_in_effect(of: Experiment, paint: Paint) -> Iterator[str]:
+def _not_in_effect(experiment: Experiment, paint: Paint) -> Iterator[str]:
     for side in Side:
-        arm = of.arm(side)
+        arm = experiment.arm(side)
         if arm.in_effect is InEffect.NO:
-            yield paint.red(
-                words.plain(f"{of.path}={arm.value} is not in effect: the engine of arm {side} does otherwise.")
-            )
+            text = f"{experiment.path}={arm.value} is not in effect: the engine of arm {side} does otherwise."
+            yield paint.red(words.plain(text))
     yield "There is nothing to compare; `tpudeploy verify` shows what the engine does."
 
 
-def _line(of: Experiment, side: Side) -> str:
-    """Where it is written, or the line to write."""
-    at = of.file if of.line is None else f"{of.file}:{of.line}"
-    if side is of.written:
-        return f": {at} says so."
-    above, _, last = of.path.rpartition(".")
-    where = f"in {of.file}, under {above}" if of.line is None and above else f"at {at}"
-    if of.arm(side).value in {"null", "~", ""}:
-        return f": take {last} out {where}." if of.line is not None else f": leave {of.path} out."
-    return f": write {where}\n  {last}: {of.arm(side).value}"
+def _where_to_write(experiment: Experiment, side: Side) -> str:
+    """Return where the profile has the value of an arm, or how to write it there."""
+    at = experiment.file if experiment.line is None else f"{experiment.file}:{experiment.line}"
+    if side is experiment.written:
+        return f": {at} has this value."
+    above, _, last = experiment.path.rpartition(".")
+    where = f"in {experiment.file}, under {above}" if experiment.line is None and above else f"at {at}"
+    value = experiment.arm(side).value
+    if value not in {"null", "~", ""}:
+        return f": write {where}\n  {last}: {value}"
+    return f": omit {experiment.path}." if experiment.line is None else f": remove {last} {where}."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpudeploy.accuracy.paired import POWER
 from tpudeploy.accuracy.sheet import Sheet
-from tpudeploy.accuracy.verdict import Judgement, Verdict
+from tpudeploy.accuracy.verdict import POWER
+from tpudeploy.domain.accuracy import Judgement, Verdict
 from tpudeploy.views.paint import Paint
 from tpudeploy.views.words import plain
 

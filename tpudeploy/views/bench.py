@@ -166,11 +166,11 @@ def _table(run: Run, output: int | None, paint: Paint, columns: int | None) -> I
         yield " " * _MARGIN + " ".join(count(context).rjust(width + 1) for context in part)
         for number_of_streams in streams:
             places = [(number_of_streams, context) for context in part]
-            shown = (
+            texts_in_row = (
                 _heat(cells.get(place), texts.get(place, _NOTHING).rjust(width), shares.get(place, 0.0), paint)
                 for place in places
             )
-            yield f"{count(number_of_streams):>{_MARGIN - 2}}  " + " ".join(shown)
+            yield f"{count(number_of_streams):>{_MARGIN - 2}}  " + " ".join(texts_in_row)
 
 
 def _heat(cell: Cell | None, text: str, share: float, paint: Paint) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tpudeploy.ab_test.result import Result
-from tpudeploy.accuracy.verdict import Verdict
+from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.availability import Zones
 from tpudeploy.domain.benchmark import Run
 from tpudeploy.domain.comparison import Comparison

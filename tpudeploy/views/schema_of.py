@@ -9,7 +9,7 @@ from inspect import getdoc
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from tpudeploy.accuracy.verdict import Verdict
+from tpudeploy.domain.accuracy import Verdict
 from tpudeploy.domain.errors import TpudeployError
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.garbage import Garbage, Stray

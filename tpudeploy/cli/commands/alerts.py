@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tpudeploy.loading import Profile
 
 _DASHBOARD = "dashboard"
-# Each with what its file is: the first line of it.
+# Each format with the first line of its file.
 _FORMATS = {
     "rules": "Prometheus rules. Each deployment is a job of its own name: scrape_configs has `job_name: {names}`.",
     "prometheusrule": "For the Prometheus operator. Label it as your Prometheus' ruleSelector wants; job is {names}.",
@@ -53,85 +53,78 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "out", "Write to FILE instead of stdout.", metavar="FILE", type=Path)
 
 
-def run(given: argparse.Namespace, context: Context) -> int:
-    profiles = context.load(context.expand_folders(given.profiles), given)
-    wanted, source = (given.ttft, "") if given.run is None else _measured(given, context, profiles)
-    text, remarks = made(given.format, profiles, ttft_seconds=wanted, ttft_source=source)
-    if given.out is not None:
-        _write(context.folder / given.out, text)
-        context.terminal.talk(f"Wrote {given.out}.")
-    if given.json:
+def run(args: argparse.Namespace, context: Context) -> int:
+    profiles = context.load(context.expand_folders(args.profiles), args)
+    ttft_seconds, source = (args.ttft, "") if args.run is None else _measured_ttft(args, context, profiles)
+    text, remarks = render(args.format, profiles, ttft_seconds=ttft_seconds, ttft_source=source)
+    if args.out is not None:
+        _write(context.folder / args.out, text)
+        context.terminal.talk(f"Wrote {args.out}.")
+    if args.json:
         context.reply.set(documents.alerts(text, remarks))
-    elif given.out is None:
+    elif args.out is None:
         context.terminal.data(text.removesuffix("\n"))
     for line in remarks:
         context.terminal.talk(line)
     return exits.SUCCESS
 
 
-def made(
+def render(
     form: str, profiles: Iterable[Profile], *, ttft_seconds: float | None, ttft_source: str = ""
 ) -> tuple[str, list[str]]:
-    """Return the file of that form, and what is to be said beside it. Raise `errors.UsageError`.
+    """Return the file of that format, and the remarks to print with it. Raise `errors.UsageError`.
 
-    `ttft_source` is what must be known of the limit for first tokens wherever it stands, "" for nothing.
+    `ttft_source` is a caveat about the limit for first tokens to show wherever that is shown, or "".
     """
-    from tpudeploy.alerts.watched import watched
-    from tpudeploy.loading import sized
-
-    all_of = [watched(sized(profile), ttft_seconds=ttft_seconds, ttft_source=ttft_source) for profile in profiles]
-    _once(all_of)
-    said = [f"Warning: {ttft_source}"] if ttft_source else []
-    return _text(form, all_of), [*said, *_remarks(form, all_of)]
-
-
-def _text(form: str, all_of: Sequence[Watched]) -> str:
+    from tpudeploy.alerts.dashboard import dashboard
     from tpudeploy.alerts.formats import FORMATS
+    from tpudeploy.alerts.watched import watched
+    from tpudeploy.domain.errors import UsageError
+    from tpudeploy.loading import sized
     from tpudeploy.views import alerts as view
 
+    deployments = [watched(sized(profile), ttft_seconds=ttft_seconds, ttft_source=ttft_source) for profile in profiles]
+    names = [deployment.name for deployment in deployments]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        # Both would have the same group of rules.
+        raise UsageError(f"Two profiles are named {duplicate}.", hint="A deployment has one profile.")
+    remarks = [f"Warning: {ttft_source}"] if ttft_source else []
+    remarks += _remarks(form, deployments)
     if form == _DASHBOARD:
-        from tpudeploy.alerts.dashboard import dashboard
-
-        return view.dashboard(dashboard(all_of))
-    names = ", ".join(of.name for of in all_of)
-    return view.documents(_FORMATS[form].format(names=names), FORMATS[form](all_of))
+        return view.dashboard(dashboard(deployments)), remarks
+    heading = _FORMATS[form].format(names=", ".join(names))
+    return view.documents(heading, FORMATS[form](deployments)), remarks
 
 
-def _measured(given: argparse.Namespace, context: Context, profiles: Sequence[Profile]) -> tuple[float, str]:
-    """Return seconds, and what must be known of them wherever they stand.
+def _measured_ttft(args: argparse.Namespace, context: Context, profiles: Sequence[Profile]) -> tuple[float, str]:
+    """Return the limit in seconds, and its caveat.
 
-    Raise `errors.UsageError` for a run that has no such figure, or that measured something else.
+    Raise `errors.UsageError` for a run without that figure, or of another model.
     """
-    from tpudeploy.alerts.goal import ROOM, goal
+    from tpudeploy.alerts.watched import ROOM, ttft_target
+    from tpudeploy.benchmark.operating import operating_points
     from tpudeploy.domain.errors import UsageError
     from tpudeploy.loading import sized
 
-    if given.ttft is not None or len(profiles) > 1:
-        raise UsageError("A run speaks for one profile, and instead of -ttft.", hint="Name one profile, and no -ttft.")
-    of = sized(profiles[0])
-    run = context.workspace(given.profiles).runs.find(given.run)
-    if run.subject.model_id and run.subject.model_id != of.model_id:
-        raise UsageError(f"Run {run.id} measured {run.subject.model_id}, and {of.name} serves {of.model_id}.")
-    found = goal(run)
-    if found is None:
+    if args.ttft is not None or len(profiles) > 1:
+        raise UsageError("-run works with one profile, and without -ttft.", hint="Name one profile, and no -ttft.")
+    deployment = sized(profiles[0])
+    run = context.workspace(args.profiles).runs.find(args.run)
+    if run.subject.model_id and run.subject.model_id != deployment.model_id:
         raise UsageError(
-            f"Run {run.id} tells no time to the first token that can be believed.", hint="Say -ttft SECONDS."
+            f"Run {run.id} measured {run.subject.model_id}, and {deployment.name} serves {deployment.model_id}."
         )
+    target = ttft_target(run, (point for points in operating_points(run).values() for point in points))
+    if target is None:
+        raise UsageError(f"Run {run.id} has no trusted time to the first token.", hint="Use -ttft SECONDS.")
+    streams, context_tokens = target.cell.point.concurrency, target.cell.point.context_tokens
+    prompt = "prompts of unknown length" if context_tokens is None else f"{context_tokens:,} tokens"
     context.terminal.talk(
-        f"First tokens: {found.seconds:g} s, from {ROOM:g} times the {found.measured:.3g} s of run {run.id} at "
-        f"{found.cell.point.concurrency} streams of {found.cell.point.context_tokens:,} tokens."
+        f"First tokens: {target.seconds:g} s, from {ROOM:g} times the {target.measured:.3g} s of run {run.id} at "
+        f"{streams} streams of {prompt}."
     )
-    return found.seconds, found.source
-
-
-def _once(all_of: Sequence[Watched]) -> None:
-    """Raise `errors.UsageError` for a name that two profiles have: their rules would be of one group, twice."""
-    from tpudeploy.domain.errors import UsageError
-
-    names = [of.name for of in all_of]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"Two profiles are named {twice}.", hint="A deployment has one profile.")
+    return target.seconds, target.source
 
 
 def _write(path: Path, text: str) -> None:
@@ -145,35 +138,37 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(cause.message, hint="Name another file.") from cause
 
 
-def _remarks(form: str, all_of: Sequence[Watched]) -> list[str]:
-    """What whoever reads only the file would miss."""
+def _remarks(form: str, deployments: Sequence[Watched]) -> list[str]:
+    """Return what a reader of the file alone would miss."""
     from tpudeploy.alerts.watched import around
 
-    silent = [
-        f"Warning: {of.name} has --disable-log-stats: its engine tells no metrics, and nothing but VllmDown can fire."
-        for of in all_of
-        if not of.tells_metrics
+    remarks = [
+        f"Warning: {deployment.name} has --disable-log-stats: its engine has no metrics, and only VllmDown can fire."
+        for deployment in deployments
+        if not deployment.tells_metrics
     ]
-    wanted = all_of[0].ttft_seconds
+    ttft_seconds = deployments[0].ttft_seconds
     if form not in _WITH_RULES:
-        return silent
-    if wanted is None:
-        how = "-ttft SECONDS says how long is too long, -run ID takes it from what was measured."
-        return [*silent, f"There is no rule for the time to the first token: {how}"]
-    edges = around(wanted)
-    if edges is None:
-        return silent
-    low, high = edges
-    coarse = f"Note: vLLM counts first tokens up to {low:g} s and up to {high:g} s; {wanted:g} s is interpolated."
-    return [*silent, f"{coarse} `-ttft {high:g}` is exact."]
+        return remarks
+    if ttft_seconds is None:
+        how = "-ttft SECONDS sets the limit, -run ID takes it from a measurement."
+        return [*remarks, f"There is no rule for the time to the first token: {how}"]
+    edges = around(ttft_seconds)
+    if edges is not None:
+        low, high = edges
+        note = (
+            f"Note: vLLM counts first tokens up to {low:g} s and up to {high:g} s; {ttft_seconds:g} s is interpolated."
+        )
+        remarks.append(f"{note} `-ttft {high:g}` is exact.")
+    return remarks
 
 
 def _seconds(text: str) -> float:
-    """2.5, or as elsewhere: 2500ms, 2.5s."""
+    """Parse 2.5, or as elsewhere 2500ms, 2.5s."""
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = options.seconds(text)
-    if not 0 < found < math.inf:
+        seconds = options.seconds(text)
+    if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"`{text}` is not a time to wait for a token; write 2.5")
-    return found
+    return seconds

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tpudeploy.benchmark.subject import Target
     from tpudeploy.domain.benchmark import Bounds, Run, Sweep
     from tpudeploy.loading import Profile
-    from tpudeploy.operations.benchmark import Benching
+    from tpudeploy.operations.benchmark import Benchmarks
     from tpudeploy.workspace import Workspace
 
 _KEY = "VLLM_API_KEY"
@@ -107,26 +107,26 @@ def run(given: argparse.Namespace, context: Context) -> int:
 
 
 def _measure(given: argparse.Namespace, context: Context, profile: str | None) -> int:
-    from tpudeploy.operations.benchmark import Benching
+    from tpudeploy.operations.benchmark import Benchmarks
 
     workspace = context.workspace([] if profile is None else [profile])
-    benching = Benching(workspace)
+    benchmarks = Benchmarks(workspace)
     loaded = None if profile is None else context.load([profile], given)[0]
-    replicas = _replicas(given, workspace, benching, loaded)
+    replicas = _replicas(given, workspace, benchmarks, loaded)
     if len(replicas) == 1:
-        done = _run(given, context, benching, loaded, replicas[0])
+        done = _run(given, context, benchmarks, loaded, replicas[0])
         _tell(done, given, context, workspace)
         return _exit_code([done])
-    return _measure_each(given, context, benching, loaded, replicas)
+    return _measure_each(given, context, benchmarks, loaded, replicas)
 
 
 def _replicas(
-    given: argparse.Namespace, workspace: Workspace, benching: Benching, profile: Profile | None
+    given: argparse.Namespace, workspace: Workspace, benchmarks: Benchmarks, profile: Profile | None
 ) -> tuple[str, ...]:
     """The addresses to measure, "" for an address that is no deployment's. Raise `errors.UsageError`."""
     if profile is None:
         return ("",)
-    known = benching.replicas(profile)
+    known = benchmarks.replicas(profile)
     if given.resume is not None:
         return (workspace.runs.find(given.resume).subject.replica or known[0],)
     if given.replica is None:
@@ -142,7 +142,7 @@ def _replicas(
 def _measure_each(
     given: argparse.Namespace,
     context: Context,
-    benching: Benching,
+    benchmarks: Benchmarks,
     profile: Profile | None,
     replicas: Sequence[str],
 ) -> int:
@@ -154,7 +154,7 @@ def _measure_each(
     for replica in replicas:
         context.terminal.talk(f"{replica}:")
         try:
-            runs.append(_run(given, context, benching, profile, replica))
+            runs.append(_run(given, context, benchmarks, profile, replica))
         except QueryFailed as error:
             context.terminal.talk(f"Warning: {error.message} It is not measured. {error.hint}".rstrip())
             continue
@@ -165,25 +165,27 @@ def _measure_each(
     return _exit_code(runs) if len(runs) == len(replicas) else exits.ERROR
 
 
-def _run(given: argparse.Namespace, context: Context, benching: Benching, profile: Profile | None, replica: str) -> Run:
+def _run(
+    given: argparse.Namespace, context: Context, benchmarks: Benchmarks, profile: Profile | None, replica: str
+) -> Run:
     from tpudeploy.cli.interrupts import stopping_gracefully
     from tpudeploy.domain.benchmark import Driver
 
-    target, sweep = _target(given, benching, profile, replica), _sweep(given)
+    target, sweep = _target(given, benchmarks, profile, replica), _sweep(given)
     driver, tokenizer = Driver(given.driver or Driver.TPUDEPLOY), given.tokenizer or ""
     bounds, rows = _bounds(given, target), sweeping.Rows(context.terminal)
-    benching.check_client(target, driver, tokenizer=tokenizer)
+    benchmarks.check_client(target, driver, tokenizer=tokenizer)
     rows.begin()
-    with stopping_gracefully(benching.stop, rows.talk):
-        return benching.run(
+    with stopping_gracefully(benchmarks.stop, rows.talk):
+        return benchmarks.run(
             target,
             sweep,
             resume=given.resume,
             bounds=bounds,
             driver=driver,
             tokenizer=tokenizer,
-            on_point=rows.under_way,
-            on_cell=rows.done,
+            on_point=rows.begin_cell,
+            on_cell=rows.end_cell,
         )
 
 
@@ -196,10 +198,10 @@ def _exit_code(runs: Sequence[Run]) -> int:
     return exits.SUCCESS
 
 
-def _target(given: argparse.Namespace, benching: Benching, profile: Profile | None, replica: str) -> Target:
+def _target(given: argparse.Namespace, benchmarks: Benchmarks, profile: Profile | None, replica: str) -> Target:
     if profile is not None:
-        return benching.deployment(profile, replica)
-    return benching.address(
+        return benchmarks.deployment(profile, replica)
+    return benchmarks.address(
         _address(given.url),
         model=given.model or "",
         type=given.type,
@@ -238,11 +240,13 @@ def _bounds(given: argparse.Namespace, target: Target) -> Bounds:
 
 
 def _import(given: argparse.Namespace, context: Context) -> int:
-    from tpudeploy.operations.benchmark import Benching
+    from tpudeploy.operations.benchmark import Benchmarks
 
     files = {name: _content(context, name) for name in given.words[1:]}
     workspace = context.workspace()
-    done = Benching(workspace).imports(files, model=given.model or "", type=given.type, usd_per_hour=given.usd_per_hour)
+    done = Benchmarks(workspace).imports(
+        files, model=given.model or "", type=given.type, usd_per_hour=given.usd_per_hour
+    )
     _tell(done, given, context, workspace)
     return exits.SUCCESS
 

@@ -46,7 +46,7 @@ def run(given: argparse.Namespace, context: Context) -> int:
     from tpudeploy.domain.comparison import Measure
     from tpudeploy.views import compare as view
 
-    if ab.is_meant(given):
+    if ab.is_requested(given):
         return ab.run(given, context)
     ab.check(given)
     if len(given.runs) == 1 and ab.is_id(given.runs[0]):

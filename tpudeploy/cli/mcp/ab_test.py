@@ -10,25 +10,23 @@ from mcp.server.mcpserver import ElicitationResult, Resolve
 from pydantic import Field
 
 from tpudeploy.ab_test.arms import is_risky, parsed
-from tpudeploy.accuracy import arithmetic
-from tpudeploy.benchmark.grid import grid
+from tpudeploy.accuracy import questions
+from tpudeploy.benchmark.cells import grid
 from tpudeploy.cli import documents
-from tpudeploy.cli.ab import GRID
+from tpudeploy.cli.ab import GRID, load_arms, question_asker
 from tpudeploy.cli.context import AS_WRITTEN
-from tpudeploy.cli.experiments import examiner, loaded
 from tpudeploy.cli.mcp.benchmark import Several
 from tpudeploy.cli.mcp.consent import Consent, consent_to_trial, may_reset, require_yes
 from tpudeploy.cli.mcp.offline import OneProfile
 from tpudeploy.cli.mcp.operation import EmitEvent, Outcome
 from tpudeploy.cli.mcp.session import Call, Session, session
 from tpudeploy.cli.mcp.trials import Trial
-from tpudeploy.domain.benchmark import Bounds, Cell, Run, Sweep
+from tpudeploy.domain.benchmark import Bounds, Cell, Run, Side, Sweep
 from tpudeploy.domain.errors import TpudeployError, Unapproved
 from tpudeploy.domain.events import Event
 from tpudeploy.domain.experiment import Experiment
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.domain.side import Side
-from tpudeploy.operations.ab_test import Experimenting, Listener
+from tpudeploy.operations.ab_test import AbTests, Listener
 from tpudeploy.views import jsonl
 from tpudeploy.views.ab import proposal
 from tpudeploy.views.bench import row
@@ -59,15 +57,15 @@ def ab_propose(
     server_session = session(ctx)
     points = grid(*(sorted(set(axis)) for axis in (concurrency, context, output)))
     with server_session.project.opened(profile) as at:
-        arms = loaded(at.context, profile, AS_WRITTEN, parsed(flag))
-        experimenting = Experimenting(at.workspace)
-        experiment = experimenting.experiment(
+        arms = load_arms(at.context, profile, AS_WRITTEN, parsed(flag))
+        ab_tests = AbTests(at.workspace)
+        experiment = ab_tests.experiment(
             arms,
             Sweep(points=points, window_seconds=window_seconds),
             repeats=repeats,
-            questions=arithmetic.NAME if is_risky(arms.path) else "",
+            questions=questions.ARITHMETIC if is_risky(arms.path) else "",
         )
-        proposal_ = experimenting.propose(experiment, arms)
+        proposal_ = ab_tests.propose(experiment, arms)
     trial = server_session.trials.keep(lambda _: Trial(path=profile, arms=arms, proposal=proposal_))
     return {**documents.ab_proposal(proposal_), "ab_id": trial.id, "text": proposal(proposal_, Paint())}
 
@@ -119,8 +117,8 @@ def ab_result(
 ) -> documents.Document:
     """Show the result of an A/B: which value to keep and why, and each effect with its interval."""
     with session(ctx).project.opened() as at:
-        experimenting = Experimenting(at.workspace)
-        return documents.ab(experimenting.result(experimenting.experiments.find(ab_id)))
+        ab_tests = AbTests(at.workspace)
+        return documents.ab(ab_tests.result(ab_tests.experiments.find(ab_id)))
 
 
 def _run_trial(
@@ -134,19 +132,19 @@ def _run_trial(
 ) -> Outcome:
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
-        experimenting = Experimenting(workspace)
-        stops.append(experimenting.stop)
+        ab_tests = AbTests(workspace)
+        stops.append(ab_tests.stop)
         experiment = trial.proposal.experiment
-        finished = experimenting.run(
+        finished = ab_tests.run(
             experiment,
             trial.arms,
             bounds=bounds,
             usd_per_hour=trial.proposal.usd_per_hour,
             reset=reset,
-            examine=examiner(experiment, server_session.project.context, experimenting.examining),
-            hear=_listener(tell),
+            ask_questions=question_asker(experiment, server_session.project.context, ab_tests.accuracy),
+            listener=_listener(tell),
         )
-        return Outcome(document=documents.ab(experimenting.result(finished)))
+        return Outcome(document=documents.ab(ab_tests.result(finished)))
 
 
 def _restore_profile(
@@ -156,7 +154,7 @@ def _restore_profile(
     clock = server_session.project.clock()
     with server_session.project.workspace([trial.path], backend="", clock=clock) as workspace:
         stops[:] = [clock.stop]
-        Experimenting(workspace).bring_back(trial.arms, reset=reset, on_event=_listener(tell).on_event)
+        AbTests(workspace).bring_back(trial.arms, reset=reset, on_event=_listener(tell).on_event)
 
 
 def _listener(tell: EmitEvent) -> Listener:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tpudeploy.benchmark.grid import grid
+from tpudeploy.benchmark.cells import grid
 from tpudeploy.benchmark.runfile import dumps
 from tpudeploy.cli import documents
 from tpudeploy.cli.mcp.offline import OneProfile
@@ -16,7 +16,7 @@ from tpudeploy.cli.mcp.session import Call, session
 from tpudeploy.domain.benchmark import Bounds, Cell, Run, Slo, Sweep
 from tpudeploy.domain.load import Point
 from tpudeploy.domain.serialization import to_json
-from tpudeploy.operations.benchmark import Benching
+from tpudeploy.operations.benchmark import Benchmarks
 from tpudeploy.views.bench import row
 from tpudeploy.views.paint import Paint
 
@@ -44,14 +44,14 @@ def bench(
     sweep = Sweep(points=_points(concurrency, context, output), slo=Slo(), window_seconds=window_seconds)
     with server_session.project.opened(profile) as at:
         name = at.profile.spec.name
-        target = Benching(at.workspace).deployment(at.profile)
+        target = Benchmarks(at.workspace).deployment(at.profile)
 
     def work(tell: EmitEvent) -> Outcome:
         def hear(run: Run, cell: Cell) -> None:
             tell({"v": 1, "type": "cell", "run": run.id, "line": row(run, cell, Paint()), **to_json(cell)})
 
         with server_session.project.workspace([profile], backend="", clock=clock) as workspace:
-            measuring = Benching(workspace)
+            measuring = Benchmarks(workspace)
             stops.append(measuring.stop)
             run = measuring.run(target, sweep, bounds=Bounds(seconds=duration_seconds), on_cell=hear)
         return Outcome(document=json.loads(dumps(run)))

@@ -53,10 +53,10 @@ def alerts(
     ttft_seconds: Annotated[float | None, Field(gt=0, description="how late a first token may be")] = None,
 ) -> documents.Document:
     """Generate alert rules for profiles, as the text of a file with remarks. Writes nothing."""
-    from tpudeploy.cli.commands.alerts import made
+    from tpudeploy.cli.commands.alerts import render
 
     with session(ctx).project.opened(*profiles) as at:
-        text, remarks = made(form, at.profiles, ttft_seconds=ttft_seconds)
+        text, remarks = render(form, at.profiles, ttft_seconds=ttft_seconds)
     return documents.alerts(text, remarks)
 
 

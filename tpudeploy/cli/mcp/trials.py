@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpudeploy.ab_test.proposal import Proposal
+from tpudeploy.ab_test.turns import Proposal
 from tpudeploy.domain.frozen import frozen
 from tpudeploy.operations.ab_test import Arms
 

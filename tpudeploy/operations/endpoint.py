@@ -1,0 +1,73 @@
+"""The published endpoint of a deployment, checked to be the server that its profile declares."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from tpudeploy.adapters.vllm_client import BadAnswer, NoAnswer
+from tpudeploy.config.profile import Profile
+from tpudeploy.domain.deployment import Deployment
+from tpudeploy.domain.errors import QueryFailed, UsageError
+from tpudeploy.domain.frozen import frozen
+from tpudeploy.domain.state import Attempt, State
+from tpudeploy.node.fingerprint import server_print
+from tpudeploy.reconcile.wanted import wanted
+from tpudeploy.workspace import Workspace
+
+
+@frozen
+class Endpoint:
+    """An endpoint. `attempt` is the slice that clients are sent to, None where the state has none."""
+
+    deployment: Deployment
+    url: str
+    api_key: str | None
+    state: State | None
+    attempt: Attempt | None
+
+
+def published_endpoint(workspace: Workspace, profile: Profile) -> Endpoint:
+    """Return the published endpoint of a profile. Raise `errors.QueryFailed` where it has none."""
+    deployment = workspace.deployment(profile, script=False)
+    document = workspace.endpoint(deployment.name)
+    if document is None:
+        raise no_endpoint(deployment.name)
+    state = workspace.states.read(deployment.name).state
+    return Endpoint(
+        deployment=deployment,
+        url=str(document["url"]),
+        api_key=workspace.probe.key(deployment),
+        state=state,
+        attempt=serving_attempt(state),
+    )
+
+
+def no_endpoint(name: str) -> QueryFailed:
+    return QueryFailed(f"{name} has no endpoint yet.", hint="Run `tpudeploy apply` first.")
+
+
+def check_declared(deployment: Deployment, attempt: Attempt | None, name: str, *, hint: str) -> None:
+    """Raise `errors.UsageError` where the server is not the one that the profile declares."""
+    if attempt is not None and not runs_as_declared(deployment, attempt):
+        raise UsageError(f"The server of {name} is not the one that its profile declares.", hint=hint)
+
+
+def serving_attempt(state: State | None) -> Attempt | None:
+    """Return the slice that clients are sent to; in states without that record, the first that has served."""
+    if state is None:
+        return None
+    served = [a for a in state.attempts if a.granted_at is not None and a.releasing_at is None and a.served]
+    published = (attempt for attempt in served if attempt.name == state.published)
+    return next(published, served[0] if served else None)
+
+
+def runs_as_declared(deployment: Deployment, attempt: Attempt) -> bool:
+    """Return whether the slice's server is the one that the profile declares now."""
+    return attempt.booted == server_print(wanted(deployment, attempt))
+
+
+def no_answer(url: str, cause: NoAnswer | BadAnswer, *, hint: str = "") -> QueryFailed:
+    """Return the error for an address that did not answer; `hint` is for others than a missing key."""
+    wants_key = isinstance(cause, BadAnswer) and cause.status == HTTPStatus.UNAUTHORIZED
+    key_hint = "It requires an API key: set VLLM_API_KEY."
+    return QueryFailed(f"{url} did not answer: {cause}.", hint=key_hint if wants_key else hint)
