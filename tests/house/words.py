@@ -72,7 +72,7 @@ LIMITS = {
     "": Limit(participles=79.8, functions=4, phrases=20),
     "ab_test": Limit(participles=0.0, functions=1, phrases=1),
     "accuracy": Limit(participles=4.7, functions=0, phrases=0),
-    "adapters": Limit(participles=0.0, functions=0, phrases=3),
+    "adapters": Limit(participles=0.0, functions=0, phrases=1),
     "alerts": Limit(participles=0.0, functions=0, phrases=2),
     "availability": Limit(participles=0.0, functions=0, phrases=0),
     "benchmark": Limit(participles=0.0, functions=0, phrases=1),
@@ -80,7 +80,7 @@ LIMITS = {
     "catalog": Limit(participles=0.0, functions=0, phrases=0),
     "cli": Limit(participles=22.3, functions=3, phrases=9),
     "config": Limit(participles=0.0, functions=0, phrases=1),
-    "domain": Limit(participles=12.3, functions=0, phrases=27),
+    "domain": Limit(participles=11.8, functions=0, phrases=21),
     "emulator": Limit(participles=0.0, functions=0, phrases=1),
     "engine": Limit(participles=62.0, functions=10, phrases=22),
     "metrics": Limit(participles=198.8, functions=0, phrases=3),
@@ -93,7 +93,7 @@ LIMITS = {
     "serialization": Limit(participles=138.3, functions=1, phrases=1),
     "sizing": Limit(participles=0.0, functions=0, phrases=0),
     "verify": Limit(participles=210.9, functions=2, phrases=1),
-    "views": Limit(participles=3.3, functions=0, phrases=2),
+    "views": Limit(participles=0.5, functions=0, phrases=0),
 }
 
 

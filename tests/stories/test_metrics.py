@@ -137,7 +137,7 @@ def test_what_is_not_there_or_says_nothing_is_told_so(desk: Open) -> None:
     assert "Nothing is beyond" not in said.out
     unreachable = desk(boot={"reachable": False})
     unreachable.run("apply", "-auto-approve", unreachable.write())
-    assert "Nothing is told: external:" in unreachable.run("metrics", "gemma.yaml").words
+    assert "Nothing is reported: external:" in unreachable.run("metrics", "gemma.yaml").words
 
 
 @pytest.mark.parametrize("answer", [http("<html>"), http("vllm:num_preemptions_total{engine= 1"), b""])

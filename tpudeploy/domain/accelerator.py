@@ -1,4 +1,4 @@
-"""What kinds of TPU slice exist: pure description; the rows stand in catalog/generations.py."""
+"""Define accelerator types and TPU generations; catalog/generations.py has the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AcceleratorType:
 
 @frozen
 class Sku:
-    """How the billing catalogue names one way of paying: how its description begins, and its usage type."""
+    """A SKU of the billing catalogue: the beginning of its description, and its usage type."""
 
     begins: str
     usage: str
@@ -30,14 +30,14 @@ class Sku:
 
 @frozen
 class Generation:
-    """One TPU generation: sizes, runtime, memory, where it stands and what it costs.
+    """A TPU generation: sizes, runtime, memory, zones and prices.
 
     `bytes_limit` is the HBM that the runtime reports per chip (`memory_stats()["bytes_limit"]`), in bytes. The peaks
-    are a chip's as Google states them, and are what no measured figure can exceed.
-    `zones` is a hint, in the order to try: zones where accelerator-types lists the type. Never a promise.
-    `flex_start_zones` took flex-start requests, `flex_start_refused` refused the model; each zone with the month of
-    the last word on it. `prices` is USD per chip and hour, by region and provisioning model. `skus` is by provisioning
-    model; `quota` is the name of its on-demand chips at the TPU API, of which the preemptible ones' is made.
+    are those of a chip by Google's page; no measured figure can exceed them.
+    `zones` are hints, in the order to try: zones where accelerator-types lists the type. None is a promise.
+    `flex_start_zones` accepted flex-start requests, `flex_start_refused` refused the model; each zone has the month of
+    the last report. `prices` is USD per chip and hour, by region and provisioning model. `skus` is by provisioning
+    model; `quota` is the name of the on-demand quota at the TPU API; that of preemptible chips is derived from it.
     """
 
     name: str

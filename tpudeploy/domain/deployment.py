@@ -169,7 +169,7 @@ class Deployment:
     startup_script: Script = field(repr=False)
     attributes: Mapping[str, Json]
     origins: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
-    budget: HbmBudget | Unsized = field(default=Unsized(because="nobody asked"), compare=False, repr=False)
+    budget: HbmBudget | Unsized = field(default=Unsized(because="it was not requested"), compare=False, repr=False)
 
     def origin(self, path: str) -> Location | None:
         """Return where this attribute or its first entry was written, or None for a default."""

@@ -8,7 +8,7 @@ TpudeployError                        message · hint · code · exit_code
 │   └── PinsTooNew
 ├── UsageError               1        the command line
 ├── PlanError               11        a plan cannot be made or used
-│   ├── Unapproved                    nobody has approved this plan
+│   ├── Unapproved                    no one has approved this plan
 │   ├── StalePlan
 │   ├── CheckFailed         13        a check, a policy or a verification failed
 │   ├── PlanUnreadable       1        the file is not a saved plan, or is damaged
@@ -104,7 +104,7 @@ class ProfileNotFound(ConfigError):
 class PinsUnreadable(ConfigError):
     """The lock file cannot be read.
 
-    The file is not the JSON document that tpudeploy wrote: somebody edited it, or a merge left its conflict
+    The file is not the JSON document that tpudeploy wrote: a person edited it, or a merge left its conflict
     markers. The file is unchanged, and nothing was done.
     """
 
@@ -146,7 +146,7 @@ class StalePlan(PlanError):
     """The plan is out of date.
 
     The profile, the state or the slices have changed since the plan was made, so applying it would do something
-    that nobody approved. Make a new plan.
+    that no one approved. Make a new plan.
     """
 
     code = "TPU3001"
@@ -155,7 +155,7 @@ class StalePlan(PlanError):
 class Unapproved(PlanError):
     """The plan was not approved.
 
-    A pipeline applies only what somebody approved: the plan on the merged pull request, or a fingerprint that
+    A pipeline applies only what a person approved: the plan on the merged pull request, or a fingerprint that
     -accept names. No approval was found, or it was given to a plan that does something else.
     """
 
@@ -207,8 +207,8 @@ class NotApproved(TpudeployError):
 class StateError(TpudeployError):
     """The state cannot be used.
 
-    The command needs the state of a deployment. There is none, it cannot be read or written, or it does not fit
-    what the command is to do with it.
+    The command needs the state of a deployment. It is absent, it cannot be read or written, or the command does
+    not apply to it.
     """
 
     code = "TPU4000"
@@ -242,7 +242,7 @@ class StateConflict(StateError):
 class StateUnreadable(StateError):
     """The state cannot be read.
 
-    It is not the JSON document that tpudeploy saved: somebody edited it, or a disk or a copy damaged it. It is
+    It is not the JSON document that tpudeploy saved: a person edited it, or a disk or a copy damaged it. It is
     unchanged, and earlier versions of it are kept.
     """
 

@@ -58,8 +58,8 @@ class _Shared:
             return True
         if type(other) is not type(self):
             return NotImplemented
-        for name, known in self.__dataclass_fields__.items():  # ends with the first that differs: mostly a name
-            if known.compare:
+        for name, spec in self.__dataclass_fields__.items():  # ends with the first that differs: mostly a name
+            if spec.compare:
                 mine, theirs = getattr(self, name), getattr(other, name)
                 if mine is not theirs and mine != theirs:
                     return False

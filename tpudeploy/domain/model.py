@@ -1,4 +1,4 @@
-"""LanguageModel: what a decoder is made of, in numbers. The rows and how they are read stand in catalog/families."""
+"""Define LanguageModel: the dimensions of a decoder. catalog/families has the models and reads their configs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class NotCovered(ValueError):
 
 
 class PartlyCovered(NotCovered):
-    """All but one part of the model is covered: `model` is it without that part.
+    """All but one part of the model is covered: `model` is the model without that part.
 
-    `only_adds`: the part is one more in memory; else it changes the bytes of the weights, and nothing else.
+    `only_adds`: the part only adds memory; otherwise it changes only the bytes of the weights.
     """
 
     def __init__(self, message: str, model: LanguageModel, *, only_adds: bool) -> None:
@@ -26,7 +26,7 @@ class PartlyCovered(NotCovered):
 
 
 class Implementation(StrEnum):
-    """Whose code runs the model on TPU: tpu_inference's own, or vLLM's PyTorch code through torchax."""
+    """The code that runs the model on TPU: tpu_inference's own, or vLLM's PyTorch code through torchax."""
 
     JAX = "flax_nnx"
     TORCHAX = "vllm"
@@ -34,10 +34,10 @@ class Implementation(StrEnum):
 
 @frozen
 class Attention:
-    """The layers of one kind.
+    """The attention layers of one kind.
 
-    `cached` of them keep keys and values of their own; the others read those of an earlier layer. `window` is in
-    tokens, None where a token sees all before it. `projections` is 2, or 1 where the keys serve as values.
+    `cached` of them have a cache of their own; the others read that of an earlier layer. `window` is in tokens, or
+    None without a window. `projections` is 2, or 1 if the keys are also the values.
     """
 
     layers: int
@@ -82,7 +82,7 @@ class LanguageModel:
     """A decoder. Sizes are in elements, not bytes.
 
     `pads_kv_weights`: with more chips than KV heads, K and V weights are copied as the cache is; else split further.
-    `norms` counts what every chip holds whole: norms, scales. `unloaded` is in the checkpoint but never on a chip.
+    `norms` counts what is whole on every chip: norms, scales. `unloaded` is in the checkpoint but never on a chip.
     `item_tokens` is the largest item of each modality in tokens; empty for text alone. `is_prefix_lm`: an image is
     attended to as a whole, so vLLM raises its default step to the largest item. `unverified` says what is not certain.
     """
@@ -114,7 +114,7 @@ class LanguageModel:
 
     @property
     def kv_heads(self) -> tuple[int, ...]:
-        """Of each kind of layer."""
+        """The KV heads of each kind of layer."""
         return tuple(kind.kv_heads for kind in self.attention)
 
     @property

@@ -13,7 +13,7 @@ from tpudeploy.domain.frozen import frozen
 from tpudeploy.domain.names import address
 from tpudeploy.domain.serialization import to_json
 
-# What can be wrong with one deployment of a plan, by the code of its diagnostic. Any other error is a check's.
+# The errors that can stop one deployment of a plan, by the code of the diagnostic. Any other code is of a check.
 _STOPPING: tuple[type[errors.TpudeployError], ...] = (
     errors.StateUnreadable,
     errors.StateTooNew,
@@ -23,7 +23,7 @@ _STOPPING: tuple[type[errors.TpudeployError], ...] = (
     errors.CloudError,
     errors.Unapproved,
 )
-_OF_PROFILES = "TPU1"  # how the code of every problem begins that a profile itself has
+_OF_PROFILES = "TPU1"  # the prefix of all codes of problems in a profile
 
 
 class Effect(StrEnum):
@@ -73,9 +73,9 @@ class Reason(StrEnum):
 
 @frozen
 class FieldChange:
-    """One attribute. `origin` is where the new value was written; None for a default.
+    """One attribute. `origin` is the location of the new value; None for a default.
 
-    `is_drift`: `before` is what is live, and came from outside; `applied` is what was last applied.
+    `is_drift`: `before` is the live value, which tpudeploy did not apply; `applied` is the last applied value.
     """
 
     path: str
@@ -137,7 +137,7 @@ class Change:
         return address(self.deployment, self.replica)
 
     def to_dict(self) -> dict[str, object]:
-        """What differs; all attributes stand in the plan's `resource_changes`."""
+        """Return the differences; the plan's `resource_changes` has all attributes."""
         fields = {name: value for name, value in to_json(self).items() if name not in {"before", "after"}}
         return {"address": self.address, **fields}
 
@@ -164,7 +164,7 @@ class Drifted:
 
 @frozen
 class Drift:
-    """What is otherwise with one slice than it was left. `detail` is the cloud's word, or what a probe met."""
+    """A difference between a slice and its last applied state. `detail` is the cloud's text, or a probe's result."""
 
     deployment: str
     replica: int
@@ -186,7 +186,7 @@ class Drift:
 
 @frozen
 class Precondition:
-    """One live slice as the plan found it: `print` is the same as long as nothing of it has changed that matters."""
+    """One live slice as the plan observed it. `print` is the same until something relevant changes."""
 
     name: str
     print: str
@@ -194,17 +194,16 @@ class Precondition:
 
 @frozen
 class Goal:
-    """One deployment's part of a plan. `deployment` is None where it is to be removed.
+    """One deployment's part of a plan. `deployment` is None if it is to be removed.
 
-    `lineage` and `serial` name the state it was planned against; "" and 0 where there was none. `adopts` names the
-    slices that a new state is to begin with, `replaces` those that another is to take the place of, as requested.
-    `targets` are the replicas that the plan is about; None for all. `seen` is what was found of each slice it touches,
-    `drift` what of it came from outside. `renews` are the slices whose runs end, for which successors are asked.
-    `to_verify` are the slices whose engines did not do what was declared when they were last verified: an apply asks
-    them again, though nothing is to be changed.
+    `lineage` and `serial` name the state that it was planned against; "" and 0 without one. `adopts` are the slices
+    that a new state begins with, `replaces` those to replace on request. `targets` are the replicas that the plan
+    covers; None for all. `seen` are the preconditions of the slices that it changes, `drift` the changes from outside.
+    `renews` are the slices whose runs end, which get successors. `to_verify` are the slices whose engines did not run
+    with the declared settings at the last verification: an apply verifies them again, even without a change.
     `begun` is how many applies and destroys had begun in that state (see `State.begun`). `approval` names what approved
-    this plan in a pipeline; of a plan that resumes, what approved the run that it resumes. "" for a person.
-    `errors` are those of the plan's diagnostics that are about this deployment alone: they stop it, and no other.
+    this plan in a pipeline, or the run that it resumes; "" for a person. `errors` are the diagnostics that stop this
+    deployment and no other.
     """
 
     name: str
@@ -227,7 +226,7 @@ class Goal:
 
     @property
     def is_renewal(self) -> bool:
-        """Whether all that it does is to have successors ready for runs that end: what `on_run_end: renew` says."""
+        """Whether it only requests successors for runs that end, as `on_run_end: renew` requires."""
         changes = [change for change in self.changes if change.action is not Action.NO_OP]
         return bool(changes) and all(c.run_ends_at is not None and not c.fields for c in changes)
 
@@ -261,9 +260,9 @@ class Goal:
 
 @frozen
 class Plan:
-    """`made_at` is in seconds since the epoch. `backend` is where its states lie, "" for the project's own folder.
+    """A plan. `made_at` is in seconds since the epoch. `backend` holds its states, "" for the project's own folder.
 
-    `source` names the file that it was read from: then it holds only while state and slices are as it found them.
+    `source` names the file that it was read from. Such a plan is valid only while state and slices are unchanged.
     """
 
     goals: tuple[Goal, ...]
@@ -290,7 +289,7 @@ class Plan:
 
     @property
     def has_work(self) -> bool:
-        """Whether applying it would do anything, be it only to verify again an engine that did not do its settings."""
+        """Whether applying it would do anything, including another verification of an engine."""
         return not self.is_empty or any(goal.to_verify for goal in self.goals)
 
     @property
@@ -310,18 +309,19 @@ class Plan:
 
     @property
     def stopping_errors(self) -> tuple[Diagnostic, ...]:
-        """The errors that stop all of it: those about no single deployment, and every error where nothing else is left.
+        """The errors that stop the whole plan: those not about one deployment, and all errors if no deployment is left.
 
-        A plan from a file is carried out exactly, or not at all.
+        A plan from a file is executed exactly, or not at all.
         """
         goal_errors = [error for goal in self.goals for error in goal.errors]
         all_errors = errors_in(self.diagnostics)
-        goes_on = any(not goal.errors for goal in self.goals)
-        return tuple(d for d in all_errors if d not in goal_errors) if goes_on and not self.source else all_errors
+        if self.source or all(goal.errors for goal in self.goals):
+            return all_errors
+        return tuple(d for d in all_errors if d not in goal_errors)
 
     @property
     def worst_error(self) -> errors.TpudeployError | None:
-        """The worst of what stops all of it, or one deployment of it; None where nothing does."""
+        """The worst error that stops the plan or one of its deployments, or None."""
         return errors.worst(map(stopped_by, errors_in(self.diagnostics)))
 
     @property
@@ -352,7 +352,7 @@ class Plan:
 
 
 def stopped_by(diagnostic: Diagnostic) -> errors.TpudeployError:
-    """Return the error that ends a deployment, or a plan, of which a diagnostic says that it cannot be carried out."""
+    """Return the error for a diagnostic that stops a deployment or a plan."""
     if diagnostic.code.startswith(_OF_PROFILES):
         return errors.ProfileInvalid(diagnostic.message, hint=diagnostic.hint, diagnostics=[diagnostic])
     kind = next((kind for kind in _STOPPING if kind.code == diagnostic.code), errors.CheckFailed)

@@ -26,13 +26,12 @@ class Stage:
 
 @frozen
 class ReplicaStatus:
-    """`boot` is the phase that the machine last reported, `stage` how far in it, `detail` what a probe met.
+    """The status of one replica. `boot` is the last phase that the machine reported, `stage` the progress in it.
 
-    `undo` is why the node goes back, or has gone back, from a change to the previous server, "" where it does not.
-
-    `serving` None: not known, because nothing was probed. Ages in seconds; `usd_per_hour` at list price, of what is
-    billed. Of a request that still waits: when it `lapses_in`, what it costs an hour `usd_per_hour_granted`, and
-    `usd_most` until Google ends its run, where something but a person does.
+    `detail` is the result of a probe. `undo` is why the node returns, or returned, to the previous server, or "".
+    `serving` is None if nothing was probed. Ages are in seconds; `usd_per_hour` is the list price of what is billed.
+    For a pending request: it `lapses_in` seconds and costs `usd_per_hour_granted` if granted, at most `usd_most` until
+    Google ends its run (None without an end).
     """
 
     address: str
@@ -58,22 +57,21 @@ class ReplicaStatus:
 
     @property
     def is_on_its_way(self) -> bool:
-        """Whether it will change by itself."""
+        """Whether the status will change by itself."""
         boots = self.state == "up" and self.boot not in {"", "serving"}
         return (boots or self.state in _ON_THEIR_WAY) and self.boot != "failed"
 
 
 @frozen
 class DeploymentStatus:
-    """`underway`: who began what has not reached its end, "" where nothing is unfinished.
+    """The status of one deployment. `underway` names the run that did not finish, or is "".
 
     `continue_with` is the command that finishes it, without its profiles. `usd_per_hour_at_once` is what may be billed
-    at one time if every request that is out is granted; None where none is out beside another, or a price is unknown.
+    at one time if every pending request is granted; None for fewer than two requests, or an unknown price.
 
-    `error`: why nothing can be known of it; it has no replicas then. None where it was looked at.
+    `error` is the reason why the deployment cannot be observed; it has no replicas then.
 
-    `lock`: who holds the lock of its state, and the command that frees it, where a run that was killed may have left
-    it.
+    `lock` is the holder of the state lock with the command that releases it, if a killed run may have left it behind.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Figures of running engines as a small table: what it is, how much, what that means; what to do below."""
+"""Format the figures of running engines as a table: name, value and meaning, with the remedy below."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tpudeploy.domain.metrics import Grade, Metered, Metrics, Reading
 from tpudeploy.views import words
 from tpudeploy.views.paint import Paint
 
-# Where a figure has a shorter name among people.
+# The usual names of figures.
 _NAMES = {"kv_cache_used": "KV cache used", "ttft": "TTFT", "itl": "ITL"}
-_COARSE = "TTFT and ITL are buckets since the server started, no figures to compare by: measure those from a client."
+_COARSE = "TTFT and ITL are buckets since the server started, not figures to compare by: measure those from a client."
 
 
-def metrics(of: Metrics, paint: Paint, *, width: int | None) -> str:
-    blocks = ["\n".join(_replica(each, paint, width)) for each in of.replicas]
-    warned = sum(reading.grade is Grade.WARN for each in of.replicas for reading in each.readings)
-    silent = any(each.silent for each in of.replicas)
+def metrics(metrics: Metrics, paint: Paint, *, width: int | None) -> str:
+    blocks = ["\n".join(_replica(each, paint, width)) for each in metrics.replicas]
+    warned = sum(reading.grade is Grade.WARN for each in metrics.replicas for reading in each.readings)
+    silent = any(each.silent for each in metrics.replicas)
     if warned:
         blocks.append(paint.yellow(f"{warned} figure{'s are' if warned > 1 else ' is'} beyond what it should be."))
     elif not silent:
@@ -24,37 +24,38 @@ def metrics(of: Metrics, paint: Paint, *, width: int | None) -> str:
     return "\n\n".join(blocks)
 
 
-def _replica(of: Metered, paint: Paint, width: int | None) -> Iterator[str]:
-    yield f"{paint.bold(of.address)}  {of.url}".rstrip()
-    yield from table(of.readings, paint, width)
-    if any(reading.grade is Grade.COARSE for reading in of.readings):
+def _replica(engine: Metered, paint: Paint, width: int | None) -> Iterator[str]:
+    yield f"{paint.bold(engine.address)}  {engine.url}".rstrip()
+    yield from table(engine.readings, paint, width)
+    if any(reading.grade is Grade.COARSE for reading in engine.readings):
         yield from (paint.dim(line) for line in words.advice(_COARSE, width, indent="  "))
-    if of.silent:
-        yield paint.yellow(f"  Nothing is told: {words.plain(of.silent)}." if not of.readings else f"  {of.silent}.")
+    if engine.silent:
+        text = f"{engine.silent}." if engine.readings else f"Nothing is reported: {words.plain(engine.silent)}."
+        yield paint.yellow(f"  {text}")
 
 
 def table(readings: Sequence[Reading], paint: Paint, width: int | None) -> Iterator[str]:
-    """Yield a line for each figure, and below it what to do, once where several figures say the same."""
-    name = max((len(_name(r)) for r in readings), default=0)
-    shown = max((words.width(r.shown) for r in readings if r.grade is not Grade.COARSE), default=0)
-    told: set[str] = set()
+    """Yield a line for each figure, with its remedy below. A remedy of several figures is given once."""
+    name_width = max((len(_name(r)) for r in readings), default=0)
+    value_width = max((words.width(r.shown) for r in readings if r.grade is not Grade.COARSE), default=0)
+    hints: set[str] = set()
     for reading in readings:
-        line = f"  {_name(reading).ljust(name)}  {reading.shown.ljust(shown)}"
+        line = f"  {_name(reading).ljust(name_width)}  {reading.shown.ljust(value_width)}"
         yield f"{line}  {_coloured(reading, paint)}".rstrip()
-        if reading.hint and reading.hint not in told:
-            yield from words.advice(reading.hint, width, indent=" " * (name + 4))
-        told.add(reading.hint)
+        if reading.hint and reading.hint not in hints:
+            yield from words.advice(reading.hint, width, indent=" " * (name_width + 4))
+        hints.add(reading.hint)
 
 
-def _name(of: Reading) -> str:
-    return _NAMES.get(of.name, of.name.replace("_", " "))
+def _name(reading: Reading) -> str:
+    return _NAMES.get(reading.name, reading.name.replace("_", " "))
 
 
-def _coloured(of: Reading, paint: Paint) -> str:
-    match of.grade:
+def _coloured(reading: Reading, paint: Paint) -> str:
+    match reading.grade:
         case Grade.OK:
-            return paint.green(of.says)
+            return paint.green(reading.says)
         case Grade.WARN:
-            return paint.yellow(of.says)
+            return paint.yellow(reading.says)
         case Grade.PLAIN | Grade.COARSE:
-            return paint.dim(of.says)
+            return paint.dim(reading.says)

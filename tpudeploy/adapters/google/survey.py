@@ -49,7 +49,7 @@ class GoogleSurvey:
 
     def quota(self, project: str | None) -> Facts:
         unavailable = self.lacking(project)
-        skipped = Unknown(because="Nobody asked.")
+        skipped = Unknown(because="It was not requested.")
         if unavailable is not None or project is None:
             return Facts(offers=skipped, limits=unavailable or skipped, uses=unavailable or skipped, prices=skipped)
         limits, uses = _limits(self._connection, project), _uses(self._connection, project)

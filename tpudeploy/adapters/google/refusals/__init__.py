@@ -1,4 +1,4 @@
-"""Google's refusals: one row a cause. Add a new one to the file of its group."""
+"""List Google's refusals, one row per cause. Add a new one to the file of its group."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tpudeploy.adapters.google.refusals import capacity, offers, passing, people
 from tpudeploy.adapters.google.refusals.row import SECONDS, Verdict
 from tpudeploy.domain.slices import Remedy, Scope
 
-# Rows are tried in this order; the first whose pattern is found in the text wins. What no pattern finds falls to the
-# row that its code names, else to UNKNOWN.
+# The first row whose pattern matches the text counts. For a text without a match, the row of its code counts, else
+# UNKNOWN.
 GROUPS: Mapping[str, tuple[Verdict, ...]] = {
     "capacity": capacity.ROWS,
     "quota": quota.ROWS,
@@ -19,7 +19,7 @@ GROUPS: Mapping[str, tuple[Verdict, ...]] = {
 }
 VERDICTS = tuple(row for rows in GROUPS.values() for row in rows)
 
-# Neither text nor code says what it means. The text is always reported verbatim.
+# The row for unknown texts with an unspecific code. The text is always reported verbatim.
 UNKNOWN = Verdict(
     kind="unknown",
     what="An unknown message, with a code that says nothing",

@@ -1,4 +1,4 @@
-"""One row of the error table: a cause, its words, where it surfaces, what is done about it, what would help."""
+"""Define a row of the refusal table: a cause, its texts, where it occurs, how tpudeploy reacts, and a hint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOURS = 3600.0
 
 
 class Layer(StrEnum):
-    """Where an error can come up. A cause of L1, L2 or L3 may come on either of the others."""
+    """Where an error can occur. A cause of L1, L2 or L3 may occur in either of the others."""
 
     REPLY = "L1"
     CREATE = "L2"
@@ -30,12 +30,12 @@ _REQUEST = (Layer.REPLY, Layer.CREATE, Layer.FAILED)
 
 @frozen
 class Verdict:
-    """`what` names the cause in a line, `hint` what a person can do. `layers`: where it was seen, or may be.
+    """A cause. `what` describes it in a line, `hint` is the remedy. `layers`: where it was observed, or may occur.
 
-    `scope` None: a quota's, read from the text (`in region R`, `in zone Z`). `holds`: seconds.
-    `code` is the one it comes with; `by_code`: that code says as much without words that we know.
-    `only`: the row speaks of requests under this provisioning model alone.
-    `examples`: verbatim, unless `is_recorded` is False: then nobody has published the words, and these are a guess.
+    `scope` None: the text of a quota names it (`in region R`, `in zone Z`). `holds` is in seconds.
+    `code` is the usual code; with `by_code`, the code alone is enough to classify an unknown text.
+    `only`: the row applies only to requests with this provisioning model.
+    `examples` are verbatim, unless `is_recorded` is False: then the text is not published, and these are guesses.
     """
 
     kind: str
